@@ -1,6 +1,6 @@
 """Analysis of a run's ledger into a `Result`, and the reports that show it.
 
-Reports show a `Result` and nothing else, so each of them can be rebuilt from the ledger.
+Reports show only what is in a `Result`, so every report can be rebuilt from the ledger.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from costof.results.run import read_run
 __all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
 
 
-#: Parts printed for a run with too few rounds for an answer.
+#: The only parts that a terminal shows if the run has too few rounds for an answer.
 PARTS_WITHOUT_ANSWER = ("answer", "checks", "evidence", "files")
 
 
 def analyse(ledger: Ledger) -> Result:
-    """Analyse a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the service never started."""
+    """Return the result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the service never started."""
     run = read_run(ledger)
     study = run.plan.study
     specs = {section.name: section_spec(section, study) for section in every_section()}
@@ -45,7 +45,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
-    """Return the sentences of all sections; if the run has too few rounds, only that fact and the warnings."""
+    """Return the sentences of all sections. If the run has too few rounds, return only that and the warnings."""
     leads = [section.lead(Index(core), data) for section, data in _present(sections)]
     index = Index(core, leads)
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
@@ -55,6 +55,7 @@ def answer(core: Core, sections: Sections) -> list[Sentence]:
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
+    """Yield each section of the report with its data; a section that needs no data is always in the report."""
     for section in every_section():
         data = getattr(sections, section.name, None)
         if section.data is None or data is not None:
@@ -62,7 +63,7 @@ def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
 
 
 def document(result: Result, *more: Part) -> Document:
-    """Return the report of a result, with the parts `more` at its end."""
+    """Return the report of a result as a document. The parts `more` come at its end."""
     index = Index(result, answer=result.answer)
     placed = [
         (section.order if part.order is None else part.order, part)
@@ -85,14 +86,14 @@ def document(result: Result, *more: Part) -> Document:
 
 
 def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:
-    """Print the result and the path of its full report in `folder`, by default a folder with the run's name."""
+    """Print the report for a terminal, with the path of the full report in `folder` (default: the run's name)."""
     path = str((folder or Path(result.run)) / "report.html")
     if result.sections.cost_model is not None:
         path += " (with a calculator for your own loads)"
     where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
     whole = document(result, where)
     if too_few_rounds(result) is not None:
-        # Readers would take uncertain figures for an answer; the full report has them.
+        # Users would take the uncertain figures for an answer, so only the full report shows them.
         parts = [part for part in whole.parts if part.name in PARTS_WITHOUT_ANSWER]
         whole = replace(whole, parts=parts)
     terminal.render_terminal(whole, console)
@@ -109,7 +110,7 @@ def render_html(result: Result) -> str:
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:
-    """Write `report.html` and `report.md` into an existing folder. Return their paths, the one to open first."""
+    """Write `report.html` and `report.md` into an existing folder, and return their paths in this order."""
     reports = {folder / "report.html": render_html(result), folder / "report.md": render_markdown(result)}
     for path, text in reports.items():
         write_whole(path, text)

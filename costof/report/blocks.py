@@ -1,7 +1,7 @@
 """Blocks of a report: paragraphs, tables and figures, independent of the medium that shows them.
 
-A block's `media` are where it is shown, because a terminal has room for less than a page. Texts in blocks are plain; a
-renderer escapes them.
+The `media` of a block say where it is shown, because a terminal has less room than a page. Texts in blocks are plain:
+the renderer of each medium escapes them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Headlines(Block):
-    """The main sentences of the answer. `long` sets them smaller."""
+    """The main sentences of the answer. With `long`, a page prints them in smaller letters."""
 
     lines: list[str]
     long: bool = False
@@ -61,7 +61,7 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Bullets(Block):
-    """Sentences of one kind. A terminal prints `label` beside them; in files, `loose` ones are paragraphs."""
+    """Sentences of one kind. A terminal prints `label` beside them. With `loose`, files print them as paragraphs."""
 
     lines: list[str]
     label: str = ""
@@ -75,7 +75,7 @@ MARKS = {True: "✓", False: "✗", None: "–"}
 class Check(Model):
     """A check of the conditions under which the figures can be trusted.
 
-    `passed` is None if the run could not check it. `detail` says what failed.
+    `passed` is None if the run could not check the condition. `detail` says what is wrong or unknown.
     """
 
     passed: bool | None
@@ -84,6 +84,7 @@ class Check(Model):
 
     @property
     def words(self) -> str:
+        """Return the check as text, such as '✓ machine quiet'."""
         return f"{MARKS[self.passed]} {self.label}{f': {self.detail}' if self.detail else ''}"
 
 
@@ -94,7 +95,7 @@ class Checks(Block):
 
 @dataclass(frozen=True)
 class CallOut(Block):
-    """A note that must not be overlooked: the run is partial, a figure has a warning, or an arm failed."""
+    """A note that must not be overlooked: an incomplete run, a warning about figures, or an arm in error."""
 
     kind: Literal["partial", "warning", "error"]
     text: str
@@ -102,7 +103,7 @@ class CallOut(Block):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. A page has room for `code`, and for `full`, a longer form of `text`."""
+    """A cell of a table. Only a page shows `code` (a name in the study) and `full`, a longer form of `text`."""
 
     text: str
     interval: str = ""
@@ -133,9 +134,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. A group row has one cell and heads the rows below it.
+    """A row of a table. A group row has one cell: the heading of the rows below it.
 
-    `aside` is a published row in one cell, for media that show it beside its row.
+    A published row belongs to the row above it. `aside` is its content in one cell, for media that print it in an
+    additional column of that row. `key` identifies the row for scripts.
     """
 
     cells: list[Cell]
@@ -146,7 +148,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table. `group` is the heading for the group rows in media that give them a column."""
+    """A table. `group` is the heading of the column in which some media print the group rows."""
 
     columns: list[Column]
     rows: list[Row]
@@ -165,7 +167,7 @@ class Table(Block):
         texts: Sequence[int] = (0,),
         media: Media = EVERYWHERE,
     ) -> Table:
-        """Return a table of plain rows; columns with an index in `texts` hold words, the others figures."""
+        """Return a table of plain rows. The columns with an index in `texts` hold words, the other columns figures."""
         columns = [
             each if isinstance(each, Column) else Column(each, "text" if index in texts else "figure")
             for index, each in enumerate(head)
@@ -181,14 +183,17 @@ class Table(Block):
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Return whether the row's first cell repeats that of the row above, and its second column holds words."""
+        """Return whether the row's first cell equals that of the row above, in a table with words in its second column.
+
+        Such a cell need not be printed again.
+        """
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
 
 
 @dataclass(frozen=True)
 class Figure(Block):
-    """A picture with a caption in sentences. `draw` takes the width in CSS pixels."""
+    """A picture with a caption in sentences. `draw` returns the picture for a width in CSS pixels."""
 
     name: str
     title: str
@@ -224,7 +229,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Presets:
-    """Buttons that set a field. `values` maps the buttons' labels to values."""
+    """Buttons that set the value of a field. `values` maps their labels to these values."""
 
     field: str
     label: str
@@ -233,7 +238,7 @@ class Presets:
 
 @dataclass(frozen=True)
 class Interactive(Block):
-    """A form whose script fills the `output` table from `data`. Without scripts, `instead` is shown."""
+    """A form. Its script fills the table `output` from `data`; where no script runs, `instead` is shown."""
 
     name: str
     fields: list[Field]
@@ -249,7 +254,7 @@ class Interactive(Block):
 class Part:
     """A part of the report with a title; a part without a title belongs to the report's head.
 
-    `order` is its position among all parts; None means that of its section.
+    `order` is its position among all parts; None stands for the position of its section.
     """
 
     name: str
@@ -267,7 +272,7 @@ def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
 
 @dataclass(frozen=True)
 class Document:
-    """A whole report. The foot of a page shows `origin`, the run that it was made from."""
+    """A whole report. `origin`, at the foot of a page, names the run from which the report was made."""
 
     title: str
     subtitle: str

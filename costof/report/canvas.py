@@ -1,8 +1,8 @@
 """Pictures as SVG: a grid of panels with scales, ticks and marks in data coordinates.
 
-A general plotting library took 2 to 3 s of CPU time for the few kinds of marks in a report. Text uses the page's font,
-colours are CSS variables, ids are unique in the page, and pictures refer to no other file. The same data give the same
-output.
+A general plotting library took 2 to 3 s of CPU time for the few kinds of marks in a report. Here, text uses the page's
+font, colours are CSS variables, ids are unique in the page, and pictures refer to no other file. The same data always
+give the same output.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def log(value: float) -> float:
 
 
 def near_zero(threshold: float, room: float) -> Bend:
-    """Return a bend that is linear up to the threshold and logarithmic beyond.
+    """Return an axis transformation that is linear up to the threshold and logarithmic beyond.
 
-    The linear part takes as much room as `room` decades.
+    The linear part is as long as `room` decades of the logarithmic part.
     """
 
     def bend(value: float) -> float:
@@ -46,7 +46,7 @@ def near_zero(threshold: float, room: float) -> Bend:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis: the values at its ends, left or bottom first, and its transformation (`float` is linear)."""
+    """An axis: the values at its left or bottom end and at its other end, and its transformation (`float`: linear)."""
 
     low: float
     high: float
@@ -54,7 +54,7 @@ class Scale:
 
     @staticmethod
     def around(values: Iterable[float], margin: float) -> Scale:
-        """Return a linear axis with a margin at both ends, as a share of the values' span."""
+        """Return a linear axis for the values. `margin`, a share of their span, is left free at both ends."""
         known = list(values)
         span = (max(known) - min(known)) or abs(known[0]) or 1.0
         return Scale(min(known) - margin * span, max(known) + margin * span)
@@ -68,7 +68,10 @@ class Scale:
         return -1e-9 <= self.share(value) <= 1 + 1e-9
 
     def ticks(self, most: int) -> list[float]:
-        """Return ticks at multiples of 1, 2 or 5 times a power of ten: at most `most` steps, at least two ticks."""
+        """Return ticks at multiples of 1, 2 or 5 times a power of ten.
+
+        There are at most `most` steps between ticks, unless at least two ticks need more.
+        """
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))
         step = next(each * decade for each in (1, 2, 5, 10) if span / (each * decade) <= most)
@@ -78,7 +81,10 @@ class Scale:
 
 @dataclass
 class Panel:
-    """A panel of a picture. Ticks of None are round numbers; `y_ticks` map values to their labels."""
+    """A panel of a picture. If `x_ticks` or `y_ticks` are None, round numbers are chosen.
+
+    `y_ticks` map values to their labels; `grid` names the axes whose ticks have grid lines.
+    """
 
     title: str = ""
     x: Scale = Scale(0, 1)
@@ -96,7 +102,7 @@ class Panel:
         self, points: Sequence[Point], colour: str, width: float, *,
         opacity: float = 1, dashes: str = "", offset: float = 0, aside: float = 0,
     ) -> None:  # fmt: skip
-        """Draw a line through the points; `dashes` and `offset` are SVG's, `aside` moves the line right by pixels."""
+        """Draw a line through the points. `dashes` and `offset` are SVG's; `aside` moves the line right by pixels."""
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke-dasharray:{dashes};stroke-dashoffset:{offset}" if dashes else ""
         self.marks.append(lambda place: f'<path d="{_path(place, points, aside)}" style="fill:none;{style}"/>')
@@ -110,7 +116,7 @@ class Panel:
         self._rule(colour, width, dashes, lambda: [(x, self.y.low), (x, self.y.high)])
 
     def _rule(self, colour: str, width: float, dashes: str, ends: Callable[[], list[Point]]) -> None:
-        # The ends are computed late, because the scales may be set after the line.
+        # The ends are computed when the panel is drawn, because its scales may be set after this call.
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-dasharray:{dashes}" if dashes else "")
         self.marks.append(lambda place: f'<path d="{_path(place, ends())}" style="{style}"/>')
 
@@ -124,7 +130,7 @@ class Panel:
         self.area([*there, *back], colour, 0.22)
 
     def box(self, left: float, right: float, y: float, height: float, colour: str, **style: object) -> None:
-        """Draw a bar centred at `y`; `style` is that of `area`."""
+        """Draw a horizontal bar whose middle is at `y`. `style` is passed to `area`."""
         low, high = y - height / 2, y + height / 2
         self.area([(left, low), (right, low), (right, high), (left, high)], colour, **style)  # type: ignore[arg-type]
 
@@ -144,7 +150,7 @@ class Panel:
         self, x: float, y: float, text: str, *, right: float = 0, up: float = 0,
         size: float = FONT_SIZE, colour: str = "ink", anchor: str = "start", bold: bool = False,
     ) -> None:  # fmt: skip
-        """Write words whose vertical middle is `right` and `up` pixels from a point."""
+        """Write a text at a point, moved right and up by `right` and `up` pixels, with its vertical middle there."""
 
         def mark(place: Place) -> str:
             left, top = place(x, y)
@@ -153,7 +159,7 @@ class Panel:
         self.words.append(mark)
 
     def x_marks(self, pixels: float) -> list[float]:
-        """Return the ticks along x, fewer on a short axis."""
+        """Return the ticks along x for an axis of this many pixels; a short axis has fewer ticks."""
         if self.x_ticks is not None:
             return [each for each in self.x_ticks if self.x.shows(each)]
         ticks: list[float] = []
@@ -190,14 +196,14 @@ def text_at(
 
 
 def text_width(text: str, size: float) -> float:
-    """Return an upper estimate of a text's width in pixels; the reader's font is not known."""
+    """Return an upper estimate of a text's width in pixels, because the font of the user's browser is not known."""
     narrow = sum(letter in "iljtfrI.,:;'|!()[] \N{NO-BREAK SPACE}" for letter in text)
     wide = sum(letter in "mwMW%@" for letter in text)
     return size * (0.6 * len(text) - 0.24 * narrow + 0.33 * wide)
 
 
 WIDE, NARROW = 800, 360
-"""Widths of pictures in CSS pixels: for a page, and for a phone, where a scaled picture would be unreadable."""
+"""Widths of pictures in CSS pixels: for a page, and for a phone, on which a scaled-down picture would be unreadable."""
 TITLE_SIZE = FONT_SIZE + 1
 TITLE_PAD, EDGE = 10, 3
 GAP, ROW_GAP = 24, 18
@@ -211,7 +217,7 @@ class Legend:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture drawn for a wide and for a narrow window, with a caption in sentences."""
+    """A picture as SVG, drawn once for a wide and once for a narrow window, with a caption in sentences."""
 
     name: str
     title: str
@@ -244,7 +250,7 @@ class Sheet:
         )
 
     def _places(self) -> list[tuple[float, float, float, float]]:
-        """Return left, right, top and bottom of each panel's axes, aligned within columns and rows."""
+        """Return left, right, top and bottom of each panel's axes in pixels, aligned within columns and rows."""
         rough = self.width / self.columns - 60
         columns = [self.panels[column :: self.columns] for column in range(self.columns)]
         left = [max(_left(panel) for panel in column) for column in columns]
@@ -287,7 +293,7 @@ class Sheet:
 
 
 def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) -> list[str]:
-    """Return a line at the bottom, a faint grid and the ticks' labels."""
+    """Return the SVG of a panel's axes: a line at the bottom, a faint grid and the labels of the ticks."""
     xs = {value: left + panel.x.share(value) * (right - left) for value in panel.x_marks(right - left)}
     ys = {bottom - panel.y.share(value) * (bottom - top): text for value, text in panel.y_marks(bottom - top).items()}
     lines = [f"M{x:.1f} {top:.1f}V{bottom:.1f}" for x in xs.values()] if "x" in panel.grid else []
@@ -312,7 +318,7 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Return the width of the labels along y, at a typical height, which hardly changes the length of the numbers."""
+    """Return the width of the labels along y, for a typical height: the length of the numbers hardly depends on it."""
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
 
@@ -346,18 +352,18 @@ def picture(
 
 
 def grid(width: int, panels: list[Panel], panel_height: int, *, columns: int = 2) -> Sheet:
-    """Return panels of one height, in `columns` in a wide window and in one column in a narrow one."""
+    """Return a sheet of panels of one height, in `columns` columns if it is wide, otherwise in one column."""
     across = 1 if width < WIDE else min(columns, len(panels))
     return Sheet(width, panels, [panel_height] * -(-len(panels) // across), across)
 
 
 def columns_for(contexts: int) -> int:
-    """Return the number of columns if each row shows one metric in every context."""
+    """Return the number of columns of a picture whose rows show one metric in every context."""
     return contexts if contexts == 3 else 2
 
 
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
-    """Return whether a panel needs names at its left edge; with many contexts, only the first of a row does."""
+    """Return whether a panel needs names at its left edge. With many contexts, only the first panel of a row does."""
     return not many or width < WIDE or index % columns == 0
 
 

@@ -1,6 +1,6 @@
 """Export of a run: slices as a table, histograms as an HdrHistogram log, figures as OpenMetrics.
 
-Names include units. Discarded slices are in the table with the reason, so that other programs can decide themselves.
+Names include units. The table also has discarded slices, with the reason, so that a user can decide about them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from costof.statistics.histogram import merged
 NS_PER_SECOND = 1e9
 NS_PER_MS = 1e6
 PERCENTILES = {"p50_ns": 50.0, "p95_ns": 95.0, "p99_ns": 99.0}
-#: OpenMetrics requires seconds as the unit of times; other units are kept.
+#: Factors that convert times to seconds, the unit that OpenMetrics requires. Other units are kept.
 SECONDS = {"ms": 1e-3, "us": 1e-6}
-#: Characters that a tag of a histogram log must not contain.
+#: Characters that a tag in a histogram log must not contain.
 _FORBIDDEN_IN_TAG = re.compile(r"[\s,]+")
 
 
@@ -67,7 +67,7 @@ def write_hdr(run: Run, file: IO[str]) -> None:
 
 
 def write_openmetrics(result: Result, file: IO[bytes]) -> None:
-    """Write means and effects with both ends of their intervals, and percentiles.
+    """Write the result in OpenMetrics format: means and effects with their intervals' ends, and percentiles.
 
     Raises `ImportError` without prometheus_client.
     """

@@ -38,7 +38,7 @@ def render_markdown(document: Document) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape a text, so that nothing in it is markup, HTML or the end of a table's cell."""
+    """Return the text with its markup characters escaped, so that nothing in it is markup, HTML or a cell's end."""
     return SPECIAL.sub(lambda special: "\\" + special.group(), " ".join(text.split()))
 
 
@@ -66,7 +66,7 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Yield the table; group rows become a column, and published rows a cell in the row that they belong to."""
+    """Yield title, table and note. Group rows become a column, and published rows a cell of the row above them."""
     if table.title:
         yield f"### {escape(table.title)}"
     words = [column.kind != "figure" for column in table.columns]

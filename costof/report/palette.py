@@ -1,7 +1,8 @@
 """Colours of the HTML report and its pictures, each with a light and a dark value.
 
-Pictures use CSS variables of the same names, so that one drawing fits both schemes. The hues can be told apart with
-the common kinds of colour blindness (after Okabe and Ito, 2008), and no information is in a hue alone.
+Pictures use CSS variables of the same names, so that one drawing fits the light and the dark page. The hues can be
+distinguished with the common kinds of colour blindness (after Okabe and Ito, 2008), and no information is only in a
+hue.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ ROLES = ("role1", "role2", "role3", "role4", "role5")
 
 
 def paint(name: str) -> str:
-    """Return the CSS colour: a variable, with the light value for pictures copied out of their page."""
+    """Return a CSS colour: a variable, and its light value in case the picture is copied out of its page."""
     return f"var(--{name}, {COLOURS[name][0].upper()})"
 
 
@@ -53,7 +54,7 @@ def arm_colour(number: int) -> str:
 
 
 def colour_of(index: Index, arm: Arm) -> str:
-    """Return the name of the arm's colour, which is the same for a protection at every distance."""
+    """Return the name of the arm's colour. A protection has the same colour at every distance."""
     return "control" if arm.control else arm_colour(list(index.protections).index(arm.protection))
 
 
@@ -62,5 +63,5 @@ def role_colour(index: int) -> str:
 
 
 def css_variables(*, dark: bool) -> str:
-    """Return the declarations of one scheme, such as '--ink: #1f2730; …'."""
+    """Return the CSS declarations of all colours for a light or dark page, such as '--ink: #1f2730; …'."""
     return " ".join(f"--{name}: {pair[dark]};" for name, pair in COLOURS.items())

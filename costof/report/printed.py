@@ -29,7 +29,7 @@ OPTIONS = [
 
 
 def find_browser() -> str:
-    """Return a browser that can print. Raises `NO_BROWSER`."""
+    """Return the path of an installed browser that can print. Raises `NO_BROWSER`."""
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
         raise CostofError(ErrorText.NO_BROWSER, names=", ".join(BROWSERS))
@@ -37,7 +37,7 @@ def find_browser() -> str:
 
 
 def print_pdf(browser: str, page: Path, to: Path) -> None:
-    """Print a page to a PDF file, complete or not at all. Raises `NOT_PRINTED` and `OUTPUT_NOT_WRITABLE`."""
+    """Print a page to a PDF file. If that fails, no file is written. Raises `NOT_PRINTED` and `OUTPUT_NOT_WRITABLE`."""
     # Chromium's sandbox does not work as root. The page is safe without it: costof made it, and it loads nothing.
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as profile:

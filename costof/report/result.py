@@ -1,7 +1,7 @@
 """The result of a run as data: the core result, the numbers of each section, and the sentences of the answer.
 
-`result.json` holds it and every report renders it. Its JSON Schema is `docs/result.schema.json`; tests check real
-results against it.
+`result.json` holds the result, and every report renders it. Its JSON Schema is `docs/result.schema.json`; tests check
+that real results match this schema.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A document on a terminal: sentences first, then tables with intervals, then their limitations.
 
 The layout depends on the terminal's width: from `WIDE` columns on, intervals are beside their values, otherwise below
-them, so that no figure is ever cut off. Colour carries no information of its own, and a pipe gets the same text.
+them, so that no figure is cut off. No information is only in a colour, and a pipe gets the same text without colours.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import io
 import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import product
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
@@ -41,9 +42,12 @@ WIDE = 112
 NARROWEST = 76
 """Width below which no table of verdicts fits; its rows are then printed as sentences."""
 PROSE = 100
-"""Greatest width of sentences: longer lines are hard to read."""
+"""Maximum width of sentences, because longer lines are hard to read."""
 NAMES = (34, 28, 22, 16)
-"""Greatest widths of names, tried in order until the table fits."""
+"""Maximum widths of names, tried in this order until the table fits."""
+HEADING = 16
+"""Width that the heading of a column of figures may always take."""
+UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 ROOMY = 96
 """Width from which columns have more space between them."""
 VERDICT_STYLES = {
@@ -81,7 +85,7 @@ def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
 
 
 def _text(text: str, style: str = "") -> Text:
-    """Return text without markup, and with ordinary spaces, so that `grep '14.2 ms'` finds them."""
+    """Return a text that is not parsed as markup. Its spaces are ordinary ones, so that `grep '14.2 ms'` works."""
     return Text(text.replace(fmt.NBSP, " "), style=style)
 
 
@@ -139,7 +143,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _sentences(table: Table) -> Iterator[str]:
-    """Yield a sentence for each measured row, such as 'connect, ms (tls): costs; plain 5.1, tls 6.9, …'."""
+    """Yield a sentence for each measured row, such as 'connect, ms (tls): costs; control: plain 5.1, …'."""
     group, head = "", table.group if table.grouped else table.columns[0].text
     unit = f", {head}" if head else ""
     for row in table.rows:
@@ -154,10 +158,10 @@ def _sentences(table: Table) -> Iterator[str]:
 
 
 def _grids(table: Table, width: int) -> Iterator[RenderableType]:
-    """Yield the table as grids, with a line between them for the name of each group of rows.
+    """Yield the table as several grids: one for each group of rows, with the group's name on a line above its grid.
 
-    Widths are chosen so that nothing is broken. If that is not possible, columns fold between words, except figures in
-    tables with verdicts.
+    Column widths are chosen so that no cell is broken. If that is not possible, cells are broken between words, except
+    figures in tables with verdicts.
     """
     gap = 2 if width >= (WIDE if table.has_verdicts else ROOMY) else 0
     heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
@@ -178,14 +182,14 @@ def _grids(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap: int) -> Grid:
-    """Return a grid without rows; `heads` is empty if it continues another grid."""
+    """Return a grid without rows. `heads` is empty if the grid continues another one, whose headings it shares."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0), show_header=bool(heads))
     for index, column in enumerate(table.columns):
         figure, width = column.kind == "figure", widths[index] if widths else None
         head = heads[index] if heads else ""
         if width:
             # In a table with verdicts, a column of figures would cut off a longer heading.
-            head = textwrap.fill(head, width, break_long_words=False, break_on_hyphens=False)
+            head = textwrap.fill(head, width, **UNBROKEN)
         grid.add_column(
             _text(head),
             justify="right" if figure else "left",
@@ -199,9 +203,9 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
 def _widths(
     table: Table, heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int, *, whole: bool
 ) -> list[int] | None:
-    """Return widths at which no word and no line of a name is broken, narrowing the widest columns first.
+    """Return the columns' widths such that no word and no line of a name is broken; the widest are narrowed first.
 
-    With `whole`, no figure, interval or verdict is broken either. Return None if no such widths fit.
+    With `whole`, no figure, interval or verdict is broken either. Return None if such widths do not fit into `room`.
     """
     cells = [[text.plain for text in row] for row in rows if len(row) > 1]
     widths, least = [], []
@@ -209,7 +213,10 @@ def _widths(
         lines = [line for row in cells if index < len(row) for line in row[index].split("\n")]
         words = [word for line in [head, *lines] for word in line.split(" ")]
         kept = index == 0 or (whole and column.kind != "text") or (table.has_verdicts and column.kind == "figure")
-        widths.append(max(map(cell_len, [head, *lines])))
+        width = max(map(cell_len, ["", *lines]))
+        # The heading may take several lines, so that a long one does not widen a column of short figures.
+        folded = [head] if column.kind != "figure" else textwrap.wrap(head, max(width, HEADING), **UNBROKEN)
+        widths.append(max(map(cell_len, [*folded, *lines, ""])))
         least.append(max(map(cell_len, [*words, *(lines if kept else [])])))
     while sum(widths) > room:
         able = [index for index, width in enumerate(widths) if width > least[index]]
@@ -228,7 +235,7 @@ def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
 
 
 def _folded(name: str, longest: int, indent: str = "") -> str:
-    """Return the name broken into lines between words and after - and @; a terminal would break it anywhere."""
+    """Return the name in lines, broken only between words and after '-' and '@', not anywhere as by a terminal."""
     folded = textwrap.fill(
         name.replace("@", "@ "), longest, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
     )

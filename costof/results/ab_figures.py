@@ -1,8 +1,8 @@
 """The figures of Apache's `ab`, computed from the sums and histograms of slices.
 
-They are defined as in `ab` (support/ab.c). Connect is TCP and TLS, or 0 on a reused connection. Processing is from the
-request to the end of the response, Waiting from the request to the first byte. Total is Connect and Processing. `sd`
-divides by n - 1.
+The definitions are those of `ab` (support/ab.c). Connect is the time of TCP and TLS, or 0 on a reused connection.
+Processing lasts from the request to the end of the response, Waiting from the request to the first byte. Total is
+Connect plus Processing. `sd` is the sample standard deviation (divided by n - 1).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
 from costof.statistics.histogram import Counts, merged
 
-#: Lines of ab's connection times, with their phases.
+#: Lines of ab's table of connection times, and the instrument's phase that each line shows.
 PHASES = {"connect": "connect", "processing": "processing", "waiting": "waiting", "total": "request"}
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 NS_PER_MS = 1e6
@@ -64,7 +64,7 @@ class AbFigures(Model):
 
 
 def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[SliceAnswer]) -> AbFigures | None:
-    """Return ab's figures over all slices; None if no request was answered."""
+    """Return ab's figures of an arm over all its slices; None if no request was answered."""
     total = [phase for answer in answers if (phase := answer.phases.get(PHASES["total"]))]
     complete = sum(phase.count for phase in total)
     seconds = sum(answer.elapsed_ns for answer in answers) / 1e9
@@ -80,7 +80,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")
         receiving = "receive" if error.error_class in RECEIVING else "exceptions"
         failed["connect" if connecting else receiving] += error.count
-    # ab prints the sorted times at rank n * p / 100, counted from 0, and the longest for 100 %.
+    # For p %, ab prints the sorted time with the 0-based rank n * p / 100; for 100 %, the longest time.
     highest = max(phase.max_ns for phase in total)
     ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
     served = merged(phase.histogram for phase in total)
@@ -94,7 +94,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         complete=complete,
         failed=failed,
         not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
-        # Each connection beyond the first of each worker replaced one that did not stay open.
+        # Each worker opens one connection. Every further connection replaced one that did not stay open.
         keep_alive=max(0, complete - max(0, connections - concurrency)) if _counted(answers, "reused") else 0,
         transferred_bytes=transferred,
         html_bytes=_counted(answers, "body_bytes"),
@@ -109,7 +109,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
 
 
 def without_lengths(figures: AbFigures) -> AbFigures:
-    """Return the figures of `ab -l`, which accepts responses of another length."""
+    """Return the figures as `ab -l` would print them: responses of another length do not count as failed."""
     return figures.model_copy(update={"failed": {**figures.failed, "length": 0}})
 
 
@@ -118,7 +118,7 @@ def _counted(answers: Sequence[SliceAnswer], name: str) -> int:
 
 
 def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
-    """Return the times of a phase over `complete` requests; those without the phase count as 0."""
+    """Return the times of a phase over `complete` requests. A request without the phase counts as 0."""
     phases = [phase for answer in answers if (phase := answer.phases.get(name)) and phase.count]
     count, total = sum(phase.count for phase in phases), sum(phase.sum_ns for phase in phases)
     none = complete - count
@@ -141,5 +141,5 @@ def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
 
 
 def _at_ranks(counts: Counts, ranks: Sequence[int]) -> list[float]:
-    """Return the sorted values at these ranks, counted from 0; 0 at negative ranks, for requests without the phase."""
+    """Return the values at 0-based ranks of the sorted times; 0 at negative ranks (requests without the phase)."""
     return [0.0 if rank < 0 else value for rank, value in zip(ranks, counts.at_ranks(ranks), strict=True)]

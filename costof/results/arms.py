@@ -1,4 +1,4 @@
-"""Arms with the evidence and CPU time of all their slices."""
+"""Building of the result's arms: their evidence, and the CPU time of their slices."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from costof.results.run import Run, cpu_by_role, cpu_seconds_per_operation, slic
 from costof.study.arms import PlannedArm
 
 MEASURING = ("wire", "app", "command")
-"""The views of instruments."""
+"""The views in which an instrument measures; evidence may also have the views `server` and `service`."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
-"""Name of the servers' fact about the tree in which they replicate."""
+"""Name of the fact that says how the servers are set up: which server replicates from which."""
 
 
 def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
@@ -46,13 +46,13 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Count the set-ups of the servers over the arm's slices; empty if no slice has that fact."""
+    """Return how many of the arm's counted slices had each set-up of the servers; empty if the servers report none."""
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
-    """Return for each arm the other arms of its context whose set-up was identical in all slices."""
+    """Return, by arm, the other arms of its context whose servers were set up identically in all slices."""
     counts = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
     only = {name: next(iter(each)) for name, each in counts.items() if len(each) == 1}
     return {
@@ -67,16 +67,16 @@ def same_set_ups(run: Run) -> dict[str, list[str]]:
 
 
 def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
-    """Return the servers' facts on the arm's slices; a fact that changed has all its values.
+    """Return the facts that the servers reported during the arm's slices, and their counts.
 
-    Counts are summed, including those of the warm-up.
+    A fact that changed between slices has all its values, separated by '|'. Counts are sums that include the warm-up.
     """
     values: dict[str, dict[str, None]] = {}
     for record in filter(run.counts, run.all_slices(arm.name)):
         for name, fact in record.server_facts.items():
             values.setdefault(name, {})[fact] = None
     counted: dict[str, int] = {}
-    # Permanent connections are opened in the warm-up.
+    # The warm-up is included, because persistent connections are opened in it.
     for record in (record for record in run.all_slices(arm.name) if record.mismatch is None):
         for name, count in record.server_counts.items():
             counted[name] = counted.get(name, 0) + count
@@ -85,7 +85,7 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 
 
 def _context_in_words(run: Run, arm: PlannedArm) -> str:
-    """Return the arm's context in words: 'with keep-alive, 100 requests a connection', 'at 44 ms'."""
+    """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' for the default one."""
     study, default = run.plan.study, run.plan.controls[0].levels
     if not arm.context:
         return ""
@@ -130,7 +130,7 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
 
 
 def build_cpu(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
-    """Return the CPU seconds per 1,000 operations by role; None if no operation succeeded."""
+    """Return the CPU time of a workload on an arm, by role; None if no operation succeeded."""
     records = run.counted_slices(workload, arm.name)
     operations = sum(record.answer.operations for record in records)
     if not operations:
@@ -152,7 +152,7 @@ def build_cpu(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
         operations=operations,
         seconds_per_1000={name: used * 1000 for name, used in cpu_seconds_per_operation(records).items()},
         busiest=role if busy[role] > NEAR_ONE_CORE else None,
-        # Several threads are throttled at once, so their seconds may exceed the elapsed time.
+        # Several threads may be throttled at once, so the sum of their seconds can exceed the elapsed time.
         throttled={name: min(1.0, held / elapsed) for name, held in throttled.items()},
         steal=min(1.0, sum(record.steal_seconds for record in records) / (elapsed * run.cores)),
     )

@@ -1,4 +1,4 @@
-"""Changes of each arm against its control, and their verdicts, during and after a run."""
+"""Changes of each arm against its control, and the verdicts on them; used both during and after a run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class Change:
-    """An arm against its control in one metric: their values by unit, and the mean difference and ratio.
+    """The comparison of an arm with its control in one metric.
 
-    If `logarithmic`, `ratio` is the mean log ratio. If a value is 0, so that there are no logarithms, `ratio` is the
-    difference as a share of the control's mean; None if the control is always 0 and the arm is not.
+    `control` and `values` hold one number for each unit (a round or a start of the servers). If `logarithmic`, `ratio`
+    is the mean log ratio. If a number is 0, there are no logarithms, and `ratio` is the mean difference divided by the
+    control's mean; it is None if the control is always 0 and the arm is not.
     """
 
     arm: PlannedArm
@@ -36,6 +37,7 @@ class Change:
         return len(self.values)
 
     def relative(self) -> Estimate | None:
+        """Return the ratio of arm to control with its interval (1 is no change); None without a ratio."""
         if self.ratio is None:
             return None
         if self.logarithmic:
@@ -43,12 +45,12 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: Changes of all comparable arms and replicates by metric, in the study's order.
+#: Changes by metric, of all arms and control replicates that can be compared; in the study's order.
 Changes = Mapping[str, list[Change]]
 
 
 def every_change(plan: Plan, samples: Samples) -> Changes:
-    """Compare all arms of a run, with variances moderated over the arms of each metric."""
+    """Return the changes of all arms, with variances moderated: partly pooled over the arms of each metric."""
     by_metric = {}
     for metric in plan.study.metrics:
         pairs = [(arm, samples.comparable_pairs(plan, metric, arm)) for arm in plan.arms]
@@ -73,7 +75,7 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
         else None
     )
     if not any((*control, *values)):
-        # Both are always 0: no difference, known exactly.
+        # Control and arm are always 0, so the difference is exactly 0.
         share = difference
     return Change(arm, control, values, difference, share, logarithmic=False)
 
@@ -98,7 +100,10 @@ class JudgedChange:
 
 
 def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[JudgedChange]:
-    """Return verdicts on all arms except control replicates, corrected together, in the order of the metrics."""
+    """Return the verdicts on all arms except control replicates, in the order of the metrics.
+
+    They are corrected together for the number of tests.
+    """
     contrasts: list[tuple[str, Change, Contrast]] = []
     for name, changes_of_metric in changes.items():
         replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}
@@ -112,14 +117,15 @@ def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) 
 
 
 def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
-    """Return the changes of each control replicate with their metric: they are only noise."""
+    """Return (metric, change) for each control replicate. Such a change is noise, since both copies are identical."""
     return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.replicate]
 
 
 def relative_noise(replicate: Change) -> float:
-    """Return by how much two identical arms may differ, relative to the smaller one: the farther end of the interval.
+    """Return by how much the larger of two identical arms may exceed the smaller one; 0.05 is 5 %.
 
-    Relative to the smaller one, a rate has the same noise as the time it is computed from.
+    It is the end of the interval that is farther from no change. Relative to the smaller one, a rate has the same noise
+    as the time from which it is computed.
     """
     relative = replicate.relative()
     if relative is None:
@@ -129,13 +135,13 @@ def relative_noise(replicate: Change) -> float:
 
 
 def absolute_noise(replicate: Change) -> float:
-    """Return by how much two identical arms may differ, in the metric's unit, at the farther end of the interval."""
+    """Return by how much two identical arms may differ, in the metric's unit: the interval's end farther from 0."""
     difference = replicate.difference.estimate(replicate.rounds)
     return max(abs(difference.low), abs(difference.high))
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return the contrast to judge for a change; it has to exceed the noise between the control and its `replicate`."""
+    """Return a change as the contrast to judge. A cost must exceed the noise between control and `replicate`."""
     metric = plan.study.metrics[name]
     return Contrast(
         change.ratio or change.difference,
@@ -150,5 +156,6 @@ def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | No
 
 
 def all_headlines_resolved(changes: Sequence[JudgedChange]) -> bool:
+    """Return whether there are headline effects and each of them has a verdict other than unresolved."""
     headline = [each for each in changes if each.contrast.headline]
     return bool(headline) and all(each.verdict is not Verdict.UNRESOLVED for each in headline)

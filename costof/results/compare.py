@@ -1,8 +1,8 @@
 """Comparison of two runs of one study: which costs changed?
 
-Costs are compared as ratios of arm to control, because another machine or another hour may slow both alike. The change
-of a ratio gets a verdict like an effect does: with the uncertainty of both runs, corrected for the number of changes,
-and it must exceed the noise between control and replicate of both runs.
+Costs are compared as ratios of arm to control, because another machine or another hour may slow arm and control alike.
+The change of a ratio gets a verdict like an effect. The verdict includes the uncertainty of both runs and is corrected
+for the number of changes, and a change must exceed the noise between control and replicate of both runs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from costof.statistics.verdicts import Contrast, verdicts
 
 
 class Change(Model):
-    """An effect in both runs, as ratios. `change` is the second ratio over the first.
+    """An effect in both runs, as ratios of arm to control. `change` is the second ratio divided by the first.
 
-    `change`, `margin` and `verdict` are None if the two cannot be compared.
+    `change`, `margin` and `verdict` are None if the two ratios cannot be compared.
     """
 
     metric: str
@@ -35,10 +35,10 @@ class Change(Model):
 
 
 def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -> list[Change]:
-    """Compare every effect that both runs have as a ratio.
+    """Return the comparison of every effect that both runs have as a ratio. Raises `OTHER_STUDY`.
 
-    Effects of `changed_arms`, which are not the same in both runs, get no verdict. Neither do those whose interval
-    reaches 0 in either run: they have no logarithm. Raises `OTHER_STUDY`.
+    An effect gets no verdict if its arm is in `changed_arms`, because the arm is then not the same in both runs, or if
+    its interval reaches 0 in one of the runs, because it then has no logarithm.
     """
     if first.study != second.study:
         raise CostofError(
@@ -51,7 +51,7 @@ def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -
         if a.arm not in changed_arms and a.ratio and b.ratio and min(a.ratio.low, b.ratio.low) > 0:
             metric = before.metrics[a.metric]
             noise = math.hypot(_noise(before, a), _noise(after, b))
-            # The logarithm of the change; the runs are independent.
+            # The mean is the logarithm of the change. The runs are independent, so their variances add up.
             mean = combined([(-1, _logarithm(a.ratio)), (1, _logarithm(b.ratio))])
             rounds = min(a.rounds, b.rounds)
             contrasts[a.metric, a.arm] = Contrast(mean, rounds, metric.margin, noise, metric.headline, metric.better)
@@ -76,13 +76,14 @@ def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -
 
 
 def _logarithm(ratio: Estimate) -> Mean:
+    """Return the logarithm of a ratio, with the standard error that its interval implies."""
     freedom = ratio.rounds - 1
     error = half_width(ratio) / t_quantile(freedom, CONFIDENCE) if ratio.high > ratio.low else 0.0
     return Mean(math.log(ratio.value), error, freedom)
 
 
 def _noise(index: Index, effect: Effect) -> float:
-    """Return by how much control and replicate may differ in the effect's metric and context."""
+    """Return by how much control and replicate may differ in the effect's metric and context; 0.05 is 5 %."""
     arm = index.arm(effect.arm)
     floor = index.noise(effect.metric, arm.context) if arm else None
     return floor.relative if floor else 0.0

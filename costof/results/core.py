@@ -1,4 +1,4 @@
-"""The core result: the figures of a run that every report needs, whatever its sections."""
+"""The core result: the figures of a run that every report needs, whichever sections the study has."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ from costof.study.load import WORKLOAD
 
 
 def build_core(run: Run, name: str) -> Core:
-    """Return the core result of the run in folder `name`. Raises `NOTHING_MEASURED` if the service never started."""
+    """Return the core result of a run. `name` is the name of its folder.
+
+    Arms that could not carry the load lose their times (`drop_overloaded`). Raises `NOTHING_MEASURED` if the service
+    never started.
+    """
     if run.environment is None:
         raise CostofError(ErrorText.NOTHING_MEASURED, detail="the service never started")
     plan, study = run.plan, run.plan.study
@@ -124,12 +128,12 @@ def count_failures(run: Run) -> list[FailedOperations]:
 
 
 def _is_reported(run: Run, metric: str) -> bool:
-    """Return whether any arm has the metric: a program may not report every figure that its reader knows."""
+    """Return whether any arm has the metric. A program may not print every figure that could be read."""
     return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 
 def find_missing_figures(run: Run) -> list[MissingFigure]:
-    """Return the commands' figures that some arms report and others lack, in all slices or in some."""
+    """Return the commands' figures that are missing in all or some slices of an arm, while other arms have them."""
     missing = []
     for name, metric in run.plan.study.metrics.items():
         figure = metric.command_figure
@@ -158,6 +162,7 @@ def find_missing_figures(run: Run) -> list[MissingFigure]:
 
 
 def find_overloaded_figures(run: Run) -> list[MissingFigure]:
+    """Return the times that were left out of the figures because their arm could not carry the load."""
     missing = []
     for arm, metrics in run.dropped.items():
         slices = len(run.counted_slices(WORKLOAD, arm))
@@ -169,14 +174,15 @@ def find_overloaded_figures(run: Run) -> list[MissingFigure]:
     return [each for each in missing if not run.plan.arm(each.arm).replicate]
 
 
-#: Chance that a run without carry-over is reported to have some, over all its headline metrics (Bonferroni).
+#: Probability that a run without carry-over is reported to have some in any headline metric (Bonferroni).
 FALSE_ALARMS = 0.01
 
 
 def find_carry_over(run: Run) -> list[CarryOver]:
-    """Return the headline metrics that differ between slices after another arm's slice and slices after the same arm's.
+    """Return the headline metrics on which the previous slice has an effect.
 
-    Differences below the metric's margin are left out. Only slices of the same workload and context are paired.
+    Slices that follow a slice of another arm are compared with slices that follow one of the same arm, within a
+    workload and a context. Differences below the metric's margin are left out.
     """
     followers = [
         (record, _copy(run, before) is not _copy(run, record))
@@ -196,6 +202,7 @@ def find_carry_over(run: Run) -> list[CarryOver]:
 
 
 def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceRecord, bool]]) -> Mean | None:
+    """Return the log ratio of a metric after another arm's slice to after the same arm's; None for too few rounds."""
     logs, rounds, arms, after_other = [], [], [], []
     names = [arm.name for arm in run.plan.arms]
     contexts = [control.context for control in run.plan.controls]
@@ -225,11 +232,11 @@ NS_PER_MS = 1e6
 
 
 def host_start_spread(run: Run) -> HostStartSpread | None:
-    """Return how far apart the hosts began a slice; None unless two hosts measured at once."""
+    """Return by how much the hosts' starts of a slice differed; None unless several hosts measured at once."""
     spreads, clocks = [], []
     for record in run.counted:
         workload = run.plan.study.workloads[record.workload]
-        # Scheduled operations begin at random instants, so compare when the hosts' windows opened instead.
+        # Scheduled operations begin at random times, so the openings of the hosts' windows are compared instead.
         scheduled = workload.pace is not None or workload.think_ms is not None
         begun = [part.late_ns if scheduled else part.first_ns for part in record.hosts if part.participated]
         known = [each for each in begun if each is not None]

@@ -1,8 +1,8 @@
 """Rounds that other programs on the machine disturbed.
 
-Discarding rounds because their figures look odd would hide intermittent costs. The CPU time that other programs and the
-hypervisor used does not depend on the arm, so a round in which it was far above its median is discarded for all arms.
-Kalibera and Jones (2013) also require such a cause for discarding measurements.
+Discarding rounds because their figures look odd would hide intermittent costs. The cause must be independent of the
+arm, as Kalibera and Jones (2013) require: the CPU time that other programs and the hypervisor used. A round in which
+that was far above its median is discarded for all arms.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from statistics import median
 from costof.results.ledger import SliceRecord
 from costof.statistics.outliers import far_above
 
-#: A round is disturbed only if others' share of the machine's time exceeds the median by at least this.
+#: A round is disturbed only if the CPU share of other programs and the hypervisor exceeds the median by at least this.
 LEAST_SHARE = 0.10
-#: The clock of a machine that was suspended, or moved to another host, jumps by more than this.
+#: If the clock jumped by more than this, the machine was suspended or moved to another host.
 CLOCK_JUMP_SECONDS = 0.1
 #: With fewer rounds the median is too uncertain to call a round disturbed.
 FEWEST_ROUNDS = 8
@@ -40,7 +40,7 @@ NO_DISTURBANCES = Disturbances(frozenset(), {})
 
 
 def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
-    """Return the disturbed rounds, and the share of the machine's CPU time that others used in each round."""
+    """Return the rounds to discard, and the CPU share of other programs and the hypervisor in each round."""
     foreign_seconds: dict[int, float] = {}
     observed: dict[int, float] = {}
     stood_still = set()

@@ -31,7 +31,7 @@ from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
-#: Points of a distribution's curve: enough for a smooth picture, few enough for a small file.
+#: Percentiles of the points of a distribution's curve: enough for a smooth picture, few enough for a small file.
 QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100.0]
 
 
@@ -60,7 +60,7 @@ def noise_floors(run: Run) -> list[NoiseFloor]:
 
 
 def between_starts(run: Run) -> list[BetweenStarts]:
-    """Return the variation between starts for each headline metric; empty unless starts are the units."""
+    """Return the variation between starts for each headline metric; empty unless the run has several starts."""
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.headline] if run.starts else []
     log_ratios = {name: [run.log_ratios_by_round(name, each.arm) for each in run.changes[name]] for name in metrics}
     shares = {
@@ -91,6 +91,7 @@ def _effect(run: Run, judged: JudgedChange, family_size: int) -> Effect:
 
 
 def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
+    """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it."""
     contrast, relative = judged.contrast, judged.change.ratio
     unit_seconds = run.measured_seconds / run.units
     most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / unit_seconds)
@@ -134,7 +135,7 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     )
 
     def at(percentile: float) -> float:
-        # The histogram has three digits; the maximum is known exactly.
+        # Values of a histogram have only three digits, so they are limited to the exactly known maximum.
         return in_unit(metric, max(1.0, min(nanoseconds[percentile], float(highest))), workers)
 
     def per_operation(total: int | None) -> float | None:
@@ -158,7 +159,7 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
 
 
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
-    """Return the value of a metric of whole slices, with the distribution over slices, from best to worst."""
+    """Return the value of a metric with one figure a slice; its distribution is over slices, from best to worst."""
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()
     quantiles = [*PERCENTILES.values(), *QUANTILES]

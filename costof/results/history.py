@@ -1,8 +1,9 @@
 """Effects over many runs of one study, and the runs from which they changed.
 
-Change points (`statistics/change_points.py`) are found in the logarithms of the ratios. These are scaled by the
-standard deviation between consecutive runs, or by the median standard error of a run if that is larger. With a penalty
-of 3 log n, at most 4 % of 150 simulated series of 6 to 50 runs without any change showed one.
+Change points (`statistics/change_points.py`) are found in the logarithms of the ratios of arm to control. The
+logarithms are divided by the standard deviation between consecutive runs, or by the median standard error of a run if
+that is larger. With a penalty of 3 log n, at most 4 % of 150 simulated series of 6 to 50 runs without any change showed
+one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from costof.statistics.intervals import CONFIDENCE, half_width, t_quantile
 
 #: With fewer runs, a change cannot be distinguished from chance.
 FEWEST_RUNS = 6
-#: Least number of runs between two changes; a single run may be an outlier.
+#: Minimum number of runs between two changes, because a single run may be an outlier.
 FEWEST_BETWEEN = 2
 PENALTY = 3.0
 
@@ -36,7 +37,7 @@ class Point(Model):
 
 
 class Step(Model):
-    """A change of an effect. `first` is the first run with the new ratio."""
+    """A change of an effect between two runs. `first` is the first run with the new ratio, `after`."""
 
     first: str
     before: Finite
@@ -44,7 +45,7 @@ class Step(Model):
 
 
 class History(Model):
-    """A headline effect over several runs, oldest first. `steps` is None for too few runs."""
+    """A headline effect over several runs, oldest first. `steps` are its changes; None if there are too few runs."""
 
     metric: str
     arm: str

@@ -1,7 +1,7 @@
 """Look-ups by name in a core result, for the sections of a report.
 
-Choices that several sections share, such as which arms are rows and which context comes first, are made here, so that
-the sections agree. Nothing is estimated.
+Choices that several sections share are made here, so that the sections agree: which arms are rows of tables, and which
+context comes first. Nothing is estimated here.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from costof.results.models import Arm, Core, Effect, Metric, NoiseFloor, Sentenc
 from costof.statistics.estimate import Verdict
 
 VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
-"""The views that the answer speaks of, in its words: a command's figures speak for themselves."""
+"""The views in the answer, and their words in a sentence. The figures of a command need no words."""
 SAME_SET_UP = "no difference: same tree"
 """Shown instead of a verdict if the servers were set up as for the control."""
 
 
 @dataclass(frozen=True)
 class Lead:
-    """A section's changes to the answer. If it `leads`, costs move to the details, except those of `reference`."""
+    """How a section changes the answer. If it `leads`, sentences about costs become details, except of `reference`."""
 
     leads: bool = False
     reference: str | None = None
     without: frozenset[str] = frozenset()
-    """Arms that are not protections but the starting points of a step."""
+    """Arms that the answer leaves out because they are not protections, such as an arm without the gateway."""
     follow: frozenset[tuple[str, str]] = frozenset()
-    """Effects, as (metric, arm), that follow from others in the answer and are not repeated."""
+    """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Context:
 
 
 def find_contexts(core: Core) -> list[Context]:
-    """Return the contexts of a run from near to far, then those of unknown distance in their order."""
+    """Return the contexts of a run from near to far; contexts without a distance come last, in the run's order."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
     ordered = []
@@ -62,7 +62,7 @@ def find_contexts(core: Core) -> list[Context]:
         title, away = members[0].context_in_words.removeprefix("with ") or context, core.distances.get(context)
         if context and away is not None:
             title = distance = fmt.milliseconds(away)
-            # A distance given in milliseconds is its own name.
+            # A context whose name is its distance in milliseconds needs no second number.
             if context not in (distance.split(fmt.NBSP)[0], f"{away}"):
                 title = f"{context} ({distance})"
         ordered.append(Context(context, title, control, arms, shown, members[0].at))
@@ -90,12 +90,12 @@ class Index:
 
     @property
     def nearest(self) -> Context:
-        """Return the context with the least distance; an empty one if the run has no arms."""
+        """Return the context with the smallest distance; an empty one if the run has no arms."""
         return self.contexts[0] if self.contexts else Context("", "", None, [], [])
 
     @property
     def many_contexts(self) -> bool:
-        """Return whether tables have to name their context."""
+        """Return whether the run has several contexts, so that each table has to name its context."""
         return len(self.contexts) > 1
 
     def arm(self, name: str) -> Arm | None:
@@ -105,9 +105,11 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context."""
+        """Return the arm's name without its context; its label if some arms' names are only numbers, such as '20'."""
         arm = self._arms.get(name)
-        return arm.protection if arm else name
+        if arm is None:
+            return name
+        return arm.label if any(each.isdigit() for each in self.protections) else arm.protection
 
     @property
     def shown_arms(self) -> list[Arm]:
@@ -116,7 +118,7 @@ class Index:
 
     @property
     def answered(self) -> list[Arm]:
-        """Return the protected arms of the answer, from near to far."""
+        """Return the protected arms that the answer covers, from near to far: those without an error."""
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]
         return [arm for arm in arms if arm.error is None and arm.name not in without]
@@ -131,19 +133,19 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Return a sentence on an arm in error; it may have failed in one view and have figures in the other."""
+        """Return a sentence about an arm in error: it has no figures, or figures in only some views."""
         extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
     @property
-    def control_name(self) -> str:
-        """Return the control's name without its context; 'control' if the run has none."""
-        return next((arm.protection for arm in self.core.arms if arm.control and not arm.replicate), "control")
+    def control_label(self) -> str:
+        """Return the label of the first control, such as 'plain'; 'control' if the run has no control."""
+        return next((arm.label for arm in self.core.arms if arm.control and not arm.replicate), "control")
 
     @property
-    def control_label(self) -> str:
-        """Return the control's label; 'control' if the run has none."""
-        return next((arm.label for arm in self.core.arms if arm.control and not arm.replicate), "control")
+    def control_heading(self) -> str:
+        """Return the heading of the column with the control's figures, such as 'control: plain'."""
+        return "control" if self.control_label == "control" else f"control: {self.control_label}"
 
     def label(self, arm: str) -> str:
         """Return the arm's label, or its name if the result does not have the arm."""
@@ -184,7 +186,7 @@ class Index:
 
     @property
     def unit(self) -> str:
-        """Return the unit of intervals: 'round' or 'start'."""
+        """Return what the intervals are computed over: 'round', or 'start' if the servers were restarted."""
         return "start" if self.core.starts else "round"
 
     @property
@@ -198,7 +200,7 @@ class Index:
         return f"{fmt.plural(len(starts), 'start')} of {rounds if least == most else f'{least:,} to {rounds}'}"
 
     def noise_lines(self) -> list[str]:
-        """Return sentences on the largest noise between identical arms and between starts of the servers."""
+        """Return sentences about the largest noise between identical arms and between server starts."""
         lines = []
         headline = {metric.name for metric in self.headline_metrics}
         floors = [floor for floor in self.core.noise_floor if floor.metric in headline] or self.core.noise_floor
@@ -216,11 +218,11 @@ class Index:
             share = f"{fmt.percentage(most.share)} of the variance between starts of the servers"
             where = f"('{self.metric_label(most.metric)}', the largest share)"
             lines.append(
-                f"Starts of the servers differ by more than their rounds explain, by {share} {where}. Intervals over "
-                "rounds would be too narrow."
+                f"The differences between rounds do not explain {share} {where}. Intervals over rounds would be too "
+                "narrow."
                 if most.share.low > 0
-                else f"Starts of the servers may differ by no more than their rounds explain: the rounds leave {share} "
-                f"unexplained {where}."
+                else f"The differences between rounds may explain all differences between starts of the servers: they "
+                f"leave {share} unexplained {where}."
             )
         return lines
 
@@ -237,13 +239,13 @@ class Index:
 
     @property
     def many_arms(self) -> bool:
-        """Return whether rows have to name their arm."""
+        """Return whether the run has several protections, so that each row of a table has to name its arm."""
         return len(self.protections) > 1
 
     @property
     def arm_heading(self) -> str:
-        """Return the heading of the column with the protected figures."""
-        return "arm" if self.many_arms else next(iter(self.protections), "arm")
+        """Return the heading of the column with the figures of protected arms: the arm's label if there is only one."""
+        return "this arm" if self.many_arms else next(iter(self.protections.values()), "arm")
 
 
 def in_view(label: str, view: str) -> str:
@@ -252,7 +254,7 @@ def in_view(label: str, view: str) -> str:
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """Return the verdict in words, with its margin or with the time to resolve it."""
+    """Return the verdict in words: with its margin, or with the reason or further time if it is unresolved."""
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if hidden_by_noise(effect):
@@ -263,6 +265,9 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
 
 
 def hidden_by_noise(effect: Effect) -> bool:
-    """Return whether the interval excludes 'no effect' although two identical arms may differ by as much."""
+    """Return whether the effect is unresolved only because identical copies of the control differ by as much.
+
+    Its interval then excludes 'no effect'.
+    """
     within = effect.unresolved is not None and effect.unresolved.within_noise
     return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high

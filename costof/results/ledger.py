@@ -1,7 +1,7 @@
 """The ledger: the raw results of a run on disk, from which every report can be rebuilt.
 
-`plan.json` is written once. `slices.jsonl` is appended and flushed record by record, so that a crash loses nothing that
-was measured. A record is `{"record": kind, …}`. A last line that a crash cut off is skipped.
+`plan.json` is written once. `slices.jsonl` gets one line for each record, `{"record": kind, …}`, written at once, so
+that a crash loses nothing that was measured. A last line that a crash cut off is skipped.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ from costof.study.schema import SliceSize
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
-#: The version that is written, and the earliest that can be read. Version 6 added hosts; 7 added swapped copies of the
-#: control (`SliceRecord.stands_for`) and failures that commands report; 8 renamed keys (`results/older_ledgers.py`).
+#: The ledger version that is written, and the earliest version that can be read. Version 6 added hosts. Version 7 added
+#: swapped copies of the control (`SliceRecord.stands_for`) and failures that commands report. Version 8 renamed keys
+#: (`results/older_ledgers.py`).
 LEDGER_VERSION, EARLIEST_VERSION = 8, 5
 
 
@@ -41,7 +42,8 @@ class EnvironmentRecord(Model):
     record: Literal["environment"] = "environment"
     started: str
     start: int = Field(
-        default=0, description="Number of the servers' start that the following slices belong to; 0 without --restarts."
+        default=0,
+        description="Number of the start of the servers to which the next slices belong; 0 without --restarts.",
     )
     facts: dict[str, Any]
     versions: dict[str, str] | None = Field(
@@ -51,7 +53,7 @@ class EnvironmentRecord(Model):
 
 
 class ReadyRecord(Model):
-    """An instrument's answer to the plan, before the first slice. `view` is wire, app or command."""
+    """An instrument's answer to the plan, before the first slice. `view` is 'wire', 'app' or 'command'."""
 
     record: Literal["ready"] = "ready"
     view: str
@@ -75,17 +77,21 @@ class SliceRecord(Model):
     server_facts: dict[str, str] = Field(default_factory=dict)
     server_counts: dict[str, int] = Field(default_factory=dict)
     observed_seconds: float = Field(
-        description="Time between the readings of servers and machine before and after the slice."
+        description="Time from the reading of servers and machine before the slice to that after it."
     )
     steal_seconds: float = 0.0
     foreign_cpu_seconds: float = Field(default=0.0, description="CPU time of programs that are not part of the run.")
-    clock_jump_seconds: float = Field(default=0.0, description="Change of the time of day minus the time that passed.")
+    clock_jump_seconds: float = Field(
+        default=0.0, description="Change of the wall clock minus the time that really passed."
+    )
     mismatch: str | None = None
-    hosts: list[HostPart] = Field(default=[], description="Each host's part, if several hosts measured together.")
+    hosts: list[HostPart] = Field(
+        default=[], description="Each host's part of the slice, if several hosts measured together."
+    )
     stands_for: str | None = Field(
         default=None,
-        description="The copy of the control that the figures count for, if not the measured arm. The copy measured "
-        "first in a round counts as the control, the other one as the replicate.",
+        description="Control or control replicate for which the figures count, if it is not the measured arm: the copy "
+        "that is measured first in a round counts as the control, the other copy as the replicate.",
     )
 
     @property
@@ -109,10 +115,10 @@ class LinksRecord(Model):
 
 
 class LostRecord(Model):
-    """A failure in the run: of the whole service, of the servers of `arm`, or of the measuring `host`.
+    """A failure during the run: of the servers of `arm`, of the measuring `host`, or of the whole service.
 
-    If a host failed, the slices of `round` are invalid. The round is repeated with the remaining hosts, `rest` of them;
-    None ends the run.
+    If a host failed, the slices of `round` are invalid. The round is repeated with the remaining hosts, whose number is
+    `rest`; if that is None, the run ends.
     """
 
     record: Literal["lost"] = "lost"
@@ -129,9 +135,9 @@ class WarningRecord(Model):
 
 
 class EndRecord(Model):
-    """End of a run. `partial` is the reason why it is incomplete, or None.
+    """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    `error_rate` is the rate of wrong verdicts that is left after the looks (`LookRecord`).
+    `error_rate` is the rate of wrong verdicts that is left for the final verdicts after the looks (`LookRecord`).
     """
 
     record: Literal["end"] = "end"
@@ -141,16 +147,16 @@ class EndRecord(Model):
 
 
 class SizesRecord(Model):
-    """Sizes of slices that the warm-up showed to be enough; they replace those of the plan."""
+    """Slice sizes that replace those of the plan, because the warm-up showed them to be enough."""
 
     record: Literal["sizes"] = "sizes"
     slices: dict[str, SliceSize]
 
 
 class LookRecord(Model):
-    """A look at the data after a round, to end the run early if every headline effect has a verdict.
+    """A look at the data after a round: the run ends early if every headline effect has a verdict.
 
-    `error_rate` is the part of the rate of wrong verdicts that the look spent.
+    `error_rate` is the part of the permitted rate of wrong verdicts that this look used up.
     """
 
     record: Literal["look"] = "look"
@@ -174,6 +180,8 @@ _RECORD: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discrim
 
 
 class Ledger:
+    """The raw results of one run in a folder, to be written, read or deleted."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._made: list[Path] = []
@@ -186,7 +194,7 @@ class Ledger:
         name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}"
         folder, number = Path("runs", name), 1
         while folder.exists():
-            # Two runs may start in one second.
+            # The name is taken if two runs start within one second.
             number += 1
             folder = Path("runs", f"{name}-{number}")
         return folder
@@ -234,23 +242,23 @@ class Ledger:
             raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
 
     def append(self, record: AnyRecord) -> None:
-        """Append a record and hand it to the kernel, so that a crash of this process does not lose it."""
+        """Append a record and pass it to the kernel, so that a crash of this process does not lose it.
+
+        Raises `OUTPUT_NOT_WRITABLE`.
+        """
         line = json.dumps(record.model_dump(mode="json", by_alias=True)) + "\n"
         path = self.folder / SLICES
         try:
             with path.open("ab+") as file:
                 if file.tell() and not _ends_in_newline(file):
-                    # A crash cut the last line off: the new record must not become part of it.
+                    # A crash cut off the last line, and the new record must not become part of it.
                     line = "\n" + line
                 file.write(line.encode())
         except OSError as error:
             raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
 
     def discard(self) -> None:
-        """Delete the files of a run without measured slices, and the folders it created if they are empty.
-
-        A run with any slice besides the warm-up is kept.
-        """
+        """Delete the run's files, and the folders that it created if empty, unless it measured more than warm-up."""
         if any(isinstance(record, SliceRecord) and not record.warm_up for record in self.records()):
             return
         for name in (PLAN, SLICES):
@@ -260,6 +268,7 @@ class Ledger:
                 folder.rmdir()
 
     def records(self) -> Iterator[AnyRecord]:
+        """Yield all records in the order they were written. Raises `NOT_A_RUN` for a record that cannot be read."""
         path = self.folder / SLICES
         if not path.is_file():
             return

@@ -1,4 +1,4 @@
-"""Comparison of effects with the user's limits. The interval of an effect decides, not its middle."""
+"""Comparison of effects with the user's limits. The whole interval of an effect decides, not its estimate alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: If more operations fail than on the control, and more than this share, no limit on the arm counts as kept.
+#: No limit on an arm counts as kept if this share of its operations fails, and more than on the control.
 FAILED_MORE = 0.01
 
 
@@ -30,8 +30,9 @@ class State(StrEnum):
 class Outcome:
     """The verdict on a limit for one arm.
 
-    `effect` is None if the arm failed or was not measured. `needed_seconds` estimates how much longer the run would
-    have to measure to decide; None if decided or not affordable. `reason` says why the figure cannot be judged at all.
+    `effect` is None if the arm failed or was not measured. `needed_seconds` is the estimated further measuring time
+    until a decision; None if the limit is decided or the time is not affordable. `reason` says why the figure cannot be
+    judged; None if it can.
     """
 
     limit: Limit
@@ -43,13 +44,14 @@ class Outcome:
 
 
 def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
+    """Yield the verdict on each limit for each protected arm."""
     for limit in limits:
         for arm in index.arms:
             yield _outcome(index, limit, arm, index.effect(limit.metric, arm.name))
 
 
 def limit_state(change: Estimate, limit: Limit) -> State:
-    """Judge a change with its interval against the limit, in the limit's unit."""
+    """Return the verdict on a change, which has the limit's unit: undecided if its interval includes the limit."""
     # Flip the sign if higher is better, so that lower is always better.
     sign = 1 if limit.better == "lower" else -1
     least, most = sorted((sign * change.low, sign * change.high))
@@ -73,7 +75,10 @@ def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Out
 
 
 def unusable(index: Index, metric: str, arm: Arm) -> str | None:
-    """Return why no limit can count as kept: a figure of arm or control is missing, or too many operations failed."""
+    """Return why no limit on the metric can count as kept for the arm; None if one can.
+
+    The reason is a missing figure of arm or control, or too many failed operations.
+    """
     both = [name for name in (arm.name, arm.baseline) if name is not None]
     missing = next((each for each in index.core.missing if each.metric == metric and each.arm in both), None)
     if missing is not None:
@@ -88,9 +93,9 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 
 
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
-    """Return the further time until the interval excludes the limit, if its middle stays.
+    """Return the further seconds until the interval excludes the limit, if the estimate stays; None if not affordable.
 
-    The interval's width falls with the square root of the time.
+    The width of the interval falls with the square root of the time.
     """
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")

@@ -1,4 +1,4 @@
-"""Load that each arm carried, and the round trip to the target."""
+"""The load that each arm carried, and the round-trip time to the target."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ TCP = "tcp"
 
 
 def way_to_target_ms(run: Run) -> float:
-    """Return the round trip to the target: the control's shortest TCP handshake, which includes no other wait.
+    """Return the round-trip time to the target in milliseconds; 0 if no TCP handshake was timed.
 
-    Returns 0 if no TCP handshake was timed.
+    It is the control's shortest TCP handshake, which includes no other wait.
     """
     controls = {arm.name for arm in run.plan.controls}
     handshakes_ms = [
@@ -29,12 +29,13 @@ def way_to_target_ms(run: Run) -> float:
     return min(handshakes_ms, default=0.0)
 
 
-#: An instrument's count of the operations that its schedule should begin.
+#: Name of an instrument's count of the operations that were due in a slice by its schedule.
 SCHEDULED = "pace.scheduled"
 CLIENT = "client"
 
 
 def carried_loads(run: Run) -> list[Carried]:
+    """Return the load that each arm was offered and served; empty if the run has no load."""
     load = run.plan.load
     if not isinstance(load, Arrivals | Pool):
         return []
@@ -46,7 +47,7 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     if not records:
         return None
     seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(records)
-    # Arrivals are random, so their number differs between slices; all arms have the same ones.
+    # Arrivals are random, so their number differs between slices, but it is the same for all arms of a round.
     scheduled = [count for record in records if (count := record.answer.count(SCHEDULED)) is not None]
     offered = sum(scheduled) / seconds if len(scheduled) == len(records) else load.per_second
     operations = sum(record.answer.operations for record in records)
@@ -94,7 +95,7 @@ def _server_cpu_seconds(record: SliceRecord) -> float | None:
 
 
 def drop_overloaded(run: Run) -> None:
-    """Drop the times of arms that could not carry the load: their queues grow for as long as the run lasts."""
+    """Remove the times of arms that could not carry the load, because their queues grow as long as the run lasts."""
     times = [
         name
         for name, each in run.plan.study.metrics.items()

@@ -1,7 +1,7 @@
 """Models of the core result: arms with their evidence, values, effects, noise, CPU time and errors.
 
-The analysis fills them from the ledger. A section of a report reads them and its own data, and nothing else.
-`report/result.py` puts both together.
+The analysis fills these models from the ledger. A section of a report reads only them and the section's own data.
+`report/result.py` combines the core result with the data of all sections.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Factor(Model):
 
 
 class Evidence(Model):
-    """Facts by name that one view (`wire`, `app`, `command`, `server`, `service`) observed on an arm, as printed."""
+    """Facts about an arm that one view (`wire`, `app`, `command`, `server` or `service`) observed, in printed form."""
 
     view: str
     facts: dict[str, str]
     slices: int = Field(description="Slices with this evidence.")
     discarded: int = Field(
-        default=0, description="Slices left out of all figures, because their evidence was not the arm's."
+        default=0, description="Slices left out of all figures, because their evidence did not match the arm."
     )
 
 
@@ -38,16 +38,17 @@ class Arm(Model):
     name: str
     label: str = Field(description="The arm's name in reports, such as 'TLS 1.3, ecdsa-p256'.")
     control: bool
-    replicate: bool = Field(default=False, description="The second copy of the control.")
+    replicate: bool = Field(default=False, description="Whether the arm is the second, identical copy of the control.")
     baseline: str | None = Field(
         default=None, description="The control that the arm is compared with; None for a control."
     )
     context: str = Field(
-        default="", description="The context shared with its control, such as 'us-us'; '' if the run has only one."
+        default="",
+        description="The context that the arm shares with its control, such as 'us-us'; '' if there is only one.",
     )
     context_in_words: str = Field(
         default="",
-        description="The context in words, such as 'with a balancer of 0.5 cores'; '' for 'at <context>'.",
+        description="The context in words, such as 'with a balancer of 0.5 cores'; if '', use 'at <context>'.",
     )
     factors: list[Factor]
     same_set_up: list[str] = Field(
@@ -63,7 +64,7 @@ class Arm(Model):
 
     @property
     def protection(self) -> str:
-        """Return the arm's name without its context, which is the same at every distance."""
+        """Return the arm's name without its context. It is the same for one protection at every distance."""
         return self.name.removesuffix(f"@{self.context}") if self.context else self.name
 
     @property
@@ -81,12 +82,13 @@ class Metric(Model):
     view: str
     unit: str = Field(description="'ms', 'us' or 'per_second'.")
     headline: bool = Field(
-        description="The metric answers the question: the run measures until its effects reach the requested precision."
+        description="Whether the metric answers the study's question: a run measures until the effects in headline "
+        "metrics reach the requested precision."
     )
     better: Literal["lower", "higher"]
     workload: str
-    phase: str | None = Field(default=None, description="The instrument's phase that the metric measures.")
-    margin: Finite = Field(description="A relative cost below this counts as none (0.05 is 5 %).")
+    phase: str | None = Field(default=None, description="The phase of an operation that the metric measures.")
+    margin: Finite = Field(description="Relative costs below this count as no cost; 0.05 is 5 %.")
 
 
 class DistributionPoint(Model):
@@ -101,15 +103,15 @@ class Value(Model):
     arm: str
     mean: Estimate
     operations: int
-    percentiles: dict[str, Finite] = Field(description="p50, p90, p99, p99.9, max.")
+    percentiles: dict[str, Finite] = Field(description="By name: p50, p90, p99, p99.9 and max.")
     distribution: list[DistributionPoint]
     round_trips: Finite | None = Field(default=None, description="Counted round trips of one operation.")
     bytes_sent: Finite | None = Field(default=None, description="Counted bytes of one operation.")
     bytes_received: Finite | None = Field(default=None, description="Counted bytes of one operation.")
 
 
-#: Reports advise more rounds up to so many times the budget. Beyond that, reducing the noise is faster, since the time
-#: needed grows with the square of the noise.
+#: Reports advise to measure longer only up to this multiple of the budget. Beyond that, reducing the noise is faster,
+#: because the needed time grows with the square of the noise.
 LONGEST_WAIT = 10
 
 
@@ -117,14 +119,14 @@ class Unresolved(Model):
     """Reasons why an effect is unresolved although the run has enough rounds for a verdict."""
 
     needed_seconds: Finite | None = Field(
-        description=f"Estimated further time to resolve it; None beyond {LONGEST_WAIT} times the run's budget."
+        description=f"Estimated further seconds to resolve the effect; None beyond {LONGEST_WAIT} times the budget."
     )
     deviation_between_rounds: Finite | None = Field(
-        description="Standard deviation of the relative effect between rounds, or starts; 0.05 is 5 %. None without a "
-        "ratio."
+        description="Standard deviation of the relative effect between rounds or starts; 0.05 is 5 %. None if the "
+        "effect has no ratio."
     )
     smallest_detectable: Finite | None = Field(description="The smallest relative effect that this run could detect.")
-    within_noise: bool = Field(description="The control replicate may differ from the control by as much.")
+    within_noise: bool = Field(description="Whether control and control replicate may differ by as much as the effect.")
 
 
 class Effect(Model):
@@ -134,20 +136,22 @@ class Effect(Model):
     control_value: Finite
     value: Finite
     difference: Estimate = Field(description="Arm minus control, in `unit`.")
-    ratio: Estimate | None = Field(description="Arm over control; None if the control does not have the phase (0).")
+    ratio: Estimate | None = Field(
+        description="Arm divided by control; None if the control does not have the phase and so is 0."
+    )
     typical_difference: Estimate = Field(
         description="The difference in a typical round: a trimmed mean with its interval."
     )
     verdict: Verdict
     rounds: int
-    differences: list[Finite] = Field(description="The paired differences of rounds or starts, in order.")
+    differences: list[Finite] = Field(description="The difference of arm and control in each round or start, in order.")
     unresolved: Unresolved | None = Field(
-        default=None, description="Why the verdict is unresolved; None for other verdicts and for too few rounds."
+        default=None, description="Why the effect is unresolved; None if it is resolved, or has too few rounds to tell."
     )
 
     @property
     def needed_seconds(self) -> float | None:
-        """Return the further measuring time that would resolve the effect; None if resolved or not affordable."""
+        """Return the further seconds that would resolve the effect; None if it is resolved or if they are too many."""
         return self.unresolved.needed_seconds if self.unresolved else None
 
     @property
@@ -157,7 +161,7 @@ class Effect(Model):
 
 
 class NoiseFloor(Model):
-    """The difference between control replicate and control: effects below it may be noise of the run."""
+    """The difference between control and control replicate. Effects that are not larger may be noise of the run."""
 
     metric: str
     context: str = ""
@@ -166,24 +170,31 @@ class NoiseFloor(Model):
     absolute: Finite = Field(
         description="The end of the difference's interval that is farther from 0, in the metric's unit."
     )
-    relative: Finite = Field(description="By how much the larger of the two may exceed the smaller; 0.01 is 1 %.")
-    differences: list[Finite] = Field(default=[], description="The replicate's paired differences, in order.")
+    relative: Finite = Field(description="By how much the larger copy may exceed the smaller one; 0.01 is 1 %.")
+    differences: list[Finite] = Field(
+        default=[], description="The difference of replicate and control in each round, in order."
+    )
 
 
 class CarryOver(Model):
-    """The effect of the previous slice on a headline metric: after another arm's slice against after the same arm's."""
+    """The effect of the previous slice on a headline metric.
+
+    It compares slices after a slice of another arm with slices after a slice of the same arm.
+    """
 
     metric: str
     ratio: Estimate = Field(
-        description="Value after another arm's slice over value after the same arm's; 1.4 is 40 % more."
+        description="Value after another arm's slice divided by value after the same arm's; 1.4 is 40 % more."
     )
 
 
 class BetweenStarts(Model):
-    """Variation of a metric's effects between starts of the servers, beyond what their rounds explain."""
+    """Variation of a metric's effects between starts of the servers that the variation of rounds does not explain."""
 
     metric: str
-    share: Estimate = Field(description="Share of the variance of a start's mean that rounds do not explain, 0 to 1.")
+    share: Estimate = Field(
+        description="Share of the variance between the means of starts that rounds do not explain, 0 to 1."
+    )
 
 
 class Cpu(Model):
@@ -195,7 +206,7 @@ class Cpu(Model):
     seconds_per_1000: dict[str, Finite]
     busiest: str | None = Field(description="The busiest role, if it used more than 80 % of one core.")
     throttled: dict[str, Finite] = Field(
-        default={}, description="Share of the time, by role, in which it was stopped because its CPU quota was used up."
+        default={}, description="By role, the share of the time for which it was stopped by its CPU quota, 0 to 1."
     )
     steal: Finite = Field(
         default=0.0, description="Share of the machine's CPU time that the hypervisor used for others."
@@ -207,21 +218,21 @@ class ErrorCount(Model):
     workload: str
     error_class: str
     count: int
-    detail: str = Field(description="The first error in words.")
+    detail: str = Field(description="Text of the first error.")
 
 
 class FailedOperations(Model):
-    """Failed operations of a workload on an arm. Shares are of the operations begun."""
+    """Failed operations of a workload on an arm. A share is the number that failed divided by the number begun."""
 
     workload: str
     arm: str
     failed: int
     begun: int
     excess: Finite | None = Field(
-        default=None, description="Share that failed minus the control's share; None for a control."
+        default=None, description="Failed share of the arm minus that of its control; None for a control."
     )
     excess_low: Finite | None = Field(default=None, description="Low end of the 95 % interval of `excess`.")
-    excess_high: Finite | None = Field(default=None, description="High end of that interval.")
+    excess_high: Finite | None = Field(default=None, description="High end of the 95 % interval of `excess`.")
 
     @property
     def share(self) -> float:
@@ -229,22 +240,25 @@ class FailedOperations(Model):
 
     @property
     def fails_more(self) -> bool:
+        """Return whether the arm fails more often than its control, with the whole interval above 0."""
         return self.excess_low is not None and self.excess_low > 0
 
 
-#: The share of a load that an arm must serve to carry it. Less than 1: the slice ends before the last clients do.
+#: An arm carries a load if it serves at least this share of it. The share is below 1, because a slice ends before its
+#: last clients have finished.
 CARRIED = 0.95
 
 
 class Carried(Model):
-    """Load of an arm, offered and served, in connections or operations a second."""
+    """The load that an arm was offered and the load that it served, in connections or operations a second."""
 
     arm: str
-    offered: Finite | None = Field(description="None if users come after a think time, not at a fixed rate.")
+    offered: Finite | None = Field(description="None if users send requests after a think time, not at a fixed rate.")
     served: Finite
     server_cores_needed: Finite | None = Field(
         default=None,
-        description="Offered load times the servers' CPU time of an operation; None if that time is unknown.",
+        description="Cores that servers need for the offered load: load × their CPU time for one operation. None if "
+        "this time is unknown.",
     )
     machine_busy: Finite | None = Field(
         default=None,
@@ -254,32 +268,34 @@ class Carried(Model):
 
     @property
     def complete(self) -> bool:
+        """Return whether the arm carried its load."""
         return self.offered is None or self.served >= CARRIED * self.offered
 
 
 class MissingFigure(Model):
-    """A metric that all or some slices of an arm lack, though other arms may have it."""
+    """A metric that is missing in all or some slices of an arm."""
 
     metric: str
     arm: str
     missing_slices: int = Field(description="Slices without the figure.")
     total_slices: int
-    reason: str = Field(description="The reason, as a clause of a sentence.")
+    reason: str = Field(description="Why the figure is missing, as a clause of a sentence.")
 
     @property
     def entirely(self) -> bool:
+        """Return whether all slices of the arm lack the figure."""
         return self.missing_slices == self.total_slices
 
 
 class Sentence(Model):
-    """A sentence of the answer. `kind` decides its place and style; a `detail` is an answer outside the headline."""
+    """A sentence of the answer. `kind` decides its place and style; a `detail` comes below the main sentences."""
 
     kind: Literal["answer", "detail", "explanation", "break_even", "warning", "next"]
     text: str
 
 
 class HostStartSpread(Model):
-    """Time between the first operations of several hosts in a slice, in milliseconds, over all slices."""
+    """How far apart several hosts began the same slice, in milliseconds: median, p99 and maximum over all slices."""
 
     slices: int
     median_ms: Finite
@@ -289,7 +305,7 @@ class HostStartSpread(Model):
 
 
 class Core(Model):
-    """The result of a run without the data of the report's sections."""
+    """The result of a run, except for the data of the report's sections."""
 
     schema_version: int = SCHEMA_VERSION
     study: str
@@ -301,24 +317,25 @@ class Core(Model):
     rounds: int
     starts: list[int] = Field(
         default=[],
-        description="Rounds of each start of the servers (--restarts). If not empty, intervals are over starts, and "
-        "`rounds` of an estimate counts starts.",
+        description="Number of rounds of each start of the servers (--restarts). If not empty, intervals are computed "
+        "over starts, and `rounds` of an estimate is a number of starts.",
     )
     partial: str | None = Field(default=None, description="Why the run is incomplete, in one line.")
     seed: int
     budget_seconds: Finite | None = Field(
-        default=None, description="The longest time that the run was allowed to measure."
+        default=None, description="The maximum time that the run was allowed to measure."
     )
     resolved_early: bool = Field(
         default=False,
-        description="The run ended before its budget was spent, because every headline effect had a verdict.",
+        description="Whether the run ended before its budget because every headline effect had a verdict.",
     )
     target_precision: Finite | None = None
     requested_rounds: int | None = Field(
         default=None, description="The fixed number of rounds of the run or of each start (--rounds)."
     )
     slice_shares: dict[str, Finite] = Field(
-        default={}, description="Share of its planned length that each slice used, by the slice's name in the profile."
+        default={},
+        description="Measured length of slices divided by the planned one, by the slice's name in the profile.",
     )
     arms: list[Arm]
     workloads: dict[str, str] = Field(default={}, description="Labels of the workloads, by name.")
@@ -330,17 +347,17 @@ class Core(Model):
     effects: list[Effect]
     noise_floor: list[NoiseFloor]
     between_starts: list[BetweenStarts] = Field(
-        default=[], description="One for each headline metric of a run with --restarts."
+        default=[], description="One entry for each headline metric of a run with --restarts."
     )
     carry_over: list[CarryOver] = Field(
-        default=[], description="Headline metrics on which this run shows an effect of the previous slice."
+        default=[], description="Headline metrics in which the previous slice has an effect on a slice."
     )
     published: Published | None = None
     links: list[LinkEvidence] = Field(default_factory=list)
     cpu: list[Cpu]
     errors: list[ErrorCount]
     failures: list[FailedOperations] = Field(
-        default=[], description="One for each arm of every workload with failed operations."
+        default=[], description="One entry for each arm of every workload with failed operations."
     )
     missing: list[MissingFigure] = Field(default=[], description="Metrics that some arms or slices lack.")
     warnings: list[str]
@@ -350,9 +367,9 @@ class Core(Model):
     environment: dict[str, Any]
 
     def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
-        """Return the figures of the literature for this metric and arm, one for each series.
+        """Return the published figures for this metric and arm, one for each published series.
 
-        A figure without a context fits arms of several contexts; it is returned for the first of them only.
+        A figure that fits the arm in several contexts is returned only for the first of these contexts.
         """
         of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
         figures = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-#: Keys of a level, and of the settings of an arm, that version 8 renamed.
+#: Old and new names of the keys that version 8 renamed in levels and in the settings of arms.
 _SETTINGS = {"own": "target", "seen": "evidence"}
 _PLAN = {"protection_asked": "protection_chosen"}
 _LOAD = {"told_per_second": "commands_per_second"}
@@ -14,7 +14,7 @@ _LINK = {"asked_ms": "nominal_ms"}
 
 
 def update_plan(plan: dict[str, Any], version: int) -> None:
-    """Rename, in place, the keys of a plan of an earlier version."""
+    """Rename the keys of a plan of an earlier version, in place."""
     if version >= 8:
         return
     _rename(plan, _PLAN)
@@ -29,7 +29,7 @@ def update_plan(plan: dict[str, Any], version: int) -> None:
 
 
 def update_record(record: Any) -> None:
-    """Rename, in place, the kind and the keys of a record, if it is of an earlier version."""
+    """Rename the kind and the keys of a record of an earlier version, in place; a current record stays unchanged."""
     if not isinstance(record, dict):
         return
     kind = str(record.get("record"))

@@ -1,4 +1,4 @@
-"""A run, read from its ledger: slices, samples and how it ended."""
+"""A run as read from its ledger: its slices, the samples computed from them, and how it ended."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ UNFINISHED = "the process was killed, or is still running"
 
 @dataclass
 class Run:
+    """Everything that a ledger holds about a run. All figures of the result are computed from it."""
+
     plan: Plan
     sizes: dict[str, SliceSize] | None = None
     samples: Samples = field(default_factory=Samples)
@@ -57,7 +59,7 @@ class Run:
     error_rate_spent: float = 0.0
     disturbances: Disturbances = NO_DISTURBANCES
     dropped: dict[str, list[str]] = field(default_factory=dict)
-    """Metrics left out of all figures, by arm."""
+    """By arm, the metrics that are left out of all figures because the arm could not carry the load."""
 
     @cached_property
     def _slices_by_arm(self) -> dict[str, list[SliceRecord]]:
@@ -88,7 +90,7 @@ class Run:
         return self._counted_by_key.get((workload, arm), [])
 
     def drop(self, metric: str, arm: str) -> None:
-        """Leave a metric of an arm out of all figures."""
+        """Remove an arm's numbers of a metric, so that they are in no figure."""
         self.samples.drop(metric, arm)
         self.dropped.setdefault(arm, []).append(metric)
 
@@ -104,7 +106,8 @@ class Run:
         return by_round
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
-        # In these views an arm may fail and still have figures in the others.
+        """Return why an instrument refused the arm before the first slice; None if it was not refused."""
+        # An arm that is refused only in these views still has figures in the other views.
         optional = {"app", "command"} if self.plan.client else {"app"}
         for record in self.ready:
             for ready in record.ready.arms:
@@ -113,7 +116,7 @@ class Run:
         return None
 
     def tls_library(self, arm: PlannedArm | None = None) -> str:
-        """Return the engine's TLS libraries on the arm, or on any arm, such as 'OpenSSL 3.0.19'."""
+        """Return the TLS libraries of the engine, such as 'OpenSSL 3.0.19', for one arm or by default for all arms."""
         libraries = [
             record.ready.tls_library
             for record in self.ready
@@ -129,7 +132,7 @@ class Run:
         return self.samples.comparable_pairs(self.plan, metric, arm)
 
     def log_ratios_by_round(self, metric: str, arm: PlannedArm) -> ByRound:
-        """Return the log ratios of arm to control; empty if either is 0 or lacks the metric."""
+        """Return the log ratio of arm to control for each round; empty if a number is 0 or the metric is missing."""
         control, values = self.samples.paired_rounds(metric, arm.baseline or "", arm.name)
         logs = log_ratios([*control.values()], [*values.values()])
         return {} if logs is None else dict(zip(control, logs, strict=True))
@@ -139,13 +142,16 @@ class Run:
         return every_change(self.plan, self.samples)
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
-        """Return the means of each (metric, arm) over the rounds that have all of them; None if fewer than `fewest`."""
+        """Return, for each (metric, arm), its values in the rounds that have all of the pairs, one for each unit.
+
+        A unit is a round or a start of the servers. Return None if there are fewer than `fewest` values.
+        """
         values = self.samples.common_values(*pairs)
         return values if len(values[0]) >= fewest else None
 
     @property
     def starts(self) -> list[int]:
-        """Return the rounds of each start of the servers; empty unless starts are the units."""
+        """Return the number of rounds of each start of the servers; empty if the plan has only one start."""
         return list(Counter(self.samples.units.starts.values()).values())
 
     @property
@@ -162,12 +168,12 @@ class Run:
 
     @property
     def whole_rounds(self) -> int:
-        """Return how many rounds a resumed run need not repeat; the last one may have been cut off."""
+        """Return how many rounds a resumed run need not repeat. The last round may be incomplete and is not counted."""
         return max((record.round for record in self.slices), default=0) if self.rounds else 0
 
     @property
     def whole_starts(self) -> int:
-        """Return how many starts of the servers a resumed run need not repeat."""
+        """Return how many starts of the servers were measured completely, which a resumed run need not repeat."""
         return sum(end.partial is None for end in self.ends)
 
     @property
@@ -176,7 +182,7 @@ class Run:
 
     @property
     def error_rate(self) -> float:
-        """Return the rate of wrong verdicts that is left after the looks (`run/schedule.py`)."""
+        """Return the permitted rate of wrong verdicts that the looks during the run left over (`run/schedule.py`)."""
         return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
     @property
@@ -201,6 +207,7 @@ class Run:
 
     @property
     def partial(self) -> str | None:
+        """Return why the run is incomplete; None if it is complete."""
         if self.end is None:
             return UNFINISHED
         missing = bool(self.starts) and self.whole_starts < self.plan.starts
@@ -210,8 +217,8 @@ class Run:
 def read_run(ledger: Ledger) -> Run:
     """Read a ledger. Raises `NOT_A_RUN`.
 
-    If the plan has several starts of the servers, starts are the units, and each resumption adds one. Otherwise rounds
-    are the units, resumed or not.
+    If the plan has several starts of the servers, intervals are computed over starts, and resuming the run adds a
+    start. Otherwise they are computed over rounds, even if the run was resumed.
     """
     run, start = Run(plan=ledger.plan()), 0
     starts: dict[int, int] = {}
@@ -227,7 +234,7 @@ def read_run(ledger: Ledger) -> Run:
                 run.ready.append(record)
             case EnvironmentRecord():
                 run.environment, start = run.environment or record, record.start
-                # The run was resumed: forget why it ended before.
+                # The run was resumed, so the reason for its earlier end no longer applies.
                 run.loss_reason = run.end = None
                 if run.plan.starts == 1:
                     run.lost_arms.clear()
@@ -260,9 +267,9 @@ def read_run(ledger: Ledger) -> Run:
 
 
 def _all_of(ledger: Ledger) -> list[AnyRecord]:
-    """Return all records, exempt from garbage collection.
+    """Return all records, and exempt them from garbage collection.
 
-    They have no cycles, and repeated searches for cycles took a quarter of the analysis of a long run.
+    Records have no reference cycles, and repeated searches for cycles took a quarter of the analysis of a long run.
     """
     gc.disable()
     try:
@@ -278,7 +285,7 @@ def server_readings(record: SliceRecord) -> ServerReadings:
 
 
 def cpu_by_role(record: SliceRecord) -> dict[str, float]:
-    """Return the CPU seconds of a slice by role, of instrument and servers."""
+    """Return the CPU seconds of a slice by role; the roles are those of the instrument and of the servers."""
     seconds = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
     for role, used in record.server_cpu_seconds.items():
         seconds[role] = seconds.get(role, 0.0) + used
@@ -286,7 +293,7 @@ def cpu_by_role(record: SliceRecord) -> dict[str, float]:
 
 
 def slices_with_cpu(records: Sequence[SliceRecord]) -> dict[str, list[SliceRecord]]:
-    """Return for each role the slices with a reading of its CPU time; without a reading it is unknown, not 0."""
+    """Return for each role the slices with a reading of its CPU time. Without a reading, CPU time is unknown, not 0."""
     by_role: dict[str, list[SliceRecord]] = {}
     for record in records:
         for role in cpu_by_role(record):
@@ -295,7 +302,7 @@ def slices_with_cpu(records: Sequence[SliceRecord]) -> dict[str, list[SliceRecor
 
 
 def cpu_seconds_per_operation(records: Sequence[SliceRecord]) -> dict[str, float]:
-    """Return the CPU seconds of one operation by role, each over the slices with a reading."""
+    """Return the CPU seconds of one operation by role; a role's slices without a reading are left out."""
     return {
         role: sum(cpu_by_role(record)[role] for record in read)
         / max(1, sum(record.answer.operations for record in read))

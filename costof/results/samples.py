@@ -20,8 +20,8 @@ ByRound = Mapping[int, float]
 class SliceKey(NamedTuple):
     """A slice's place in a round.
 
-    The control and its replicate may swap places. Then `arm` is the copy that was measured, and `stands_for` the copy
-    that its figures count for; otherwise `stands_for` is None.
+    The control and its replicate may swap places in a round. Then `arm` is the copy that was measured, and `stands_for`
+    the copy for which the figures count; otherwise `stands_for` is None.
     """
 
     workload: str
@@ -30,6 +30,7 @@ class SliceKey(NamedTuple):
 
     @property
     def role(self) -> str:
+        """Return the arm for which the figures count."""
         return self.stands_for or self.arm
 
 
@@ -47,18 +48,18 @@ class Samples:
     _succeeded: set[SliceKey] = field(default_factory=set)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add a number. `swapped` marks a number measured on the control's other copy."""
+        """Add the number of a round. `swapped` says that it was measured on the other copy of the control."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
 
     def drop(self, metric: str, arm: str) -> None:
-        """Remove the arm's numbers; from then on they count as missing, not as 0."""
+        """Remove the arm's numbers of a metric. From then on they count as missing, not as 0."""
         self._values.pop((metric, arm), None)
         self._reported.add(metric)
 
     def mark_reported(self, metric: str) -> None:
-        """Mark the metric as reported by commands: a number that one lacks counts as missing, not as 0."""
+        """Mark a metric as reported by commands. A number that a command lacks counts as missing, not as 0."""
         self._reported.add(metric)
 
     def mark_succeeded(self, key: SliceKey) -> None:
@@ -75,11 +76,11 @@ class Samples:
         return [self.units.means(each) for each in in_common(numbers)]
 
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
-        """Return the numbers of control and arm in the rounds that both have, in order.
+        """Return the numbers of the control and those of the arm, by round, in the rounds that both have.
 
-        A control without the phase counts as 0, because it spends no time on it. In rounds where control and replicate
-        swapped places (`SliceKey.stands_for`), their pair is swapped back, so that a difference is always between the
-        same two copies.
+        A control without the phase counts as 0, because it spends no time on it. If `arm` is the control's replicate,
+        rounds in which both swapped places (`SliceKey.stands_for`) are swapped back, so that a difference is always
+        that of the second copy from the first.
         """
         arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
         if not control_numbers and metric not in self._reported:
@@ -89,14 +90,14 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
-        """Return the means of control and arm over the rounds that both have, one for each unit."""
+        """Return the means of control and arm for each unit (round or start), over the rounds that both have."""
         control_numbers, arm_numbers = map(self.units.means, self.paired_rounds(metric, control, arm))
         return control_numbers, arm_numbers
 
     def comparable_pairs(self, plan: Plan, metric: str, arm: PlannedArm) -> tuple[list[float], list[float]] | None:
-        """Return the paired means of control and arm; None if they cannot be compared.
+        """Return the paired means of control and arm.
 
-        That is so for too few pairs, and for a control on which no operation succeeded.
+        Return None if there are too few pairs, or if no operation of the workload succeeded on the control.
         """
         if arm.baseline is None or SliceKey(plan.study.metrics[metric].workload, arm.baseline) not in self._succeeded:
             return None
@@ -105,14 +106,14 @@ class Samples:
 
 
 def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
-    """Return the numbers of the rounds that are in all of them."""
+    """Return each of the mappings, reduced to the rounds that all of them have."""
     common = sorted(set.intersection(*map(set, numbers)))
     return [{number: each[number] for number in common} for each in numbers]
 
 
 @dataclass(frozen=True)
 class ServerReadings:
-    """Readings of the servers for a slice: their figures (`Service.judge`) and CPU seconds by role."""
+    """What the servers reported for a slice: figures by name (`Service.judge`), and CPU seconds by role."""
 
     figures: dict[str, float]
     cpu_seconds: dict[str, float]
@@ -139,7 +140,7 @@ def add_samples(
 
 
 def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -> float | None:
-    """Return a figure of the whole slice, such as operations over elapsed time; None if the slice lacks it."""
+    """Return the figure of a metric that has one figure a slice, such as operations a second; None if missing."""
     kind, _, name = metric.phase.partition(".")
     if kind == "server":
         return servers.figures.get(name)
@@ -165,7 +166,10 @@ def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -
 
 
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:
-    """Convert a mean time to the metric's unit; a rate is that of one worker, or of all if the metric is of all."""
+    """Return a mean time in the metric's unit.
+
+    For a rate, this is the rate of one worker, or of all workers if the metric counts them all.
+    """
     if metric.unit == "per_second":
         return 1e9 / nanoseconds * (workers if metric.all_workers else 1)
     return nanoseconds / NS_PER_UNIT[metric.unit]

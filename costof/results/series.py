@@ -1,4 +1,4 @@
-"""Conditions of a run. Runs under the same conditions form a series, whose costs can be compared over time."""
+"""Conditions of a run. Runs under the same conditions form a series, in which costs can be compared over time."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class Conditions:
 
     @property
     def series(self) -> frozenset[tuple[str, str]]:
+        """Return the conditions that are equal for all runs of a series; patch versions and data size are not."""
         releases = {f"release of {name}": release_number(version) for name, version in self.versions.items()}
         levels = {f"{factor} of {arm}": level for arm, each in self.arms.items() for factor, level in each.items()}
         return frozenset({**self.question, **releases, **levels}.items())
@@ -62,7 +63,7 @@ def release_number(version: str) -> str:
 def server_versions(started: EnvironmentRecord) -> dict[str, str]:
     if started.versions is not None:
         return started.versions
-    # Older ledgers have the versions among their facts, between these two.
+    # Older ledgers have the versions among their facts, between "load before" and "topology".
     names = [*started.facts]
     if not {"load before", "topology"} <= {*names}:
         return {}
@@ -71,7 +72,7 @@ def server_versions(started: EnvironmentRecord) -> dict[str, str]:
 
 
 def incomparable(first: Conditions, second: Conditions) -> str | None:
-    """Return why no cost of the two runs can be compared; None if some can."""
+    """Return why no costs of the two runs can be compared; None if some costs can."""
     for fact, reason in ((QUESTION, "the runs asked different questions"), (LOAD, "the runs had different loads")):
         if first.question[fact] != second.question[fact]:
             return reason
@@ -79,7 +80,7 @@ def incomparable(first: Conditions, second: Conditions) -> str | None:
 
 
 def changed_arms(first: Conditions, second: Conditions) -> set[str]:
-    """Return the arms whose levels differ between the runs, or whose control's levels do."""
+    """Return the arms that differ between the runs in their own levels or in those of their control."""
     changed = {arm for arm, levels in first.arms.items() if second.arms.get(arm, levels) != levels}
     return changed | {arm for arm, control in first.controls.items() if control in changed}
 
@@ -117,7 +118,7 @@ def differences(first: Conditions, second: Conditions) -> Iterator[str]:
 
 
 def titles(series: Sequence[Conditions]) -> list[str]:
-    """Return a title for each series: the facts in which the series differ."""
+    """Return a title for each series, made of the facts in which the series differ from each other."""
     facts = [_facts(each) for each in series]
     names = dict.fromkeys(name for each in facts for name in each)
     differing = [name for name in names if len({each.get(name) for each in facts}) > 1]
@@ -125,7 +126,7 @@ def titles(series: Sequence[Conditions]) -> list[str]:
 
 
 def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Iterator[str]:
-    """Yield a sentence for each change within a series that may explain a step: a patch, or the size of the data."""
+    """Yield a sentence for each change within a series that may explain changed costs: a patch, or the data size."""
     for name in conditions[0].versions:
         if changes := _changes(runs, [each.versions[name] for each in conditions]):
             yield f"{_program(name)} was {changes}."
@@ -134,7 +135,7 @@ def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Ite
 
 
 def _facts(conditions: Conditions) -> dict[str, str]:
-    """Return the facts in which series may differ, in words."""
+    """Return the facts in which series may differ, in words and by name."""
     shown = {
         QUESTION: conditions.question[QUESTION],
         LOAD: conditions.question[LOAD],

@@ -18,7 +18,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
 
 STEAL_WORTH_A_WORD = 0.02
-#: Share of the machine's time in the median round. Less is used by the kernel itself and by helpers of the lab.
+#: Share of the machine's CPU time that other programs must use in the median round for a warning. The kernel itself and
+#: the lab's helpers use less.
 NEIGHBOURS_WORTH_A_WORD = 0.10
 FALSE_ALARMS = 0.01
 
@@ -66,7 +67,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
             texts.append(
                 WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
             )
-        # The answer itself says it if nothing is verified, so warn only of a missing check of names.
+        # An answer without any verification says so itself, so warn only of certificates whose name is not checked.
         if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
             texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
         slices = run.all_slices(arm.name)
@@ -91,12 +92,12 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
     if effects and run.units < FEWEST_ROUNDS:
         units = plural(run.units, "start" if run.starts else "round")
         texts.append(WarningText.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))
-    # Each start of the servers repeats its warnings.
+    # Each start of the servers records its warnings again, so repetitions are removed.
     return list(dict.fromkeys(texts))
 
 
 def _left_by_commands(run: Run) -> Iterator[str]:
-    """Yield a warning for each arm whose commands left processes running; a replicate's count for its control."""
+    """Yield a warning for each arm whose commands left processes running. Replicates are counted with their control."""
     by_label: dict[str, list[str]] = {}
     for arm in run.plan.arms:
         by_label.setdefault(run.plan.original(arm).label, []).append(arm.name)
@@ -111,10 +112,10 @@ def _left_by_commands(run: Run) -> Iterator[str]:
 
 
 def _replicate_differs(run: Run) -> list[str]:
-    """Return the metrics in which control and replicate differ by more than chance.
+    """Return the labels of the metrics in which control and replicate differ by more than chance.
 
-    The rate of false alarms is `FALSE_ALARMS` for a run, corrected for the number of metrics. More frequent false
-    alarms would teach readers to ignore the warning.
+    The chance of a false alarm is `FALSE_ALARMS` for the whole run, corrected for the number of metrics. More frequent
+    false alarms would teach users to ignore the warning.
     """
     replicates = replicate_changes(run.changes)
     contrasts = [build_contrast(run.plan, name, change) for name, change in replicates]

@@ -141,7 +141,7 @@ def test_effect_within_the_noise_is_reported_as_such() -> None:
     assert "unresolved; within the noise" in text
     _, *costs = answer_texts(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), "answer")
     assert costs
-    assert all("within this run's noise" in sentence for sentence in costs)
+    assert all("identical copies of the control differ as much" in sentence for sentence in costs)
     wide = ratio.model_copy(update={"low": 0.98})
     text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=wide), 140)
     assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"
@@ -196,7 +196,7 @@ def test_share_explained_by_the_wire_has_an_interval_or_is_unknown() -> None:
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f"({spaced(fmt.percentage(each.share))})" in sentence
+    assert f"({spaced(fmt.percentage(each.share))} of that)" in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (said,) = answer_texts(unknown, "explanation")
     assert "share unresolved" in said

@@ -194,8 +194,9 @@ def test_80_columns_break_no_word_of_a_name(name: str) -> None:
     result = WIDE[name]()
     text = printed(result, 80)
     table = text[text.index("CPU seconds") :].split("\n\n")[0]
+    index = Index(result)
     arms = [arm.name for arm in result.arms if arm.context == result.arms[0].context and not arm.replicate]
-    parts = {part for arm in arms for part in re.split("[-@]", arm)}
+    parts = {part for arm in arms for part in re.split("[- @]", index.short(arm))}
     assert parts <= set(re.split(r"[\s@-]+", table))
     assert not re.search(r"\bunresolve\b", text)
 
@@ -223,7 +224,7 @@ def test_page_of_column_encryption_study_has_a_breakdown() -> None:
     assert section is not None
     assert "driver (client)" in section[0]
     assert "the gateway&#39;s presence" in section[0]
-    assert page.count("by terminals</caption>") == 3
+    assert page.count("by number of terminals</caption>") == 3
     assert 'id="breakdown"' not in drawn(with_sections(result, breakdown=None))
 
 

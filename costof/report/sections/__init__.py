@@ -1,4 +1,4 @@
-"""The sections of the report. Each file or folder here holds one, named `SECTION`."""
+"""The sections of the report. Each file or folder here defines one section, as its constant `SECTION`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Data = TypeVar("Data")
 class Section(Generic[Spec, Data]):
     """A part of the report with its own numbers, sentences and blocks.
 
-    `spec` is the type of the table `[sections.<name>]` in a study's file; a section without a `spec` is in every
-    report. `data` is the type of the section's numbers in result.json; a section without `data` shows the core result.
-    `default` is the spec of a study without such a table.
+    `spec` is the type of the table `[sections.<name>]` in a study's file; a section without `spec` is in every report.
+    `default` replaces the table in studies that do not have it; None leaves the section out. `data` is the type of the
+    section's numbers in result.json; a section without `data` shows only the core result.
     """
 
     name: ClassVar[str]
@@ -37,7 +37,7 @@ class Section(Generic[Spec, Data]):
     default: ClassVar[Any] = None
 
     def metrics(self, spec: Spec) -> Sequence[str]:
-        """Return the metrics that the spec names. The study must define them."""
+        """Return the names of metrics in the spec. Loading fails unless the study defines all of them."""
         return ()
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Data | None:
@@ -53,11 +53,11 @@ class Section(Generic[Spec, Data]):
         return ()
 
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:
-        """Return the section's blocks. The report leaves out a section without any."""
+        """Return the section's blocks. A section without blocks does not appear in the report."""
         raise NotImplementedError
 
     def parts(self, index: Index, data: Data) -> list[Part]:
-        """Return the parts of the report that the section fills; one by default."""
+        """Return the section as parts of the report; by default one part with all blocks."""
         return [Part(self.name, self.title, [*self.blocks(index, data)])]
 
 
@@ -72,9 +72,9 @@ def every_section() -> tuple[Section[Any, Any], ...]:
 
 
 def section_spec(section: Section[Any, Any], study: Study) -> Any:
-    """Return the section's spec from the study's file, or the section's default, which may be None.
+    """Return the section's spec from the study's file; the section's default if the file has none.
 
-    Raises `BROKEN_STUDY` for an invalid table or unknown metrics.
+    The default may be None. Raises `BROKEN_STUDY` for an invalid table or unknown metrics.
     """
     if section.spec is None or section.name not in study.sections:
         return section.default

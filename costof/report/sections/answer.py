@@ -14,7 +14,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
 MOST_DETAILS = 3
-"""More details are left out on a terminal, whose tables hold the same figures, and folded on a page."""
+"""If there are more details, a terminal leaves them out, since its tables hold the figures, and a page folds them."""
 
 
 class AnswerSection(Section[None, None]):
@@ -42,9 +42,9 @@ class AnswerSection(Section[None, None]):
 
 
 def too_few_rounds(core: Core) -> str | None:
-    """Return a message if the budget was too small for the rounds that a verdict needs, else None.
+    """Return a message if the budget was too small for the rounds that a verdict needs; otherwise None.
 
-    Runs that were interrupted or limited by `--rounds` need no message: the user knows.
+    Runs that were interrupted or limited by `--rounds` get no message, because the user knows the reason.
     """
     if core.partial or core.starts or core.requested_rounds is not None or not 0 < core.rounds < FEWEST_ROUNDS:
         return None
@@ -56,7 +56,7 @@ def too_few_rounds(core: Core) -> str | None:
 
 
 def _no_answer(index: Index) -> str:
-    """Return the reason for a missing answer: too few figures, or none of the controls or of all other arms."""
+    """Return why there is no answer: all controls failed, all other arms failed, or too little was measured."""
     arms = [arm for arm in index.core.arms if not arm.replicate]
     controls, protected = ([arm for arm in arms if arm.control == control] for control in (True, False))
     for group in (controls, protected):

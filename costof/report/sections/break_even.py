@@ -39,7 +39,7 @@ class Point(Model):
     view: str
     arm: str
     share: Finite
-    operations: Finite | None = Field(description="Estimate; None: never, as measured.")
+    operations: Finite | None = Field(description="Estimate; None if by the measured means no number is enough.")
     low: Finite | None
     high: Finite | None = Field(description="None: the interval has no upper end in this run.")
     saves: SavingsLimit | None = Field(
@@ -49,12 +49,12 @@ class Point(Model):
 
 
 def whole(operations: float) -> str:
-    """Format rounded up: at the next lower whole number the cost is still above the share."""
+    """Format a number of operations rounded up, because at the next lower number the cost is still above the share."""
     return fmt.number(-(-operations // 1), 0)
 
 
 class Spec(Model):
-    """The metrics for the cost of a connection and of an operation on it, in one view."""
+    """The two metrics of one view from which break-even is computed: the time of a connection and of an operation."""
 
     view: str
     connection: str
@@ -115,7 +115,10 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
-    """Yield a text for each protection and view, with only the largest share if there are several contexts."""
+    """Yield sentences about the break-even of each protection in each view.
+
+    If there are several contexts, they cover only the largest share (5 %).
+    """
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1
     largest = max((point.share for point in data), default=0.0)
@@ -131,12 +134,16 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
             shown = [(arm, point) for arm, point in points if not many or point.share == largest]
             if shown:
                 first, *rest = _clauses(shown)
-                texts = [first.format(f"{arms_of_protection[0].label} {words}"), *(each.format("It") for each in rest)]
+                label = arms_of_protection[0].label
+                texts = [first.format(f"{words}: {label}" if words else label), *(each.format("It") for each in rest)]
                 yield " ".join(f"{fmt.capital(text)}." for text in texts)
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
-    """Return clauses about shares that are reached, never reached, or uncertain; '{}' stands for the protection."""
+    """Return a clause for each case: shares that are reached, never reached, or perhaps reached; savings.
+
+    In a clause, '{}' stands for the protection.
+    """
     reached: dict[float, list[str]] = {}
     for arm, p in points:
         if p.operations is not None:
@@ -153,13 +160,13 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
             f"{{}} costs {fmt.share(share)} or more {where}".rstrip() + ", however many queries a connection carries"
         )
     for arm, saves in saving.values():
-        clauses.append(f"{{}} saves time{arm.at} {_below(saves)} and costs time above that")
+        clauses.append(f"{{}} saves time{arm.at} {_below(saves)}, and costs time on connections with more")
     for arm, p in points:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
-                f"{{}} costs less than {fmt.share(p.share)}{arm.at} from about {least} a connection on, if at all "
-                "(this run cannot tell)"
+                f"{{}} needs at least about {least} a connection to cost less than {fmt.share(p.share)}{arm.at}, and "
+                "this run cannot tell whether any number is enough"
             )
     return clauses
 
@@ -174,10 +181,10 @@ def _from(point: Point) -> str:
 
 
 def _below(saves: SavingsLimit) -> str:
-    """Return text such as 'below 52 queries a connection [48, 57]'."""
+    """Return text such as 'on connections with fewer than 52 queries [48, 57]'."""
     high = whole(saves.high) if saves.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(saves.operations), "query", "queries")
-    return f"below {queries} a connection [{whole(saves.low)}, {high}]"
+    return f"on connections with fewer than {queries} [{whole(saves.low)}, {high}]"
 
 
 def _table(index: Index, data: list[Point]) -> Table:
@@ -209,9 +216,9 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""Pairs of a metric's phase and, for metrics without one (the application's view), the end of its name; best first."""
+"""How to find a metric, the preferred way first: its phase, or else the end of its name (the application's view)."""
 MOST_NUMBERS = 2
-"""With more curves in a panel, the numbers at the marks would overlap. The table has them."""
+"""The maximum number of curves in a panel whose marks have numbers. More would overlap; the table has them."""
 POINTS = 60
 
 
@@ -227,10 +234,10 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Return the relative overhead and its bounds for a connection with so many operations after the first one.
+        """Return the relative added time of a connection with `operations` after its first, and the interval's ends.
 
-        The errors of the two effects are assumed to be independent. The break-even points (dots) need no such
-        assumption: they come from the rounds.
+        The errors of the two effects are assumed to be independent. The break-even points (dots) do not need this
+        assumption, because they are computed from the rounds.
         """
         first, each = self.connection.difference, self.operation.difference
         base = self.connection.control_value + operations * self.operation.control_value
@@ -262,7 +269,7 @@ def _effect(index: Index, view: str, arm: str, kinds: tuple[tuple[str, str], ...
 
 
 def _caption(curves: list[Curve]) -> list[str]:
-    """Return the values of each curve for 1, 100 and 1,000 operations."""
+    """Return sentences with the value of each curve at 1, 100 and 1,000 operations, and an explanation of the marks."""
     parts = []
     for curve in curves:
         once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
@@ -277,7 +284,7 @@ def _caption(curves: list[Curve]) -> list[str]:
 
 
 def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
-    """Draw up to the decade after the last mark, at least 10,000 and at most a million operations."""
+    """Return the figure. Its axis of operations ends at 10,000 to a million, after the last mark if possible."""
     marks = [item.high or item.operations or 1.0 for item in data]
     reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
     panels = []
@@ -290,7 +297,7 @@ def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> S
 
 
 def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
-    """Draw the overhead over the operations, on an axis that is linear around zero and logarithmic above."""
+    """Return a panel with the added time by number of operations. Its vertical axis is linear only around zero."""
     counts = [reach ** (number / (POINTS - 1)) for number in range(POINTS)]
     top = max(SHARES[0], *(curve.overhead(count)[2] for curve in curves for count in (1, reach)))
     lowest = min(-0.01, *(curve.overhead(count)[1] for curve in curves for count in (1, reach)))
@@ -317,7 +324,7 @@ def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) 
 
 
 def _marks(panel: Panel, data: list[Point], curve: Curve, reach: float, *, numbers: bool) -> None:
-    """Draw the break-even points with their intervals. An interval without an upper end runs out of the panel."""
+    """Draw a curve's break-even points with their intervals; one without an upper end reaches the panel's edge."""
     for item in data:
         if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
             continue

@@ -1,8 +1,8 @@
-"""Breakdown: the cost that each step along a chain of roles adds to each part of an operation.
+"""Breakdown: how much each step, such as adding a gateway, adds to each part of an operation's CPU time.
 
-The first step goes from the arm without the chain to the control, which has the chain but does not use it. The other
-steps go from the control to each protected arm. A part's share is its added cost divided by the added cost of all
-parts, with Fieller's interval. In a closed loop on busy cores, added CPU time lowers the throughput.
+The first step goes from the arm without the gateway to the control, which has the gateway but does not use it. The
+other steps go from the control to each protected arm. A part's share is its added cost divided by the added cost of all
+parts, with Fieller's interval. If workers are always busy and the cores too, added CPU time lowers the throughput.
 """
 
 from __future__ import annotations
@@ -23,27 +23,31 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, differences, estimate, ratio, share_of_whole
 from costof.study.arms import PlannedArm
 
-HEAD = ["step", "part", "before", "added", "share"]
+HEAD = ["part", "before the step", "added by the step", "share of the added"]
 METHOD = (
-    "Each row shows what the step adds to one operation, paired by round. Shares are of everything that the step adds, "
-    "with Fieller's interval. In a closed loop, added CPU time lowers the throughput as far as the cores are busy."
+    "Each row shows what a step adds to one operation, paired by round. A share is the part's added amount divided by "
+    "that of all parts, with Fieller's interval. As far as the cores are busy, added CPU time lowers the throughput."
 )
 TOTAL = "total"
 
 
 class Spec(Model):
+    """The choice of a study: the metric whose loss is broken down, and the parts to break it down into."""
+
     metric: str = Field(description="The metric whose loss is explained.")
-    without: str = Field(description="Level of the main factor without the chain.")
+    without: str = Field(description="Level of the main factor that measures without the gateway.")
     presence: str = Field(
         description="Label of the step from that level to the control, such as 'the gateway's presence'."
     )
     what: str = Field(description="Label of the sum of the parts, such as 'CPU time for each transaction'.")
     parts: dict[str, str] = Field(description="Metrics that add up, such as CPU time by role, with their labels.")
-    beside: dict[str, str] = Field(default={}, description="Metrics shown with the parts that do not count as parts.")
+    beside: dict[str, str] = Field(
+        default={}, description="Metrics that are shown below the parts, but are not parts of the sum."
+    )
 
 
 class Added(Model):
-    """One part of an operation's cost, such as the CPU time of a role, and the amount that a step adds to it."""
+    """One part of an operation's cost, such as the CPU time of the server, and how much a step adds to it."""
 
     metric: str
     label: str
@@ -51,22 +55,22 @@ class Added(Model):
     before: Finite = Field(description="Mean over the rounds, before the step.")
     added: Estimate
     share: Estimate | None = Field(
-        description="Share of everything that the step adds; 1 is all of it. None if that sum is unresolved, or if the "
-        "metric is not a part of it."
+        description="The added amount divided by that of all parts; 1 is all of it. None if the sum of all parts is "
+        "unresolved, or if the metric is not a part."
     )
 
 
 class Step(Model):
-    """The cost of one step along the chain, in total and by part, paired by round."""
+    """What one step from arm `start` to arm `end` adds to an operation, in total and by part, paired by round."""
 
-    start: str = Field(description="The arm before it.")
-    end: str = Field(description="The arm after it.")
+    start: str = Field(description="The arm before the step.")
+    end: str = Field(description="The arm after the step.")
     label: str
     what: str = Field(description="Label of the sum of the parts.")
     context: str
     metric: str
     ratio: Estimate = Field(description="The metric after the step divided by the metric before it.")
-    total: Estimate = Field(description="Sum of what the parts add, in their unit.")
+    total: Estimate = Field(description="Added amount of all parts together, in the unit of the parts.")
     parts: list[Added]
     beside: list[Added] = Field(description="Metrics shown with the parts; not in the total.")
 
@@ -88,11 +92,11 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return [step for step in steps if step is not None] or None
 
     def lead(self, index: Index, data: list[Step]) -> Lead:
-        """Exclude the arm without the chain from the answer: it is not a protection."""
+        """Exclude the arm without the gateway from the answer, because it is not a protection."""
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """Return sentences about the presence of the chain and the largest other step, in the first context."""
+        """Return sentences about the gateway's presence and the other step that adds most, in the first context."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
@@ -178,8 +182,9 @@ def _table(index: Index, context: Context, steps: list[Step]) -> Table:
         total: list[str | Text] = [TOTAL, "", fmt.absolute(step.total, step.parts[0].unit, signed=True), ""]
         name = f"{step.label}: {fmt.relative(step.ratio)}"
         rows += [[name, *cells] for cells in [*map(_row, step.parts), total, *map(_row, step.beside)]]
-    title = f"What lowers '{index.metric_label(steps[0].metric)}'{context.suffix}"
-    return Table.of(HEAD, rows, title=title, texts=(0, 1))
+    title = f"{fmt.capital(steps[0].what)}: what each step adds{context.suffix}"
+    first = f"step: its effect on '{index.metric_label(steps[0].metric)}'"
+    return Table.of([first, *HEAD], rows, title=title, texts=(0, 1))
 
 
 def _row(part: Added) -> list[str | Text]:

@@ -1,4 +1,4 @@
-"""Carry-over: metrics in which the order of slices matters."""
+"""Carry-over: metrics in which a slice depends on the slice before it."""
 
 from __future__ import annotations
 

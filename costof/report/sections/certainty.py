@@ -1,4 +1,4 @@
-"""How sure: the difference of each round or start, the distribution of all operations, and the noise floor."""
+"""How sure: the differences of single rounds or starts, the distribution of all operations, and the noise floor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Row heights in pixels; the second one for panels with more than three rows in a run with several contexts."""
+"""Heights of a row in pixels. The second one is for panels with more than three rows if a run has several contexts."""
 TIMES = ("ms", "us")
 CUT = 0.999
 """Share of operations at which the curves end: the slowest operation would squeeze all others into a corner."""
@@ -56,12 +56,14 @@ class CertaintySection(Section[None, None]):
 
 
 def _scope(index: Index) -> str:
-    """Return a sentence about the machine and client that the figures hold for."""
+    """Return sentences about the machine and the client for which the figures hold, and what to expect elsewhere."""
     counted = any(value.round_trips is not None for value in index.core.values)
-    exact = ", round trips and bytes exactly" if counted else ""
+    exact = ", and exactly the same round trips and bytes" if counted else ""
     library = index.core.environment.get("TLS library")
-    client = f", and of a client with {library}" if library else ""
-    return f"These milliseconds and cores are of this machine{client}. Ratios carry over roughly{exact}."
+    client = f" and for a client with {library}" if library else ""
+    return (
+        f"Milliseconds and cores hold only for this machine{client}. Elsewhere, expect roughly the same ratios{exact}."
+    )
 
 
 def _differences(index: Index, shown: Panels) -> Figure:
@@ -105,7 +107,7 @@ def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
 
 
 def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool) -> Panel:
-    """Draw a row for each arm and one for the control replicate at the bottom, on one scale."""
+    """Return a panel with a row for each arm, and at the bottom one for the control replicate, on one scale."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
         for arm, effect in _effects(index, metric, context)
@@ -151,7 +153,7 @@ def _distributions(index: Index, shown: Panels) -> Figure:
 
 
 def _timed(index: Index) -> list[Metric]:
-    """Return the headline times, and the time behind each headline rate. Only times have a curve."""
+    """Return the metrics to draw a distribution of: headline times, and operation times of headline rates."""
     times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
     timed = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
     return list({metric.name: metric for metric in timed if metric is not None}.values())
@@ -163,7 +165,10 @@ def _curves(index: Index, metric: Metric, context: Context) -> list[tuple[Arm, V
 
 
 def _points(value: Value) -> list[tuple[float, float]]:
-    """Return pairs of a time and a share, without times of 0, which a log axis cannot show."""
+    """Return the points of a distribution's curve as (time, share of operations done within it).
+
+    Points with a time of 0 are left out, because a logarithmic axis cannot show them.
+    """
     points = [(point.value, point.fraction) for point in value.distribution]
     return [(time, share) for time, share in points if time > 0 and share <= CUT + 1e-9]
 
@@ -202,12 +207,12 @@ def _curves_panel(index: Index, metric: Metric, context: Context) -> Panel:
 
 
 def _height(share: float) -> float:
-    """Return the height of a share: 90 % is at 1, 99 % at 2, 99.9 % at 3 (like HdrHistogram's plots)."""
+    """Return a share's height in the picture, as in HdrHistogram's plots: 1 for 90 %, 2 for 99 %, 3 for 99.9 %."""
     return -log10(1 - share)
 
 
 def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
-    """Return ticks at 1, 2 and 5 of each decade, or fewer if they would crowd."""
+    """Return ticks for a logarithmic axis: at 1, 2 and 5 of each decade, or fewer if there would be too many."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
     if high / low < 4:

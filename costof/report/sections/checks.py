@@ -33,11 +33,12 @@ class ChecksSection(Section[None, list[Check]]):
 
 
 def _verified(run: Run, core: Core) -> Check:
-    """Report arms without evidence.
+    """Check that every arm has evidence.
 
-    Evidence of arms comes from both ends around every slice; evidence of commands from the proofs in their study.
+    For arms of a service, client and servers give it before and after every slice. For commands, it comes from the
+    proofs that the study defines.
     """
-    # A command without a proof in the study needs no evidence.
+    # A command for which the study defines no proof needs no evidence.
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
     if unverified:
@@ -54,6 +55,7 @@ def _verified(run: Run, core: Core) -> Check:
 
 
 def _quiet(run: Run) -> Check:
+    """Check that other programs and the hypervisor used little of the machine's CPU."""
     usual, steal = run.disturbances.typical_share, run.steal_share or 0.0
     target = " (including your own servers)" if run.plan.target or run.plan.study.service.kind == COMMAND else ""
     disturbers = []
@@ -65,7 +67,7 @@ def _quiet(run: Run) -> Check:
 
 
 def _client(run: Run, core: Core) -> Check:
-    """Report a load generator that used most of a core in a headline rate, and so may have limited it."""
+    """Check that the load generator did not use most of a core in a headline rate, which it may then have limited."""
     rates = {metric.workload for metric in core.metrics if metric.headline and metric.unit == "per_second"}
     many = {name for name in rates if run.plan.study.workloads[name].workers > 1}
     busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)
@@ -80,7 +82,7 @@ def _carried(core: Core, overloaded: Sequence[str]) -> Check:
 
 
 def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
-    """Report failed operations, and headline figures that are missing for arms that carried their load."""
+    """Check that no operation failed, and that no headline figure is missing on an arm that carried its load."""
     failed = sum(record.answer.failed for record in run.counted)
     elsewhere = sum(each.count for each in core.errors) - failed
     headline = {metric.name: metric.label for metric in core.metrics if metric.headline}

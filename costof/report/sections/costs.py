@@ -1,4 +1,4 @@
-"""Costs of each arm: the sentences that answer the question, and the tables of all effects."""
+"""Costs: the sentences about each arm in the answer, and the tables of all effects."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
 NO_ROUNDS = "No round was completed, so there are no figures."
-SIDE_EFFECTS = (
-    "“Side effect” marks a difference in a phase that TLS itself does not change. TCP and greeting come before TLS; "
-    "they take longer while the server is still closing the previous connection. A shorter hello means that another "
-    "phase does part of its work: a server that forks for each connection forks during the TLS request, if there is "
-    "one."
+SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
+LONGER_BEFORE_TLS = (
+    "The {phases} {come} before TLS, but {take} longer if the server is still closing the previous connection."
+)
+SHORTER_AFTER_TLS = (
+    "The {phases} {come} after TLS, and {take} less time if the server has already done part of the work, such as "
+    "forking a process for the connection."
 )
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
@@ -53,7 +55,7 @@ class CostsSection(Section[None, None]):
         return statements(index)
 
     def parts(self, index: Index, data: None) -> list[Part]:
-        """Return the costs and, for the terminal and Markdown, the noise floor as a separate part."""
+        """Return the part with the costs, and a separate part with the noise floor for the terminal and Markdown."""
         lines = index.noise_lines()
         noise: list[Block] = [Bullets(lines, label="Noise floor", loose=True, media=TEXT)] if lines else []
         return [*super().parts(index, data), Part("noise_floor", "Noise floor", noise, order=NOISE_FLOOR_ORDER)]
@@ -74,15 +76,13 @@ class CostsSection(Section[None, None]):
                     *([published.cited] if published else []),
                 ]
             )
-            other = "farther distances" if index.core.distances else "other settings"
-            more = f" The full report has all metrics of the {other}." if index.many_contexts else ""
+            other = "at the farther distances" if index.core.distances else "under the other conditions"
+            more = f" The full report has all metrics {other}." if index.many_contexts else ""
             note = f"{legend} No estimate uses published figures." if published else legend
             yield Paragraph(note, "note", media=FILES)
             yield Paragraph(legend + more, "note", media=TERMINAL)
-        if any(
-            effect and is_side_effect(effect, metric, arm) for view in shown for metric, arm, effect in view.effects
-        ):
-            yield Paragraph(SIDE_EFFECTS, "note")
+        if note := side_effects_note(shown):
+            yield Paragraph(note, "note")
         if lines := index.noise_lines():
             yield Paragraph(" ".join(lines), label="Noise floor.", media=HTML)
         if index.core.errors:
@@ -95,9 +95,9 @@ class CostsSection(Section[None, None]):
 
 
 FIRST_CONTEXT = "as first measured"
-"""Words for a run's first context, which has no name, in a list with other contexts."""
+"""Words for a run's first context in a list with other contexts, because the first context has no name."""
 MOST_HEADLINES = 3
-"""Most sentences of the answer; the tables have the rest."""
+"""The maximum number of sentences in the answer; the tables hold the other figures."""
 
 
 class Line(NamedTuple):
@@ -113,16 +113,16 @@ class Line(NamedTuple):
 
     @property
     def mean_cost(self) -> float:
-        """Mean cost over the contexts as a log ratio, to rank protections."""
+        """Return the mean cost over the contexts as a log ratio, to rank protections; higher is more expensive."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
 
 
 def statements(index: Index) -> list[Sentence]:
-    """Return a sentence for each arm and view or, if these are many, the most important ones and the rest as details.
+    """Return a sentence for each arm and view. If they are many, return the most important ones, and details.
 
-    If another section leads the answer, all sentences are details except the costs of that section's reference arm.
+    If another section leads the answer, all sentences are details, except those about that section's reference arm.
     """
     arms, lines = index.answered, _lines(index)
     reference = next((lead.reference for lead in index.leads if lead.reference), None)
@@ -161,9 +161,10 @@ def _lines(index: Index) -> list[Line]:
 
 
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
-    """Return sentences about the first headline metric of each view, or of one view.
+    """Return the sentences of the answer: about the first headline metric of each view.
 
-    Of many protections only the most expensive and the cheapest get a sentence.
+    If these are too many, they cover only one view. If they are still too many, only the most expensive and the
+    cheapest protection get a sentence.
     """
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
@@ -188,7 +189,7 @@ def _overlap(one: Line, other: Line) -> bool:
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return one line as a sentence, with its view if the run has several."""
+    """Return a line as a sentence. It names the view if `lines`, all lines of the answer, have several."""
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".")
 
@@ -237,11 +238,14 @@ def _words(metric: Metric, verdict: Verdict, name: str) -> tuple[str, str]:
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
-    """Return '24.1 % [23.5, 24.8]' for a rate, '14.2 ms [13.8, 14.7] (2.1×)' for a time; with a sign if unresolved."""
+    """Return '24.1 % [23.5, 24.8]' for a rate and '14.2 ms [13.8, 14.7] (2.1×)' for a time.
+
+    An unresolved effect is relative and has a sign.
+    """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
         shown = fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit)
-        return f"{shown} (within this run's noise)" if hidden_by_noise(effect) else str(shown)
+        return f"{shown} (identical copies of the control differ as much)" if hidden_by_noise(effect) else str(shown)
     if metric.better == "higher" and effect.ratio is not None:
         return str(fmt.gain(effect.ratio) if saves else fmt.loss(effect.ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)
@@ -249,7 +253,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in headline metrics that have no sentence yet."""
+    """Return a sentence about the largest cost in headline metrics without a sentence; None if there are none."""
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]
@@ -293,16 +297,18 @@ TITLES = {
 }
 
 
-#: Phases of a connection that end before TLS begins, and the first one after it.
+#: Phases of a connection that end before TLS begins, and the first phase after TLS.
 BEFORE_TLS, AFTER_TLS = ("resolve", "tcp", "greeting"), "hello"
 
 
 @dataclass(frozen=True)
 class View:
+    """The content of one table: the effects of a view in a context."""
+
     title: str
     context: Context
     effects: list[tuple[Metric, Arm, Effect | None]]
-    """The effect is None if a command does not report the figure on the arm or on its control."""
+    """An effect is None if the command of the arm or of its control does not report the figure."""
 
 
 def views(index: Index) -> list[View]:
@@ -323,7 +329,11 @@ def views(index: Index) -> list[View]:
 
 
 def table(index: Index, view: View, media: Media) -> Table:
-    """Return the table of a view. A terminal shows a common unit in its head and only headlines in farther contexts."""
+    """Return the table of a view.
+
+    On a terminal, a unit that all metrics share is in the heading, and only the nearest context has all metrics; the
+    other contexts have the headline metrics.
+    """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:
         effects = [each for each in effects if each[0].headline] or effects
@@ -336,13 +346,13 @@ def table(index: Index, view: View, media: Media) -> Table:
         label = Cell(metric.label if unit else fmt.titled(metric.label, metric.unit), code=metric.name)
         rows += [Row([label], "group")] if index.many_arms else []
         for _, arm, effect in metric_effects:
-            name = Cell(arm.protection, full=arm.label) if index.many_arms else label
+            name = Cell(index.short(arm.name), full=arm.label) if index.many_arms else label
             rows.append(_row(index, metric, effect, arm, name))
             rows += _published(index.core.published_for(metric.name, arm), together=terminal)
     first = fmt.UNITS.get(unit, unit) if terminal else "metric"
     columns = [
         Column("with" if index.many_arms else first, "text", width=26),
-        Column(index.control_name, width=9.5),
+        Column(index.control_heading, width=9.5),
         Column(index.arm_heading, width=9.5),
         Column("difference", width=17),
         Column("relative", width=16),
@@ -352,7 +362,7 @@ def table(index: Index, view: View, media: Media) -> Table:
 
 
 def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Cell) -> Row:
-    """Return a row whose control, value and difference have the same decimals, to let a reader check the sum."""
+    """Return a row. Control, value and difference have the same decimals, so that the difference can be checked."""
     kind: Literal["headline", "plain"] = "headline" if metric.headline else "plain"
     if effect is None:
         values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
@@ -363,7 +373,7 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
     verdict = verdict_words(effect, metric) + ("; side effect" if is_side_effect(effect, metric, arm) else "")
     cells = [
         name,
-        # A control value of 0 means that the control has no such phase, except for commands: they measured 0.
+        # A control value of 0 means that the control has no such phase. Only for commands it is a measured 0.
         Cell(control if effect.control_value or metric.view == COMMAND else fmt.NONE),
         Cell(fmt.number(effect.value, _two_digits(effect.value, decimals))),
         Cell.of(fmt.absolute(effect.difference, signed=True, decimals=decimals)),
@@ -373,8 +383,33 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
     return Row(cells, kind)
 
 
+def side_effects_note(shown: list[View]) -> str:
+    """Return a note on the side effects in these tables, with the reasons for them; '' if there are none."""
+    longer: dict[str, None] = {}
+    shorter: dict[str, None] = {}
+    found = False
+    for metric, arm, effect in (each for view in shown for each in view.effects):
+        if effect is None or not is_side_effect(effect, metric, arm):
+            continue
+        found = True
+        if metric.phase == AFTER_TLS:
+            shorter[metric.label] = None
+        elif effect.verdict is Verdict.COSTS:
+            longer[metric.label] = None
+    texts = [SIDE_EFFECTS] if found else []
+    for template, labels in ((LONGER_BEFORE_TLS, longer), (SHORTER_AFTER_TLS, shorter)):
+        if labels:
+            noun, come, take = ("phase", "comes", "takes") if len(labels) == 1 else ("phases", "come", "take")
+            names = fmt.listed([f"'{label}'" for label in labels])
+            texts.append(template.format(phases=f"{noun} {names}", come=come, take=take))
+    return " ".join(texts)
+
+
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
-    """Return whether a difference is in a phase that TLS itself does not change; see `SIDE_EFFECTS`."""
+    """Return whether an arm with TLS has a cost or saving in a phase that TLS itself does not change.
+
+    These are the phases before TLS and, only if it became shorter, the first phase after TLS.
+    """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
         return False
@@ -382,12 +417,12 @@ def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
 
 
 def _two_digits(value: float, decimals: int) -> int:
-    """Return decimals for at least two digits, even with a wide interval: 0.75 would otherwise read as 1."""
+    """Return the number of decimals, but enough for two significant digits: 0.75 would otherwise be printed as 1."""
     return max(decimals, fmt.significant_decimals(value, 2))
 
 
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
-    """Yield rows of published figures. `together` makes one row of several series that have only ratios."""
+    """Yield a row for each published figure. With `together`, several series with only ratios share one row."""
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):
         least, greatest = fmt.bare_ratio(ratios[0]), fmt.bare_ratio(ratios[-1])

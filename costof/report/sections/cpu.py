@@ -1,4 +1,4 @@
-"""CPU by role: seconds per 1,000 operations, and the time for which roles waited for CPU."""
+"""CPU by role: CPU seconds per 1,000 operations, and the share of the time for which a role could not use a CPU."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from costof.results.models import Cpu
 
 CLIENT = "client"
 LEAST_SHOWN = 0.005
-"""Shares of waiting time below this are not shown."""
+"""Smaller shares of throttling and steal are not shown."""
+MEANINGS = {
+    "throttled": "Throttled: share of the time for which the role was stopped, because it had used up its CPU limit.",
+    "steal": "Steal: share of the machine's CPU time that the hypervisor used for others.",
+}
 Bars = tuple[str, Context, list[Cpu]]
-"""A workload, its context, and the CPU time of each arm: one panel of the figure."""
+"""Content of one panel of the figure: a workload, a context, and the CPU time of each arm."""
 
 
 class CpuSection(Section[None, None]):
@@ -53,7 +57,7 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 def _table(index: Index, context: Context) -> Table:
     arms = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
     roles = _roles(index.core.cpu)
-    # Columns for roles that used up their CPU share, and for steal, if there was any waiting.
+    # Throttling of a role, and steal, have a column only if some arm has a share that is shown.
     waits = [_limits(cpu) for cpu in index.core.cpu]
     limits = [
         name
@@ -71,20 +75,22 @@ def _table(index: Index, context: Context) -> Table:
             total = _number(sum(cpu.seconds_per_1000.values()))
             rows.append(Row([*map(Cell, [index.short(cpu.arm), *seconds, total, *shares])]))
     columns = [Column("arm", "text"), *map(Column, [*roles, "total", *limits])]
-    return Table(columns, rows, f"CPU seconds per 1,000 operations{context.suffix}", group="workload")
+    note = " ".join(text for word, text in MEANINGS.items() if any(name.startswith(word) for name in limits))
+    return Table(columns, rows, f"CPU seconds per 1,000 operations{context.suffix}", note, group="workload")
 
 
 def _number(seconds: float) -> str:
-    """Format with three significant digits, at most to the millisecond, the resolution of the counters."""
+    """Format seconds with three significant digits, but not below a millisecond, the resolution of the counters."""
     return fmt.number(seconds, min(3, fmt.significant_decimals(seconds)))
 
 
 def _limits(cpu: Cpu) -> dict[str, float]:
-    return {**{f"{role} throttled": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
+    """Return the shares of time lost to limits, by column heading: throttling of each role, and steal."""
+    return {**{f"throttled: {role}": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
 
 
 def _bottlenecks(index: Index) -> list[str]:
-    """Return sentences about roles that used most of one core, the load generator first."""
+    """Return a sentence for each workload and role that used most of one core; the client's sentences come first."""
     arms: dict[tuple[str, str, str], list[str]] = {}
     for cpu in index.core.cpu:
         arm = index.arm(cpu.arm)
@@ -93,8 +99,7 @@ def _bottlenecks(index: Index) -> list[str]:
             arms.setdefault((cpu.busiest, cpu.workload, place), []).append(index.short(cpu.arm))
     busy = sorted(arms.items(), key=lambda item: item[0][0] != CLIENT)
     return [
-        f"{'The client' if role == CLIENT else fmt.capital(role)} used most of one core during "
-        f"'{index.workload_label(work)}' with {fmt.listed(names)}{at}."
+        f"The {role} used most of one core in the workload '{index.workload_label(work)}' with {fmt.listed(names)}{at}."
         for (role, work, at), names in busy
     ]
 

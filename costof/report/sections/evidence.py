@@ -1,4 +1,4 @@
-"""Evidence: facts that verify each arm, the measured links, errors by class, and warnings."""
+"""Evidence: the facts that verify each arm, the measured links, errors by class, and warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class EvidenceSection(Section[None, None]):
     name, title, order = "evidence", "Evidence", 140
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Warn of certificates that were not verified: such TLS does not stop a man in the middle."""
+        """Return a warning about arms that do not verify certificates: their TLS does not stop a man in the middle."""
         off = [arm.label + arm.at for arm in index.answered if UNVERIFIED in arm.levels.items()]
         texts = [WarningText.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
         return sentences("warning", texts)

@@ -1,7 +1,7 @@
 """Failures: the share of operations that failed with each arm, compared with the control.
 
-All other figures cover only operations that succeeded. An arm that fails more often may succeed only with the easier
-operations, and its latency would then be misleading; the answer therefore mentions failures.
+All other figures cover only operations that succeeded. If an arm fails more often, perhaps only its easier operations
+succeed, and its latency is misleading. Therefore the answer mentions failures.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from costof.results.index import Index
 from costof.results.models import FailedOperations, MissingFigure, Sentence
 from costof.study.commands import COMMAND
 
-HEAD = ["workload", "arm", "failed", "operations", "more than the control"]
+HEAD = ["workload", "arm", "failed", "operations", "failed more than with the control"]
 TITLE = "Failed operations"
 METHOD = (
     "The interval of a difference of two shares is Newcombe's (1998). Latencies and rates cover only operations that "
     "succeeded."
 )
 SUCCEEDED = "Its other figures cover only operations that succeeded."
-#: From this share of failed operations on the answer mentions them, even if the control fails as often.
+#: The answer mentions failed operations if their share exceeds this, even if the control fails as often.
 LEAST_REPORTED = 0.001
 
 
@@ -36,7 +36,7 @@ class FailuresSection(Section[None, None]):
             for each in index.core.failures
             if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
-        # The section of the load already reports overloaded arms.
+        # Missing figures of overloaded arms are not mentioned here, because the section of the load reports them.
         texts += [
             missing_words(index, each)
             for each in index.core.missing

@@ -1,7 +1,7 @@
 """HelloRetryRequest: handshakes of TLS 1.3 that take a second round trip to agree on a key-exchange group.
 
-A client sends a key share for the group that it prefers. If the server does not accept that group, it asks the client
-to start again with another one (RFC 8446, section 4.1.4), which costs one more round trip.
+A client sends a key share for the group that it prefers. If the server does not accept this group, it asks the client
+to start again with another group (RFC 8446, section 4.1.4), which costs one more round trip.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _retry(run: Run, arm: str) -> HelloRetry | None:
     if not count or len(groups) != 1:
         return None
     trips = sum(phase.round_trips or 0 for phase in phases) / count
-    # A full handshake that is split over several packets may be counted with a fraction of a round trip more.
+    # The count may include a fraction of a round trip, because a handshake can be split over several packets.
     return HelloRetry(arm=arm, group=groups.pop(), round_trips=trips) if trips > ROUND_TRIPS + 0.5 else None
 
 

@@ -1,4 +1,4 @@
-"""Hosts: the share of each load machine in the run, and warnings about a machine that differs from the others."""
+"""Hosts: what each load machine contributed to the run, and warnings about a machine that distorts its figures."""
 
 from __future__ import annotations
 
@@ -31,45 +31,49 @@ HEAD = ["host", "cores", "operations", "errors", "CPU in use", ENGINE_CPU, "stea
 TITLE = "Slow hosts"
 METHOD = (
     "All hosts together are one load: one plan, one window and one figure a slice. A host is slow if the mean of its "
-    "operations, divided by that of the other hosts in the same slices, is above 1 by the metric's margin, with its "
-    "interval above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
+    "operations exceeds that of the other hosts in the same slices by the metric's margin, and the interval of the "
+    "ratio is above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
 )
 COMMANDS_METHOD = (
-    "Rates that programs print are added over the hosts. Peak memory is the highest of all hosts. Other printed "
-    "figures, percentiles included, are means over the hosts, because the programs do not print their distributions."
+    "Rates that programs print are summed over the hosts. Peak memory is the maximum of all hosts. All other printed "
+    "figures, including percentiles, are means over the hosts, because the programs do not print distributions."
 )
-#: Share of a host's CPU time from which on its own CPU may limit the load.
+#: If a host uses more than this share of its CPU time, its CPU may limit the load.
 BUSY = 0.8
 #: Time for which a used port cannot be used again (TIME_WAIT).
 PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """A host's share in the run. CPU shares are means over its slices."""
+    """What one host did in the run. Its CPU shares, from 0 to 1, are means over its slices."""
 
     host: str
     cores: int
     operations: int
     errors: int
     busy: Finite
-    engine: Finite = Field(description="Share of the CPUs that the engine may use.")
+    engine: Finite = Field(description="Share of the CPUs available to the engine (or the commands) that it used.")
     steal: Finite
-    latest_ms: Finite = Field(description="Longest delay of the start of a window after the agreed time.")
-    clock_error_ms: Finite = Field(description="Error bound of its clock in the median slice.")
-    connections_a_minute: int = Field(description="Most connections opened in any minute.")
-    ports: int = Field(description="Ports for connections to one address; 0 if unknown.")
+    latest_ms: Finite = Field(description="Maximum delay of the host's start of a slice after the agreed time.")
+    clock_error_ms: Finite = Field(description="Maximum error of the host's clock in the median slice.")
+    connections_a_minute: int = Field(description="Maximum number of connections that the host opened in a minute.")
+    ports: int = Field(
+        description="Number of local ports that the host can use for connections to one address; 0 if unknown."
+    )
 
 
 class SlowHost(Model):
+    """A host that is slower than the other hosts in one metric."""
+
     metric: str
     host: str
     ratio: Estimate = Field(
-        description="The host's mean divided by that of the other hosts; inverted if higher is better."
+        description="The host's mean divided by that of the other hosts, or the inverse if higher is better; above 1."
     )
 
 
 class DecidingHost(Model):
-    """A verdict that would change without this host."""
+    """A verdict that would be different without the figures of this host."""
 
     metric: str
     arm: str
@@ -151,6 +155,7 @@ def _row(run: Run, name: str, facts: Mapping[str, int]) -> HostRow:
 
 
 def _most_a_minute(slices: Sequence[SliceRecord], name: str) -> int:
+    """Return the maximum number of connections that a host opened within a minute."""
     window: deque[tuple[float, int]] = deque()
     opened = most = 0
     for record in slices:
@@ -173,7 +178,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # The mean of a phase is a time, even if the metric is a rate.
+        # A phase's mean is a time even if the metric is a rate, so more is better only for figures of commands.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}
@@ -192,7 +197,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
 
 
 def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
-    """Return the mean of the host and the mean of all other hosts; 0 if there is none."""
+    """Return the metric's mean on this host and its mean on all other hosts; 0 stands for a missing mean."""
     if name := metric.command_figure:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         mean = figures.pop(host, 0.0)
@@ -204,7 +209,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return the headline verdicts that would change without one of the hosts."""
+    """Return the headline verdicts that would be different without one of the hosts, and these hosts."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)
@@ -235,7 +240,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer without this host. Only counts, means and rates are correct."""
+    """Return the slice's answer as if this host had not measured. Only its counts, means and rates are correct."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

@@ -1,6 +1,7 @@
-"""Intermittent costs: arms with outlying slices or slow operations, more of them than the control has.
+"""Intermittent costs: arms that have more outlying slices or more slow operations than their control.
 
-The mean of such an arm is its cost over a long time, but most rounds differ from the mean; the answer names both.
+The mean of such an arm is its cost over a long time, but most rounds differ from the mean, so the answer gives both the
+mean and a typical round.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from costof.statistics.intermittent import intermittent
 from costof.statistics.slow_operations import Slices, slow_operations
 from costof.study.arms import PlannedArm
 
-HEAD = ["metric", "arm", "outlying slices", "times the other slices", "outlying slices of the control"]
+HEAD = ["metric", "arm", "outlying slices", "cost, compared with other slices", "control: outlying slices"]
 SLOW_TITLE = "Slow operations"
-SLOW_HEAD = ["metric", "arm", "slow operations", "control"]
+SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
     "Each round has three slices to compare: arm, control and the control's copy. A slice is outlying if its median "
     "operation is more than two robust standard deviations, and more than 10 %, worse than both other slices. A "
@@ -33,24 +34,26 @@ METHOD = (
     "An operation is slow if it exceeds the median of its slice by more than half of that median, or of the control's "
     "median if that is longer. A t-test by {unit} compares the share of slow operations with the control and its copy."
 )
-#: Tests for each metric and arm: one for slices, one for operations.
+#: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.
 TESTS = 2
 
 
 class IntermittentCost(Model):
+    """An arm whose slices are outlying more often than those of the control and its copy."""
+
     metric: str
     arm: str
     slices: int = Field(description="Outlying slices of the arm.")
     of: int = Field(description="All slices of the arm.")
     times: Finite = Field(
-        description="Figure of the outlying slices, as a multiple of the other slices; for a rate, its inverse."
+        description="Figure of the outlying slices divided by that of the other slices; for a rate, the inverse."
     )
     usual: int = Field(description="Outlying slices of the control and its copy.")
     usual_of: int
 
 
 class Slow(Model):
-    """Shares of operations that take far longer than the median of their slice."""
+    """An arm with more slow operations, which take far longer than the median of their slice, than its control."""
 
     metric: str
     arm: str
@@ -126,10 +129,10 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 
 
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
-    """Return logarithms for each arm in the rounds that all arms have; higher means more cost. None if a figure is 0.
+    """Return, for each arm, the logarithms of its slices' figures in the rounds that all arms have.
 
-    The figure is the median operation of the slice, which stalls of the machine hardly move, or the figure of the whole
-    slice if the metric has only that.
+    A higher logarithm means more cost. Return None if a figure is 0. The figure is the median operation of the slice,
+    which stalls of the machine hardly change, or the slice's only figure if the metric has one figure a slice.
     """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:
@@ -156,7 +159,7 @@ def _slow_operations(run: Run, name: str, slices: Mapping[str, Slices], comparis
 
 
 def _slices(run: Run, name: str) -> dict[str, Slices]:
-    """Return the slices of each arm; empty for a metric that has one figure per slice."""
+    """Return the latency distributions of each arm's slices; empty if the metric has only one figure a slice."""
     if run.plan.study.metrics[name].is_of_whole_slice:
         return {}
     return {arm.name: Slices.decode(run.histograms(name, arm.name)) for arm in run.plan.arms}
@@ -177,19 +180,20 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     mean, usual = (
         fmt.absolute(each, effect.unit, signed=True) for each in (effect.difference, effect.typical_difference)
     )
-    return f"{text} The difference is {mean} on average, {usual} in a typical round."
+    return f"{text} On average the difference from the control is {mean}, in a typical round {usual}."
 
 
 def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
         f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
-        f"{fmt.percent(each.share)} of the operations of '{metric.label}' exceed the median by half or more "
-        f"(control and its copy: {fmt.percent(each.usual)})."
+        f"{fmt.percent(each.share)} of the operations behind '{metric.label}' take at least 1.5 times as long as the "
+        f"median one (control and its copy: {fmt.percent(each.usual)})."
     )
     if effect is None:
         return text
-    return f"{text} The difference is {fmt.absolute(effect.difference, effect.unit, signed=True)} on average."
+    mean = fmt.absolute(effect.difference, effect.unit, signed=True)
+    return f"{text} The mean of '{metric.label}' differs from the control's by {mean}."
 
 
 SECTION = IntermittentSection()

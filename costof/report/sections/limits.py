@@ -1,4 +1,4 @@
-"""Limits: whether the measured effects keep the limits of the user, at the head of the answer."""
+"""Limits: whether the measured effects stay within the user's limits, at the head of the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.study.options import Limit
 
-HEAD = ["limit", "with", "measured", "result"]
+HEAD = ["limit", "arm", "measured", "result"]
 WORDS = {State.WITHIN: "kept", State.EXCEEDED: "exceeded", State.OPEN: "undecided"}
 
 
@@ -25,7 +25,7 @@ class LimitsSection(Section[None, list[Limit]]):
         return run.plan.limits or None
 
     def answer(self, index: Index, data: list[Limit]) -> list[Sentence]:
-        """Return 'The limit is kept.' or such as '1 of 3 limits is exceeded, 1 is undecided.'"""
+        """Return one sentence, such as 'The limit is kept.' or '1 of 3 limits is exceeded, 1 is undecided.'"""
         states = [each.state for each in outcomes(index, data)]
         exceeded, undecided = states.count(State.EXCEEDED), states.count(State.OPEN)
         if not exceeded and not undecided:
@@ -50,6 +50,7 @@ def limit_words(index: Index, outcome: Outcome) -> str:
 
 
 def measured_words(outcome: Outcome) -> str:
+    """Return the measured change, or why there is none; for an undecided limit with the further time that it needs."""
     effect, more = outcome.effect, outcome.needed_seconds
     if outcome.arm.error:
         return outcome.arm.error

@@ -1,7 +1,7 @@
-"""At your load: times of connections and queries and the CPU cores in use, at the load that the user asked for.
+"""At your load: times of connections and queries, and the CPU cores in use, at a load that the user chose.
 
-Only runs with a load (`--load`, `--pool`) have this section. Its clients arrive at random times and do not wait for
-each other, or think between two requests. Capacity is the subject of other sections.
+Only runs with a load (`--load`, `--pool`) have this section. Clients arrive at random times and do not wait for each
+other, or they think between two requests. The highest possible rate is the subject of other sections.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from costof.statistics.tails import operations_needed
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool
 
-#: Share of the machine's CPU time from which on operations mostly wait for a CPU.
+#: If at least this share of the machine's CPU time is in use, operations mostly wait for a CPU.
 SATURATED = 0.8
 #: Share of the machine's CPU time that the suggested next load should use, to keep queues short.
 COMFORTABLE = 0.5
@@ -42,7 +42,7 @@ SATURATION = (
     "over to other machines. Try a load of {load} a second{elsewhere}."
 )
 HEAD = ["", "without", "with", "difference", "relative"]
-CORES = "Cores = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
+CORES = "Cores in use = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
 METHOD = {
     "arrivals": "Clients arrive at random times (Poisson), the same for all arms, and do not wait for each other. The "
     "time of a connection starts when its client arrives.",
@@ -54,7 +54,7 @@ METHOD = {
 
 
 class Cores(Model):
-    """CPU cores in use at the load by an arm's servers, or by its client (the load generator)."""
+    """CPU cores that the servers, or the client (the load generator), use at the load with an arm and without it."""
 
     arm: str
     who: Literal["servers", "client"]
@@ -65,9 +65,13 @@ class Cores(Model):
 
 
 class AtLoad(Model):
+    """The load of the run, which arms carried it, and the cores that they used."""
+
     load: Load
-    connections: int | None = Field(description="Most connections that clients hold at once; None for commands.")
-    round_trips_ms: dict[str, Finite] = Field(description="By context.")
+    connections: int | None = Field(
+        description="Maximum number of connections that clients hold at once; None for commands."
+    )
+    round_trips_ms: dict[str, Finite] = Field(description="Configured round-trip time of each context.")
     machine_cores: int | None = Field(description="Cores of the servers' machine; None for a target.")
     servers_here: bool = Field(
         default=False,
@@ -123,7 +127,7 @@ class LoadSection(Section[None, AtLoad]):
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
-    """Yield the cores of the servers and of the client, over rounds in which both arms have readings of them."""
+    """Yield the cores used by the servers and by the client, over the rounds in which arm and control have readings."""
     both = [run.counted_slices(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
     all_roles = dict.fromkeys(role for record in both[1] for role in _seconds(record))
     for who, roles in (("servers", [role for role in all_roles if role != CLIENT]), ("client", [CLIENT])):
@@ -141,15 +145,15 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
 
 
 def _seconds(record: SliceRecord) -> dict[str, float]:
-    """Return CPU seconds by role, without the lab's simulated links."""
+    """Return the CPU seconds of a slice by role, without the lab's simulated links."""
     seconds = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
     return seconds | {role: used for role, used in record.server_cpu_seconds.items() if role != LINK_ROLE}
 
 
 def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
-    """Return the cores in use by round, at the requested rate or, without one, at the measured rate.
+    """Return the cores that these roles used in each round, at the requested rate or else at the measured one.
 
-    Roles without a reading count as 0. A slice without a reading of any role is left out.
+    A role without a reading counts as 0. A slice without a reading of any of the roles is left out.
     """
     cores = {}
     for record in records:

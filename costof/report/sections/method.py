@@ -1,4 +1,4 @@
-"""Method: the way the figures were measured and computed, and the run's arms, metrics and environment."""
+"""Method: how the figures were measured and computed, and the run's arms, metrics and environment."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ def _method(index: Index) -> list[str]:
 
 
 def _metric(metric: Metric) -> list[str | Cell]:
-    worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} does not count."
+    worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} counts as none."
     return [Cell(fmt.titled(metric.label, metric.unit), code=metric.name), f"{metric.description} {worth}"]
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
-    """Yield nested facts as rows such as ('machine cpu', '…'), in their order."""
+    """Yield each fact as a row of name and value; the name of a nested fact includes that of its parent."""
     for key, value in facts.items():
         name = f"{prefix} {key}".strip().replace("_", " ")
         if isinstance(value, Mapping):

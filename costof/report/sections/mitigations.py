@@ -1,8 +1,8 @@
 """Mitigations: the share of a protection's cost that one change recovers.
 
-The reference is the protected arm at the first levels of all factors. A mitigation changes one of these levels. Its
-gain is the arm with it compared with the reference, paired by round in the same run. The recovered share of the loss
-has Fieller's interval (`statistics/intervals.py`).
+The reference is the protected arm with the first level of every factor. A mitigation is an arm that differs from the
+reference in one level. Its gain is the ratio of its figure to that of the reference, paired by round in the same run.
+The recovered share of the loss has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from costof.study.plan import Plan
 
 HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
-    "Gain: the arm with the mitigation divided by the arm without it, paired by round. Recovered: the gain divided by "
-    "the loss of the protection, with Fieller's interval."
+    "Gain: the arm with the mitigation compared with the arm without it, paired by round. Recovered share: what the "
+    "mitigation gains, divided by what the protection loses, with Fieller's interval."
 )
 HOW_TO_READ = "Points show the recovered share of the loss, lines its 95 % interval; 100 % is the whole loss."
 ALL = 1.0
@@ -55,13 +55,15 @@ ROW_HEIGHT = 40
 
 
 class Spec(Model):
-    """The factors whose levels may be mitigations, and the metric to judge them by."""
+    """The choice of a study: the factors whose levels may be mitigations, and the metric that judges them."""
 
     metric: str
     factors: list[str]
 
 
 class Mitigation(Model):
+    """An arm that differs from the reference in one level, and what this change recovers."""
+
     factor: str
     level: str
     label: str
@@ -73,12 +75,12 @@ class Mitigation(Model):
     )
     verdict: Verdict = Field(
         description="saves: the mitigation recovers something; costs: it makes the loss larger; no difference above "
-        "the margin: it changes nothing; no cost above the margin: an arm without it loses nothing above the margin."
+        "the margin: it changes nothing; no cost above the margin: going without it costs nothing above the margin."
     )
 
 
 class Mitigations(Model):
-    """The mitigations, largest gain first."""
+    """All mitigations of a protection, the one with the largest gain first."""
 
     metric: str
     reference: str = Field(description="The protected arm without a mitigation.")
@@ -88,7 +90,7 @@ class Mitigations(Model):
 
 @dataclass(frozen=True)
 class Candidate:
-    """An arm that differs from the reference in one factor."""
+    """An arm that may be a mitigation, because it differs from the reference in only one factor."""
 
     factor: str
     level: str
@@ -141,9 +143,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
-    """Return the protected arm at the first levels in the first context; None if there is none.
+    """Return the first protected arm in the first context to which all factors of the mitigations apply.
 
-    All factors of the mitigations must apply to the arm.
+    Return None if there is none.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
@@ -155,7 +157,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
-        # A factor that only this arm has, such as the size of a pool, does not count as changed at its first level.
+        # A factor that the reference lacks, such as a pool's size, counts as unchanged if this arm has its first level.
         levels = {**firsts, **reference.levels}
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
         is_single = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
@@ -177,7 +179,7 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # The arm without the mitigation is judged, so "no cost above the margin" means that it loses nothing.
+        # The contrast is the change to the arm without the mitigation, so "costs" means that going without it costs.
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -238,7 +240,7 @@ def _amount(index: Index, data: Mitigations, each: Mitigation) -> str:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain of a rate as a percentage ('+140 % [131, 149]'), that of a time like any other ratio."""
+    """Return the gain: of a rate as a percentage ('+140 % [131, 149]'), of a time like any other relative change."""
     if index.metrics[data.metric].better == "lower" or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

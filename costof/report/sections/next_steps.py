@@ -1,4 +1,4 @@
-"""Next steps: ways to resolve unresolved headline effects. A page shows them at its head."""
+"""Next steps: what to do about headline effects without a verdict. A page shows them at its head."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
             f" The smallest effect that this run could detect is {fmt.percent(max(smallest))}, because {index.unit}s "
             f"differ by {fmt.percent(max(spreads))} (standard deviation)."
         )
-    # The costly ends of the intervals.
+    # The largest costs that the intervals still include.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
         for effect in noisy
@@ -57,10 +57,11 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     ]
     if costs:
         unlikely = f" A cost above {fmt.with_unit(fmt.number(100 * max(costs), 1), '%')} is unlikely."
+    margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
     return (
         f"{_names(index, noisy)} would stay unresolved even with {more}.{reason}{unlikely} Measure on an "
-        f"idle machine, or use longer slices{longer}. If a cost of that size does not matter to you, raise the margin "
-        "in the study's file."
+        f"idle machine, or use longer slices{longer}. If a cost of that size does not matter to you, raise 'margin' "
+        f"in the study's file (now {margins})."
     )
 
 

@@ -1,6 +1,6 @@
 """Without a control: figures of arms whose control could not be measured, such as TLS if the server refuses plaintext.
 
-These figures do not show the cost of the protection, but the share of TLS in a connection.
+Such figures cannot show the cost of the protection, but they show the share of TLS in a connection's time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.statistics.tails import operations_needed
 
-#: Phases of a new connection in the order they happen.
+#: Phases of a new connection and their labels, in the order they happen.
 PHASES = {
     "resolve": "name resolution",
     "tcp": "TCP handshake",
@@ -39,15 +39,17 @@ NOTE = "There are no figures of {control}, so the cost of {arms} is unknown. Rou
 
 
 class PhaseAlone(Model):
+    """Time and counts of one phase of a new connection."""
+
     phase: str
     mean_ms: Estimate
-    round_trips: Finite | None = Field(description="Counted, per connection.")
+    round_trips: Finite | None = Field(description="Counted round trips for each connection.")
     bytes_sent: Finite | None
     bytes_received: Finite | None
 
 
 class ConnectionAlone(Model):
-    """Times and counts of a new connection of an arm, on the wire."""
+    """Times and counts of a new connection of one arm, measured on the wire."""
 
     arm: str
     workload: str
@@ -62,6 +64,8 @@ class ConnectionAlone(Model):
 
 
 class OneSide(Model):
+    """The arms without a measured control, and what is known about their connections."""
+
     arms: list[str] = Field(description="Arms that have figures, but whose control has none.")
     connections: list[ConnectionAlone]
 

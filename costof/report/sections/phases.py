@@ -1,4 +1,4 @@
-"""Why: a new connection phase by phase, and the share of the application's cost that the wire explains."""
+"""Why: a new connection phase by phase, and how much of an application's added time a bare connection adds as well."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ COLOURS = {
     "auth": "auth",
     "first_operation": "first",
 }
-"""Colours of a connection's phases, in the order they happen. Connections of a lab have no `resolve`."""
+"""Colours of a connection's phases, in the order they happen. A lab has no phase `resolve` (name resolution)."""
 LIGHT_INK = {"tls", "auth"}
-"""Phases whose bar is dark enough for light lettering."""
+"""Phases whose bar has a dark colour, so that the text in it is light."""
 BAR = 0.46
 
 
 class Explanation(Model):
-    """A metric of the application, and the metric of the wire that explains a part of it."""
+    """A pair of metrics to compare: a time measured in an application, and the same operation on the wire."""
 
     application: str
     wire: str
@@ -43,14 +43,14 @@ class Explanation(Model):
 
 
 class Explained(Explanation):
-    """The part of an arm's cost to the application that one connection on the wire explains."""
+    """How much of the time that an arm adds in an application the same operation on one wire connection adds too."""
 
     arm: str
     added: Estimate
     on_the_wire: Estimate
     share: Estimate | None = Field(
-        description="The wire's difference divided by the application's, paired by round. None if its interval has no "
-        "bounds."
+        description="Time added on the wire divided by time added in the application, paired by round. None if its "
+        "interval has no bounds."
     )
 
 
@@ -63,7 +63,7 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
         return [name for each in spec for name in (each.application, each.wire)]
 
     def compute(self, run: Run, core: Core, spec: list[Explanation]) -> list[Explained]:
-        """Explain the arms that cost the application anything."""
+        """Return the comparison for each arm that adds time in the application."""
         explained = [
             _explained(run, each, effect.arm)
             for each in spec
@@ -88,7 +88,7 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
 
 
 def _explained(run: Run, explanation: Explanation, name: str) -> Explained | None:
-    """Return the explained cost of the arm; None if too few rounds have both metrics."""
+    """Return the times that the arm adds in the application and on the wire; None if too few rounds have both."""
     arms = (run.plan.arm(name).baseline or "", name)
     pairs = [(metric, arm) for metric in (explanation.application, explanation.wire) for arm in arms]
     numbers = run.common_values(*pairs, fewest=FEWEST_ROUNDS)
@@ -105,23 +105,28 @@ def _explained(run: Run, explanation: Explanation, name: str) -> Explained | Non
 
 
 def _sentence(index: Index, arm: Arm, each: Explained) -> str:
-    """Return sentences about the part that the wire explains, and about the added CPU time of the client."""
-    unit = index.metrics[each.application].unit
-    share = f"{fmt.percentage(each.share)}" if each.share else "share unresolved"
+    """Return sentences that compare application and wire, and give the CPU time that the arm adds to the client."""
+    metric = index.metrics[each.application]
+    share = f"{fmt.percentage(each.share)} of that" if each.share else "share unresolved"
     text = (
-        f"{fmt.capital(arm.label)}{arm.at} adds {fmt.absolute(each.added, unit).value} for {each.client}; one "
-        f"connection on the wire explains {fmt.absolute(each.on_the_wire, unit).value} of it ({share})"
+        f"With {arm.label}{arm.at}, {each.client} takes {fmt.absolute(each.added, metric.unit).value} longer for "
+        f"'{metric.label}'. A bare connection on the wire takes {fmt.absolute(each.on_the_wire, metric.unit).value} "
+        f"longer ({share})"
     )
-    cpu = _extra_client_cpu_ms(index, index.metrics[each.application].workload, arm)
+    cpu = _extra_client_cpu_ms(index, metric.workload, arm)
     opened = _connections_per_client(arm)
     if cpu is not None and cpu > 0:
-        text += f". The CPU time of {each.client} grows by {fmt.number(cpu)} ms a client"
-        text += f", which opens {fmt.number(opened, 1)} connections to the server" if opened is not None else ""
+        text += f". The CPU time of {each.client} rises by {fmt.number(cpu)} ms for each new client"
+        several = opened is not None and round(opened, 1) != 1
+        text += f", which opens {fmt.count(opened)} connections to the server" if opened is not None and several else ""
     return text + "."
 
 
 def _extra_client_cpu_ms(index: Index, workload: str, arm: Arm) -> float | None:
-    """Return the client's CPU milliseconds per operation (= seconds per 1,000 operations), arm minus control."""
+    """Return the CPU milliseconds that the arm adds to the client per operation; None if a reading is missing.
+
+    CPU seconds per 1,000 operations are milliseconds per operation.
+    """
     control = arm.baseline or next(other.name for other in index.core.arms if other.control)
     used = {cpu.arm: cpu.seconds_per_1000.get("client") for cpu in index.core.cpu if cpu.workload == workload}
     value, base = used.get(arm.name), used.get(control)
@@ -138,7 +143,10 @@ def _connections_per_client(arm: Arm) -> float | None:
 
 
 def _phases(index: Index) -> list[Metric]:
-    """Return the phases of a new connection in the order they happen, from the view with most phases."""
+    """Return the metrics of a new connection's phases in the order they happen, from the view that has most of them.
+
+    Return none if no view has at least two.
+    """
     order, best = list(COLOURS), list[Metric]()
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
         phases = [metric for metric in index.core.metrics if metric.view == view and metric.phase in COLOURS]
@@ -210,7 +218,7 @@ def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -
 
 
 def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
-    """Draw a bar for each arm, with its name and total above the bar."""
+    """Return a panel with a bar for each arm; the arm's label and total time are above its bar."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(
         title=title,
@@ -240,7 +248,7 @@ def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, 
 
 
 def _inside(metric: Metric, value: Value, pixels: float) -> list[str]:
-    """Return the text that fits into a bar: time and round trips, only the time, or nothing."""
+    """Return the lines that fit into a phase's part of a bar: time and round trips, only the time, or nothing."""
     time = fmt.absolute(value.mean, metric.unit).value
     if value.round_trips is not None and pixels > 86:
         return [time, fmt.round_trips(value.round_trips)]

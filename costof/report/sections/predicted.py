@@ -1,9 +1,9 @@
 """Predicted for a distance: the cost for clients that are farther away from a target than the measuring machine.
 
 Only runs on a target with `--distance` have this section, because costof cannot delay the network of the user's
-servers. A predicted time is the measured time plus, for each round trip counted on the wire, the difference between the
-distance and the round-trip time of the run. This holds for requests that do not wait for each other: operations one
-after the other, and loads that the servers carry.
+servers. A predicted time is the measured time plus an amount for each round trip counted on the wire: the distance
+minus the round-trip time of the run. This holds for requests that do not wait for each other: operations one after the
+other, and loads that the servers carry.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Mean, estimate, ratio
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 
-#: Units of time and their number in a millisecond.
+#: The units of predictable metrics, with how many of them are a millisecond.
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
 METHOD = (
@@ -51,7 +51,7 @@ class PredictedEffect(Model):
 
 
 class OpenConnections(Model):
-    """The mean number of connections that the clients of a load hold at once at a distance."""
+    """The predicted mean number of connections that the clients of a load hold at once at a distance."""
 
     arm: str
     round_trip_ms: Finite
@@ -59,12 +59,14 @@ class OpenConnections(Model):
 
 
 class Predicted(Model):
+    """The predictions for all requested distances."""
+
     distances_ms: list[Finite]
     here_ms: Finite = Field(
         description="Round-trip time to the target in this run: the shortest TCP handshake of a control."
     )
     most_connections: int | None = Field(
-        description="Most connections that the clients of a load could hold at once in this run."
+        description="Maximum number of connections that the clients of a load could hold at once in this run."
     )
     effects: list[PredictedEffect]
     open_connections: list[OpenConnections]
@@ -125,7 +127,10 @@ class PredictedSection(Section[None, Predicted]):
 
 
 def _predictable(run: Run) -> list[str]:
-    """Return metrics that are times on the wire of operations that do not queue, with counted round trips."""
+    """Return the metrics that can be predicted: times of operations on the wire with counted round trips.
+
+    The operations must not wait for each other.
+    """
     study = run.plan.study
     return [
         name

@@ -17,12 +17,12 @@ from costof.results.run import Run
 from costof.statistics.estimate import Verdict
 from costof.study.schema import Study
 
-COLUMNS = ["metric, arm", "control", "arm", "relative", "verdict", "published control", "published arm"]
-VERDICT = COLUMNS.index("verdict")
+COLUMNS = ["metric, arm", "control", "this arm", "relative", "verdict", "published control", "published arm"]
+CONTROL, VERDICT = COLUMNS.index("control"), COLUMNS.index("verdict")
 
 
 class Spec(Model):
-    """A table for each setting, and a sentence for each combination of the levels in `by`."""
+    """The choice of a study: the metric that decides, and the contexts that get a recommendation of their own."""
 
     metric: str = Field(description="The metric that decides.")
     also: list[str] = Field(default=[], description="Further metrics in the tables.")
@@ -34,7 +34,7 @@ class Spec(Model):
 
 
 class Recommended(Model):
-    """One setting: its size, its other conditions in words, and its control."""
+    """A context of the run: its control, its size (such as 9 for 9 nodes), and its other conditions in words."""
 
     control: str
     size: str
@@ -50,13 +50,15 @@ class Recommendations(Model):
 
 @dataclass(frozen=True)
 class Finding:
+    """The effect of an arm at one size."""
+
     size: str
     arm: Arm
     effect: Effect
 
     @property
     def same(self) -> bool:
-        """Whether the arm's servers always had the same setup as the control's."""
+        """Return whether the arm's servers were set up exactly as the control's in all slices."""
         return self.arm.baseline in self.arm.same_set_up
 
 
@@ -68,7 +70,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return [spec.metric, *spec.also]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Recommendations | None:
-        """Return the settings; None if sizes are unknown, as for a target."""
+        """Return the contexts of the run; None if an arm's size is unknown, as on a target."""
         if not all(arm.levels.get(spec.sizes, "").isdigit() for arm in core.arms):
             return None
         study = run.plan.study
@@ -114,12 +116,13 @@ class RecommendationsSection(Section[Spec, Recommendations]):
             note = published.cited + "".join(
                 f" The published series for '{label}' is '{name}'." for label, name in series.items()
             )
+        head = [*COLUMNS[:CONTROL], index.control_heading, *COLUMNS[CONTROL + 1 :]]
         for title, rows in tables:
-            yield Table.of(COLUMNS, rows, title=title, note=note if title == tables[-1][0] else "", texts=(0, VERDICT))
+            yield Table.of(head, rows, title=title, note=note if title == tables[-1][0] else "", texts=(0, VERDICT))
 
 
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
-    """Return, such as ['w:1'], the levels of `by`, and other levels that differ from the study's default.
+    """Return an arm's conditions in words, such as ['w:1']: its levels of `by`, and levels other than the default.
 
     The scale of the lab is included only if the run varies it.
     """
@@ -202,7 +205,7 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding]) -> str:
-    """Return text such as "'operations a second' +38 % [35, 41] at 7 and …", without the size if there is only one."""
+    """Return text such as "'operations a second' +38 % [35, 41] at 7 and …"; one finding has no size."""
     parts = []
     for each in some:
         ratio = each.effect.ratio

@@ -1,7 +1,7 @@
-"""Saturation: closed loops whose workers are always busy, with their capacity and its limit.
+"""Saturation: workloads whose workers are always busy, with their highest rate and the resource that limits it.
 
-In such a loop workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). Rate and time are
-therefore one finding, and the answer reports only the rate.
+In a loop of such workers, workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). Rate and time
+are therefore one finding, and the answer reports only the rate.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.study.arms import PlannedArm
 from costof.study.schema import WHOLE_SLICE
 
-#: Workers are always busy if they spend at least this share of the time on operations. The rest is the beginning and
-#: the end of a slice.
+#: Workers count as always busy if they spend at least this share of the time on operations. They cannot reach 1,
+#: because they wait at the beginning and the end of a slice.
 BUSY = 0.9
 #: A slice with fewer operations per worker than this is a burst, not a loop.
 LEAST_OPERATIONS = 2
-#: A role's CPU share is the limit if it was used up for at least this share of the time.
+#: A role's CPU quota counts as the limit if the role had used it up for at least this share of the time.
 THROTTLED = 0.2
-#: The machine's cores are the limit if the run used at least this share of them.
+#: The machine's CPU counts as the limit if client and servers used at least this share of its cores.
 CORES_USED = 0.75
 #: With more arms than this, the answer reports only the lowest and the highest capacity.
 MOST_NAMED = 3
 
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
-    "The workers of these closed loops are always busy: rate × time is their number (Little's law), and more workers "
-    "would raise the time but not the rate. The limit is a role that used up its CPU share, or this machine's CPU."
+    "The workers of these workloads are always busy: rate × time equals the number of workers (Little's law). More "
+    "workers would raise the time but not the rate. The limit is the CPU time that a role may use, or this machine's "
+    "CPU."
 )
 
 
 class Loop(Model):
-    """A workload of an arm with workers that are always busy."""
+    """A workload on one arm whose workers are always busy, so that its rate is the highest that it can reach."""
 
     workload: str
     arm: str
@@ -51,7 +52,7 @@ class Loop(Model):
     in_flight: Finite = Field(description="Mean number of operations in progress: rate × time of an operation.")
     per_second: Estimate = Field(description="Operations per second.")
     limit: str | None = Field(
-        description="The resource that limits the rate. None if there is none: more workers would raise the rate."
+        description="The resource that limits the rate; None if none does, so that more workers raise the rate."
     )
 
 
@@ -66,7 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Leave out times that follow from the rate of the same loop."""
+        """Keep times out of the answer if the rate of the same loop is in it, because they follow from the rate."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -92,7 +93,10 @@ class SaturationSection(Section[None, list[Loop]]):
 
 
 def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
-    """Return the loop; None if workers are idle at times, or for a burst."""
+    """Return the loop of a workload on an arm.
+
+    Return None if its workers are not always busy, if the workload is a burst, or if there are too few rounds.
+    """
     records, workers = (
         [r for r in run.counted_slices(workload, arm.name) if r.answer.phases],
         run.plan.workers(workload, arm),
@@ -122,18 +126,24 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
 
 
 def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
-    """Return the limit: a role's CPU share or the machine's CPU. None if neither is used up."""
+    """Return the resource that limits the rate, in words: a role's CPU quota, or the machine's CPU.
+
+    Return None if neither is used up.
+    """
     role = max(cpu.throttled, key=cpu.throttled.__getitem__, default="")
     if cpu.throttled.get(role, 0.0) >= THROTTLED:
-        return f"the CPU share of {role}"
+        return f"the CPU time that the {role} may use"
     used = cpu.seconds_per_1000
     if sum(used.values()) * per_second / 1000 < CORES_USED * cores:
         return None
-    return f"this machine's CPU, most of it used by {max(used, key=used.__getitem__)}"
+    return f"this machine's CPU, most of it used by the {max(used, key=used.__getitem__)}"
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Return headline metrics that are times of the loop's operation, if another headline metric is its rate."""
+    """Return the headline metrics with the time of the loop's operation.
+
+    Return none unless another headline metric is the loop's rate and the control's workers are always busy too.
+    """
     arm = index.arm(loop.arm)
     metrics = [metric for metric in index.headline_metrics if metric.workload == loop.workload]
     rates = [each for each in metrics if each.unit == "per_second" and each.phase in (WHOLE_SLICE, loop.phase)]
@@ -143,14 +153,14 @@ def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
 
 
 def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
-    """Yield sentences about the capacity of a rate's workload under each limit, and about its times."""
+    """Yield a sentence about the highest rate for each limit, and one for each time that follows from the rate."""
     of_metric = [each for each in data if each.workload == metric.workload]
     for limit in dict.fromkeys(each.limit for each in of_metric if each.limit):
         loops = [each for each in of_metric if each.limit == limit]
         workers = fmt.listed([*dict.fromkeys(str(each.workers) for each in loops)], "or")
         yield (
-            f"The capacity of '{metric.label}' is {_capacities(index, loops)}. It is limited by {limit}; all {workers} "
-            "workers are always busy."
+            f"With all {workers} workers always busy, '{metric.label}' is at its maximum: {_capacities(index, loops)}. "
+            f"The limit is {limit}."
         )
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
@@ -160,12 +170,15 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
 
 
 def _capacities(index: Index, loops: list[Loop]) -> str:
-    """Return text such as '586 /s [580, 592] with plain and 131 /s [130, 132] with TLS at the balancer'."""
+    """Return text such as '586 /s [580, 592] (plain) and 131 /s [130, 132] (TLS at the balancer)'.
+
+    If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
+    """
     if len(loops) <= MOST_NAMED:
-        return fmt.listed([f"{_capacity(each)} with {index.label_at(each.arm)}" for each in loops])
+        return fmt.listed([f"{_capacity(each)} ({index.label_at(each.arm)})" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
     return (
-        f"{_capacity(least)} ({index.label_at(least.arm)}) to {_capacity(most)} ({index.label_at(most.arm)}) on "
+        f"from {_capacity(least)} ({index.label_at(least.arm)}) to {_capacity(most)} ({index.label_at(most.arm)}), on "
         f"{len(loops)} arms"
     )
 

@@ -1,4 +1,4 @@
-"""Sizing: the number of cores of a role that a burst of new clients needs, from the CPU time of one client.
+"""Sizing: the number of cores that a role needs for a burst of new clients, from the CPU time of one client.
 
 Cores = clients x CPU time of one client / seconds. The model is checked against measured bursts. A burst lasts longer
 than its CPU time, because the last client sends its request only after its handshake and then waits for the service.
@@ -29,7 +29,7 @@ from costof.study.schema import holds
 
 EXAMPLES = [(clients, seconds) for clients in (1_000, 10_000) for seconds in (1.0, 10.0)]
 SHOWN_EXAMPLE = (10_000, 10.0)
-CHECKS = ["arm", "new clients", "cores", "predicted", "measured", "error"]
+CHECKS = ["arm", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
 MODEL = (
     "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
     "protection on the same cores + clients × CPU time that the protection adds ÷ cores, because the last client waits "
@@ -38,11 +38,15 @@ MODEL = (
 
 
 class Spec(Model):
+    """The choice of a study: the role to size, and the burst from which its CPU time for one client is known."""
+
     role: str
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")
     elapsed: str = Field(description="The metric with the duration of the burst, to check the prediction.")
     cores_factor: str = Field(description="The factor whose levels are the numbers of cores of the role.")
-    when: dict[str, list[str]] = Field(default={}, description="Levels of arms whose clients connect to the role.")
+    when: dict[str, list[str]] = Field(
+        default={}, description="Levels, by factor, of the arms whose clients connect to the role; empty: all arms."
+    )
     without: dict[str, str] = Field(
         default={}, description="Levels of the arm without the protection, if that is not the control."
     )
@@ -71,7 +75,7 @@ class BurstCheck(Model):
 
 
 class Sizing(Model):
-    """The new clients a second that a core of the role serves, and the cores that bursts need."""
+    """How many new clients a second one core of the role serves with an arm, and how many cores bursts need."""
 
     role: str
     arm: str
@@ -134,7 +138,7 @@ class SizingSection(Section[Spec, list[Sizing]]):
             measured, predicted = _both(check)
             checks.append([check.arm, f"{check.clients:,}", fmt.count(check.cores), predicted, measured, error])
         if checks:
-            yield Table.of(CHECKS, checks, title="Bursts: predicted and measured")
+            yield Table.of(CHECKS, checks, title="Bursts of clients: predicted and measured time")
         yield Paragraph(MODEL, "note", media=FILES)
 
 
@@ -145,9 +149,9 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
         return None
     cpu = estimate(means)
     if cpu.low <= 0:
-        return None  # The CPU counter is too coarse for this burst.
+        return None  # The CPU counter's resolution is too low for this burst.
     of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
-    # The arm itself, and the same arm on other numbers of cores.
+    # The bursts to check are those of this arm and of arms that differ from it only in the number of cores.
     levels = {**arm.levels, spec.cores_factor: ""}
     bursts = [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
     enough = len(of_arm) >= ROUNDS_FOR_INTERVAL
@@ -169,7 +173,7 @@ def _example(cpu: Estimate, clients: int, seconds: float) -> CoresFor:
 
 
 def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
-    """Return the arm of the same context without the protection; '' if there is none."""
+    """Return the name of the arm without the protection in the same context; '' if there is none."""
     if not spec.without:
         return arm.baseline or ""
     same = (each for each in run.plan.protected if each.context == arm.context)
@@ -216,7 +220,7 @@ def _sentence(sizing: Sizing) -> str:
     cores = fmt.absolute(one.cores)
     within = fmt.with_unit(fmt.count(one.seconds), "s")
     text = (
-        f"One core of the {sizing.role} serves {rate} new clients a second with {sizing.label}. "
+        f"With {sizing.label}, one core of the {sizing.role} serves {rate} new clients a second. "
         f"{one.clients:,} new clients within {within} need {f'{cores.value} cores {cores.interval}'.rstrip()}"
         f"{', with one process for each core' if sizing.process_of_one_core and one.cores.value > 1 else ''}"
     )

@@ -1,4 +1,4 @@
-"""A sweep over a context, such as the number of terminals: costs at each level, with published figures."""
+"""Sweep: the cost of each arm at each level of one context, such as each number of terminals."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from costof.results.models import Arm, Core, Metric
 from costof.results.run import Run
 from costof.study.schema import PublishedFigure
 
-PUBLISHED = "published (overhead)"
+PUBLISHED = "published (loss)"
 
 
 class Spec(Model):
-    """The metric and the context of the tables."""
+    """The choice of a study: which metric the tables show, and over which context."""
 
     metric: str
-    factor: str = Field(description="A context whose levels are numbers, such as the terminals.")
+    factor: str = Field(description="A context whose levels are numbers, such as the number of terminals.")
 
 
 class Swept(Model):
-    """A table: its title, and its arms by rising level."""
+    """One table of the section: its title, and the arms of its rows in the order of their levels."""
 
     title: str
     arms: list[str]
@@ -56,7 +56,7 @@ class SweepSection(Section[Spec, Sweep]):
         groups: dict[str, list[Arm]] = {}
         for arm in sorted(arms, key=lambda arm: float(arm.levels[spec.factor])):
             title = ", ".join([arm.label, *(f"{factors[name].label} {arm.levels.get(name, '')}" for name in varied)])
-            groups.setdefault(f"{title}: {metric} by {label}", []).append(arm)
+            groups.setdefault(f"{title}: {metric}, by number of {label}", []).append(arm)
         order = list(dict.fromkeys(arm.label for arm in arms))
         tables = [Swept(title=title, arms=[arm.name for arm in group]) for title, group in groups.items()]
         tables.sort(key=lambda table: order.index(groups[table.title][0].label))
@@ -67,10 +67,11 @@ class SweepSection(Section[Spec, Sweep]):
         for table in data.tables:
             arms = [arm for name in table.arms if (arm := index.arm(name))]
             if rows := [row for arm in arms if (row := _row(index, data, arm))]:
-                tables.append((table.title, index.label(arms[0].baseline or ""), rows))
+                tables.append((table.title, index.label(arms[0].baseline or ""), arms[0].label, rows))
         published = index.core.published
-        for title, control, rows in tables:
-            head = [data.label, control, "arm", "overhead", PUBLISHED]
+        change = "loss" if index.metrics[data.metric].better == "higher" else "change"
+        for title, control, arm_label, rows in tables:
+            head = [data.label, f"control: {control}", arm_label, change, PUBLISHED]
             if all(row[-1] == fmt.NONE for row in rows):
                 head, rows = head[:-1], [row[:-1] for row in rows]
             note = published.cited if published and title == tables[-1][0] else ""
@@ -83,21 +84,21 @@ def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
     means = [fmt.absolute(value.mean) for value in values if value]
     if effect is None or len(means) < len(values):
         return []
-    overhead = Text(fmt.NONE)
+    change = Text(fmt.NONE)
     if effect.ratio is not None:
-        overhead = fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
+        change = fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
     published = next(iter(index.core.published_for(data.metric, arm)), None)
-    return [arm.levels[data.factor], *means, overhead, _published(published, metric)]
+    return [arm.levels[data.factor], *means, change, _published(published, metric)]
 
 
 def _published(figure: PublishedFigure | None, metric: Metric) -> str:
-    """Return text such as '260.55 → 237.64 (8.79 %)', with all published digits."""
+    """Return the published figures of control and arm and the loss, such as '260.55 → 237.64 (8.79 %)'."""
     if figure is None or not figure.control_value or not figure.value:
         return fmt.NONE
     more = figure.value / figure.control_value - 1
-    overhead = fmt.number((-more if metric.better == "higher" else more) * 100, 2)
+    loss = fmt.number((-more if metric.better == "higher" else more) * 100, 2)
     change = f"{fmt.number(figure.control_value, 2)} → {fmt.number(figure.value, 2)}"
-    return f"{change} ({fmt.with_unit(overhead, '%')})"
+    return f"{change} ({fmt.with_unit(loss, '%')})"
 
 
 SECTION = SweepSection()

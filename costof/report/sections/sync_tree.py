@@ -1,4 +1,4 @@
-"""Sync trees: the replication source of each member in each arm, read before and after every slice."""
+"""Sync trees: which member replicates from which in each arm, read before and after every slice."""
 
 from __future__ import annotations
 
@@ -27,27 +27,31 @@ LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only s
 Places = dict[str, tuple[float, int]]
 ROW_HEIGHT, TITLE_HEIGHT = 20, 44
 FEWEST_COLUMNS = 6
-"""Keeps the lines of a star from crossing the whole page."""
+"""Minimum number of columns of a tree's picture, so that the lines of a star do not cross the whole page."""
 
 
 class Tree(Model):
-    """A sync tree that slices of an arm had."""
+    """A sync tree (which member replicates from which) that an arm's servers had in some of its slices."""
 
     arm: str
-    followers: dict[str, list[str]] = Field(description="Members by their replication source; the primary comes first.")
+    followers: dict[str, list[str]] = Field(
+        description="By replication source, the members that replicate from it; the primary comes first."
+    )
     slices: int
-    discarded: int = Field(default=0, description="Slices of the arm with a wrong tree; in no figure.")
+    discarded: int = Field(
+        default=0, description="Slices of the arm that are in no figure because their tree was wrong."
+    )
 
     @property
     def root(self) -> str:
-        """The member that has followers but follows no member; the first member if the followers form a circle."""
+        """Return the member that follows no other member; the first member if the followers form a circle."""
         following = {name for names in self.followers.values() for name in names}
         return next((source for source in self.followers if source not in following), next(iter(self.followers), ""))
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """A tree and the arms of all contexts that had it."""
+    """A sync tree and every arm, in any context, that had this tree."""
 
     tree: Tree
     arms: list[Arm]
@@ -62,7 +66,7 @@ class Distinct:
 
     @property
     def title(self) -> str:
-        """Such as '7 members: star, chaining allowed'."""
+        """Return a title such as '7 members: star, chaining allowed'."""
         return f"{self.members} members: {fmt.listed(self.labels)}"
 
 
@@ -112,13 +116,13 @@ class SyncTreeSection(Section[None, list[Tree]]):
 
 
 def followers_of(tree: str) -> dict[str, list[str]]:
-    """Parse a server's fact such as 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
+    """Return the followers of each source from 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
     pairs = (part.partition(": ") for part in tree.split("; ") if part)
     return {source: names.split(", ") for source, _, names in pairs}
 
 
 def shape(tree: Tree) -> str:
-    """Return 'all 6 follow primary', 'primary → secondary-1 → …', or each source and its followers."""
+    """Return a tree in words: 'all 6 follow primary', 'primary → secondary-1 → …', or each source with followers."""
     sources = list(tree.followers.items())
     if len(sources) == 1:
         source, names = sources[0]
@@ -132,7 +136,10 @@ def shape(tree: Tree) -> str:
 
 
 def places(tree: Tree) -> Places:
-    """Return row and column (hops) of each member. A source is in the middle row of its followers."""
+    """Return (row, column) of each member in the picture. The column is its hops from the root.
+
+    A source is in the middle of the rows of its followers.
+    """
     positions: Places = {}
     free = 0
 
@@ -147,7 +154,7 @@ def places(tree: Tree) -> Places:
 
     put(tree.root, 0)
     for name in tree.followers:
-        # Members in a circle of followers are not below the root.
+        # Members that follow each other in a circle are not below the root.
         if name not in positions:
             put(name, 0)
     return positions
@@ -174,7 +181,7 @@ def _panel(shown: Distinct, positions: Places, deepest: int) -> Panel:
 
 
 def initials(name: str) -> str:
-    """Return 'S2' for 'secondary-2'. Other names than the lab's stay unchanged."""
+    """Return a member's short name, such as 'S2' for 'secondary-2'. Names that are not the lab's stay unchanged."""
     role, _, number = name.rpartition("-") if name[-1:].isdigit() else (name, "", "")
     return SHORT[role] + number if role in SHORT else name
 

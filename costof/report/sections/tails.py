@@ -37,9 +37,9 @@ from costof.statistics.tails import (
 from costof.study.schema import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
-#: The table at the head of the report: its percentiles, its place after checks and limits, and its most metrics.
+#: The table at the head of the report: its percentiles, its position after checks and limits, and the maximum number of
+#: metrics in it.
 IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
-COLUMNS = [Column("arm", "text"), Column("percentile", "text"), *map(Column, ("control", "with it", "relative"))]
 METHOD = (
     "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
     f"percentile is shown only if at least {FEWEST_BEYOND} operations of both arms are beyond it."
@@ -56,7 +56,7 @@ class Tail(Model):
 
 
 class UndeterminedPercentile(Model):
-    """The lowest percentile that a metric and arm have too few operations for."""
+    """The lowest percentile that is not reported, because the arm or its control has too few operations."""
 
     metric: str
     arm: str
@@ -111,14 +111,16 @@ class TailsSection(Section[None, Tails]):
         return [Part("percentiles", "", [*_in_head(index, data)], order=HEAD_ORDER), *super().parts(index, data)]
 
     def blocks(self, index: Index, data: Tails) -> Iterator[Block]:
-        yield Table(COLUMNS, [*_rows(index, data)], "Percentiles of all operations", group="metric")
+        figures = map(Column, (index.control_heading, "this arm", "relative"))
+        columns = [Column("arm", "text"), Column("percentile", "text"), *figures]
+        yield Table(columns, [*_rows(index, data)], "Percentiles of all operations", group="metric")
         if data.undetermined:
             yield Paragraph(" ".join(_undetermined(index, data.undetermined)), "note", media=FILES)
         yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
 
 
 def _in_head(index: Index, data: Tails) -> Iterator[Block]:
-    """Yield a table with p50, p95 and p99 of the first arm in the answer."""
+    """Yield a table with p50, p95 and p99 of the first arm of the answer that has percentiles."""
     arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.percentiles)), None)
     if arm is None:
         return
@@ -133,13 +135,13 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
         ]
         rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
         rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
-    yield Table.of(["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: {arm.label}{arm.at}")
+    yield Table.of(["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: control → {arm.label}{arm.at}")
 
 
 def _tails(
     name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield percentiles with enough operations in both arms, then the first one without."""
+    """Yield the percentiles for which arm and control have enough operations, then the first one without."""
     for place, ratio in enumerate(ratios(control.percentiles, protected.percentiles, rounds)):
         percentile, operations = PERCENTILES[place], min(control.operations, protected.operations)
         needed = operations_needed(percentile)
@@ -154,7 +156,7 @@ def _tails(
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return the highest percentile of each metric and arm if its cost is larger than that of the mean."""
+    """Return the highest percentile of each metric and arm, but only if its cost clearly exceeds that of the mean."""
     highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []
     for tail in highest.values():
@@ -198,7 +200,7 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
-    """Return the metric's label, with its view if there are several."""
+    """Return the metric's label; with its view in front if the headline metrics have several views."""
     views = {each.view for each in index.headline_metrics}
     return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
 

@@ -64,10 +64,10 @@ def test_saturated_loop_reports_capacity_and_limit_without_its_time() -> None:
         loop = loops(result)[name]
         assert loop.in_flight == pytest.approx(IN_FLIGHT, rel=0.001)
         assert loop.per_second.low <= truth.true_cost(LOOPS.arm(name)).per_second <= loop.per_second.high
-        assert loop.limit == "the CPU share of balancer"
+        assert loop.limit == "the CPU time that the balancer may use"
     text = findings(result)
-    assert f"The capacity of '{RATE}' is " in text
-    assert "all 200 workers are always busy" in text
+    assert f"'{RATE}' is at its maximum: " in text
+    assert "all 200 workers always busy" in text
     assert f"lowers '{RATE}' by" in text
     assert f"to '{TIME}'" not in text
     assert text.count("Little's law") == 1

@@ -348,7 +348,7 @@ def test_tables_of_a_sweep_have_published_figures(encrypted: Result) -> None:
         ("8", ["260.55 → 237.64 (8.79 %)"]),
         ("16", ["302.78 → 280.28 (7.43 %)"]),
     ]
-    assert tables[0].columns[-1].text == "overhead", "there are no published figures for a gateway without rules"
+    assert tables[0].columns[-1].text == "loss", "there are no published figures for a gateway without rules"
     overhead = effect_of(encrypted, "wire.transactions_per_second", "20").ratio
     assert near(overhead, encryption_of("20").per_second / encryption_of("0").per_second)
     assert rows[0][3] == spaced(fmt.loss(overhead).value)

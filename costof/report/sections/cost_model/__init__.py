@@ -38,7 +38,7 @@ from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
-#: Position of the model in the report; the calculator is at the section's own position, before all costs.
+#: Position of the cost model among the report's parts. The calculator has the section's own position, before all costs.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 SOURCES = (
@@ -72,7 +72,10 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Lead the answer with one sentence for all distances, unless there are too many arms."""
+        """Lead the answer if the run has several distances and not too many protections.
+
+        Otherwise only keep the effects that the sentences about the example service report out of other sentences.
+        """
         if data.load is not None:
             # The costs at this load were measured.
             return Lead()
@@ -95,7 +98,7 @@ MOST_SENTENCES = 3
 
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
-    """Yield such as 'TLS adds 3.3 ms to a new connection, …, for a service with 100 new connections a second, …'.
+    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, for a service with …'.
 
     The service is the default load of the calculator.
     """
@@ -116,7 +119,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
 
 
 def effects_in_sentences(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:
-    """Return metric and arm of the effects in these sentences, for a run at one distance."""
+    """Return (metric, arm) of each effect in the sentences of `for_a_service`; none if the run has several contexts."""
     return frozenset(
         (effect.metric, effect.arm)
         for each in _in_sentences(index, model)
@@ -130,7 +133,10 @@ def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
 
 
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Yield each operation with its measured effect. Only for runs at one distance: shares depend on the distance."""
+    """Yield 'connection' or 'operation', and its measured effect.
+
+    Yield nothing if the run has several contexts, because relative effects depend on the distance.
+    """
     if index.many_contexts or not index.core.distances:
         return
     arms = [arm for arm in index.arms if arm.protection == protection]
@@ -157,7 +163,7 @@ def _cores_change(cores: Estimate) -> str:
 
 
 def _most(estimate: Estimate, unit: str) -> str:
-    """Return the end of the interval that is farther from 0."""
+    """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'."""
     end = max(-estimate.low, estimate.high)
     return fmt.with_unit(fmt.number(end, fmt.significant_decimals(end, 2)), unit)
 
@@ -194,7 +200,7 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
 
 
 def _predicted(index: Index, each: Prediction) -> list[str | Text]:
-    # A prediction far away can have a narrower interval than the measurement: print no more digits than that has.
+    # A prediction can have a narrower interval than the measurement: print no more digits than the measurement has.
     decimals = min(fmt.estimate_decimals(estimate) for estimate in (each.predicted, each.measured) if estimate)
     error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE
     return [
@@ -214,16 +220,17 @@ def worst(index: Index, model: CostModel) -> str | None:
     most = max(tested, key=lambda each: abs(each.error or 0.0))
     far = fmt.plural(len(tested), "prediction")
     return (
-        f"The largest error of {far} for farther distances is {fmt.percent(abs(most.error or 0.0))}: "
-        f"'{index.metric_label(most.metric)}', {index.label(most.arm)}, "
+        f"Of {far} for farther distances, the worst differs from the measurement by "
+        f"{fmt.percent(abs(most.error or 0.0))}: '{index.metric_label(most.metric)}' with {index.label(most.arm)} at "
         f"{where(index.context(most.arm), most.round_trip_ms)}."
     )
 
 
 def summaries(index: Index, model: CostModel) -> list[str]:
-    """Return text such as 'TLS: +1.16 ms and +1 round trip a connection, +0.008 ms and no round trips an operation.'"""
+    """Return text for each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
     return [
-        f"{each.label}: {_summary(each.connection)} a connection, {_summary(each.operation)} an operation."
+        f"{fmt.capital(each.label)}: {_summary(each.connection)} for each connection, {_summary(each.operation)} for "
+        "each operation."
         for each in extras(index, model)
     ]
 
@@ -232,11 +239,14 @@ def _summary(extra: ExtraCost) -> str:
     trips = fmt.number(round(extra.round_trips, 2), None if extra.round_trips % 1 else 0, signed=True)
     word = "round trip" if abs(extra.round_trips) == 1 else "round trips"
     own = fmt.absolute(extra.own_ms, "ms", signed=True)
-    return f"{own} and {'no' if extra.round_trips == 0 else trips} {word}"
+    return f"{own} and {'no additional' if extra.round_trips == 0 else trips} {word}"
 
 
 def near_end(index: Index, model: CostModel) -> str | None:
-    """Return a note on round trips that end at the client's end of a tunnel; the cost model leaves them out."""
+    """Return a note on tunnels whose client end answers the TCP handshake; None if there are none.
+
+    The cost model leaves out the round trip of this handshake, because it does not cross the link.
+    """
     labels = []
     for cost in model.operations:
         arm = next((arm for arm in index.nearest.shown_arms if arm.protection == cost.protection), None)

@@ -1,4 +1,4 @@
-"""The calculator of the page: added costs for the reader's own service, from the cost model.
+"""The calculator of the page: the cost that a protection adds to a user's own service, from the cost model.
 
 The page's script computes the same results from the same numbers; tests compare the two.
 """
@@ -46,7 +46,7 @@ Term = tuple[float, Estimate]
 
 @dataclass(frozen=True)
 class Load:
-    """A service to calculate added costs for."""
+    """A service whose added costs are calculated: its load, distance, bandwidth and price of CPU time."""
 
     round_trip_ms: float
     operations: float = 10.0
@@ -60,7 +60,7 @@ class Load:
 class Extras:
     """The cost that a protection adds to a connection and to an operation.
 
-    `inside` is the number of operations that the cost of the connection includes.
+    `inside` is the number of operations (0 or 1) that the measured cost of the connection already includes.
     """
 
     protection: str
@@ -74,7 +74,7 @@ class Extras:
 class Added:
     """The cost that a protection adds under a load.
 
-    `reconnect_seconds` are seconds of one core for all clients to reconnect at the same time.
+    `reconnect_seconds` is the CPU time, in seconds of one core, that is added when all clients reconnect at once.
     """
 
     connection_ms: Estimate
@@ -111,7 +111,7 @@ def added(extra: Extras, load: Load) -> Added:
 
 
 def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
-    """Return own time plus the exact time of round trips and, with limited bandwidth, of bytes."""
+    """Return the added milliseconds: own time, time of round trips and, if bandwidth is limited, time of bytes."""
     exact = extra.round_trips * load.round_trip_ms
     if load.bandwidth_mbit is not None:
         exact += extra.bytes * 8 / (load.bandwidth_mbit * 1000)
@@ -119,7 +119,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 
 
 def _sum(terms: list[Term]) -> Estimate:
-    """Return the sum of estimates times non-negative factors, with the sums of both ends."""
+    """Return the sum of factor × estimate. The interval's ends are summed too, as no factor is negative."""
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
         low=sum(factor * each.low for factor, each in terms),
@@ -136,7 +136,7 @@ COLUMNS: list[tuple[str, str, Callable[[Added], Estimate]]] = [
     ("money a month", "", lambda costs: costs.money),
     ("all clients at once", "core s", lambda costs: costs.reconnect_seconds),
 ]
-"""Columns of added costs: heading, unit, and the attribute of `Added`."""
+"""Columns of added costs: heading, unit, and a function that returns the cost from `Added`."""
 
 
 def shown(costs: Added) -> list[Text]:
@@ -151,7 +151,7 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load of the run or, without one, an example service, at the first distance of 1 ms or more."""
+    """Return the load of the run or, without one, an example service. Its distance is the first of 1 ms or more."""
     measured = [ms for _, ms in distances(index, model)]
     load = Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
     if model.load is None:
@@ -164,7 +164,7 @@ def default_load(index: Index, model: CostModel) -> Load:
 
 
 def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
-    """Return distance, protection and figures for the default load, for a page whose script does not run."""
+    """Return rows of distance, protection and figures at the default load, for pages whose script does not run."""
     load = default_load(index, model)
     return [
         (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)))[: len(columns(model))])
@@ -225,7 +225,10 @@ def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate
 
 
 def _fixed(model: CostModel) -> dict[str, float]:
-    """Return fields that the reader cannot change: at a load, the CPU time of a connection includes its queries."""
+    """Return the fields that the user cannot change, with their values; empty for a run without a load.
+
+    At a load, the CPU time of a connection includes its queries, so their number cannot be changed.
+    """
     return {} if model.load is None else {"operations": model.load.queries_per_connection, "clients": 0}
 
 

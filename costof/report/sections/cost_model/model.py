@@ -1,8 +1,8 @@
 """The cost model: the time of an operation at distances that were not measured.
 
 Time of an operation = own time + round trips x round-trip time. The engine counts round trips. Own time is estimated
-from the rounds at the nearest distance, where the share of the link is smallest. Round-trip times are measured by TCP
-on the links. Intervals include the uncertainty of the rounds and of the round-trip times.
+from the rounds at the nearest distance, where the link's part of the time is smallest. Round-trip times are measured by
+TCP on the links. Intervals include the uncertainty of the rounds and of the round-trip times.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from costof.study.load import Arrivals
 
 
 class Operation(Model):
-    """A metric with the time of an operation, which gives the parameters of the cost model."""
+    """The choice of a study: a metric with the time of an operation, from which the model's parameters are computed."""
 
     operation: Literal["connection", "operation"]
     metric: str
-    predicts: list[str] = Field(description="Metrics of the same phase to predict for each distance.")
+    predicts: list[str] = Field(description="Metrics of the same phase that are predicted for each distance.")
 
 
 class OperationCost(Model):
@@ -52,7 +52,7 @@ class OperationCost(Model):
 
 
 class ExtraCost(Model):
-    """The cost that a protection adds to one operation, with its uncertainty: input of the calculator."""
+    """The cost that a protection adds to one operation, with its interval. The calculator uses it."""
 
     protection: str
     label: str
@@ -61,7 +61,7 @@ class ExtraCost(Model):
     round_trips: Finite
     bytes: Finite
     cpu_ms: Estimate = Field(description="CPU time of all roles together.")
-    roles: list[str] = Field(description="Roles in cpu_ms; for a target only the client.")
+    roles: list[str] = Field(description="Roles whose CPU time is in cpu_ms; for a target only the client.")
 
 
 class Prediction(Model):
@@ -74,18 +74,18 @@ class Prediction(Model):
     predicted: Estimate
     measured: Estimate | None = None
     error: Finite | None = Field(default=None, description="Predicted divided by measured, minus 1; 0.01 is 1 %.")
-    local: bool = Field(default=False, description="Whether the model's parameters come from this arm.")
+    local: bool = Field(default=False, description="Whether the model's parameters were computed from this arm.")
 
 
 class RequestedLoad(Model):
-    """The load of the run. The CPU time of a connection then includes all its queries: they cannot be separated."""
+    """The load of the run. At a load, the CPU time of a connection includes all its queries; it cannot be separated."""
 
     connections_per_second: Finite
     queries_per_connection: int
 
 
 class CostModel(Model):
-    """Time and CPU of operations as a function of the distance, with the errors of its predictions."""
+    """The cost model: parameters of each operation, costs that protections add, and tested predictions."""
 
     load: RequestedLoad | None = None
     way_ms: Finite | None = Field(
@@ -164,14 +164,17 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 
 
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
-    """Return slices with the operation's CPU time. At a load, queries have none: it is part of their connection's."""
+    """Return the slices with the operation's CPU time.
+
+    At a load, queries have no slices of their own: their CPU time is part of that of their connection.
+    """
     if run.plan.load is not None and operation.operation == "operation":
         return []
     return run.counted_slices(run.plan.study.metrics[operation.metric].workload, arm.name)
 
 
 def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, float]:
-    """Return round trips over the link and bytes, for each operation."""
+    """Return the mean round trips over the link, and the mean bytes in both directions, of one operation."""
     metric = run.plan.study.metrics[operation.metric]
     # A slice without a successful operation has no phases.
     answers = (record.answer for record in run.counted_slices(metric.workload, arm.name))
@@ -179,13 +182,13 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     count = sum(phase.count for phase in phases)
     trips = sum(phase.round_trips or 0 for phase in phases) / count
     moved = sum((phase.bytes_sent or 0) + (phase.bytes_received or 0) for phase in phases) / count
-    # The client's end of a tunnel answers the TCP handshake; the channel opens together with the server's greeting.
+    # The client's end of a tunnel answers the TCP handshake, so the round trip of the handshake crosses no link.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, moved
 
 
 def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
-    """Return CPU seconds of an operation by role, without the lab's links."""
+    """Return the CPU seconds of one operation by role, without the lab's simulated links."""
     return {role: seconds for role, seconds in cpu_seconds_per_operation(records).items() if role != LINK_ROLE}
 
 
@@ -211,10 +214,10 @@ def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | 
 
 
 def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm) -> Estimate:
-    """Return CPU time of all roles together for each operation, arm minus control, paired by round.
+    """Return the CPU milliseconds that the arm adds to one operation, all roles together, paired by round.
 
-    Rounds without a reading of every role are left out. If too few rounds are left, roles that some rounds lack are
-    left out instead.
+    Rounds without a reading of every role are left out. If too few rounds remain, the roles without a reading in some
+    round are left out instead.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)
@@ -243,7 +246,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     distance = study.distance_factor or ""
     here = {**local.levels, distance: ""}
     for arm in run.plan.arms:
-        # The prediction holds only for arms that differ from the local one in nothing but the distance.
+        # The prediction holds only for arms that differ from the local one in the distance alone.
         is_same_protection = arm.protection == cost.protection and not arm.replicate
         if not is_same_protection or {**arm.levels, distance: ""} != here:
             continue
@@ -271,5 +274,5 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
 
 
 def time_at(time: Mean, round_trips: float, near: Mean, far: Mean) -> Mean:
-    """Return the time at the round-trip time `far` of an operation that takes `time` at `near`, in milliseconds."""
+    """Return the milliseconds that an operation takes at the round-trip time `far` if it takes `time` at `near`."""
     return time if far is near else combined([(1, time), (round_trips, far), (-round_trips, near)])
