@@ -164,7 +164,9 @@ def _part(
 def _sentence(index: Index, step: Step) -> str:
     """Return text such as "The gateway's presence lowers 'transactions a second' by 10 % [9, 11]. It adds …"."""
     metric = index.metrics[step.metric]
-    if step.ratio.low <= 1 <= step.ratio.high:
+    if 1 - metric.margin <= step.ratio.low and step.ratio.high <= 1 + metric.margin:
+        change = f"makes no difference above {fmt.share(metric.margin)} to '{metric.label}'"
+    elif step.ratio.low <= 1 <= step.ratio.high:
         change = f"has an unresolved effect of {fmt.relative(step.ratio)} on '{metric.label}'"
     elif metric.better == "higher" and step.ratio.value < 1:
         change = f"lowers '{metric.label}' by {fmt.loss(step.ratio)}"

@@ -330,7 +330,10 @@ def test_step_without_added_cost_has_no_shares() -> None:
     assert step.total.low < 0 < step.total.high
     assert all(part.share is None for part in step.parts)
     blocks = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
-    assert "(unresolved)" in " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+    text = " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+    assert "(unresolved)" in text
+    # The step's sentence must agree with the verdict in the table of costs.
+    assert "makes no difference above 5 % to 'transactions a second'" in text
 
 
 def test_answer_has_the_cost_of_encryption_and_its_parts(encrypted: Result) -> None:
