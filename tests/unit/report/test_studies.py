@@ -330,10 +330,19 @@ def test_step_without_added_cost_has_no_shares() -> None:
     assert step.total.low < 0 < step.total.high
     assert all(part.share is None for part in step.parts)
     blocks = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
-    text = " ".join(block.text for block in blocks if isinstance(block, Paragraph))
-    assert "(unresolved)" in text
-    # The step's sentence must agree with the verdict in the table of costs.
-    assert "makes no difference above 5 % to 'transactions a second'" in text
+    assert "(unresolved)" in " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+
+
+@pytest.mark.parametrize(
+    ("high", "text"),
+    [(1.04, "makes no difference above 5 % to"), (1.06, "has an unresolved effect of"), (0.99, "lowers")],
+)
+def test_sentence_about_a_step_agrees_with_its_interval(encrypted: Result, high: float, text: str) -> None:
+    (step, *_) = encrypted.sections.breakdown
+    ratio = step.ratio.model_copy(update={"value": 0.97, "low": 0.93 if high < 1 else 0.96, "high": high})
+    data = [step.model_copy(update={"ratio": ratio})]
+    blocks = BREAKDOWN.blocks(Index(encrypted), data)
+    assert text in " ".join(block.text for block in blocks if isinstance(block, Paragraph)).replace("\u00a0", " ")
 
 
 def test_answer_has_the_cost_of_encryption_and_its_parts(encrypted: Result) -> None:
