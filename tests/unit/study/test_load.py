@@ -76,9 +76,7 @@ def test_invalid_or_contradictory_load_is_refused(requested: RequestedLoad, mess
 POOLS = {
     RequestedLoad("2000/s", pool="50"): "2,000 {several} a second over 50 open connections",
     RequestedLoad("60/min", pool="1"): "1 {one} a second over 1 open connection",
-    RequestedLoad(
-        pool="8", think_time="1.5s"
-    ): "8 open connections whose users think for 1,500 ms before each {one}",
+    RequestedLoad(pool="8", think_time="1.5s"): "8 open connections whose users think for 1,500 ms before each {one}",
 }
 
 
