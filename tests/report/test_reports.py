@@ -111,7 +111,7 @@ def test_pool_is_described_with_its_options(load: RequestedLoad, start: str) -> 
     assert ("queries a second |" in page) == (load.think_time is not None)
 
 
-def test_arm_that_cannot_carry_the_load_is_in_the_answer() -> None:
+def test_answer_names_an_arm_that_cannot_serve_the_load() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load().answer)
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer), "fewer came, by chance"
     (said,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
@@ -133,7 +133,7 @@ def test_busy_machine_gives_a_warning() -> None:
     assert "Try a load of 160 a second, or measure from another machine." in warning
 
 
-def test_overloaded_arm_has_no_costs_and_keeps_no_limit() -> None:
+def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
     result = at_load(0.5)
     assert not [each for each in result.effects if each.metric in (CONNECTION, FIRST_QUERY, QUERY)]
     assert {(each.metric, each.arm) for each in result.missing} >= {(CONNECTION, "tls"), (QUERY, "tls")}
@@ -145,7 +145,7 @@ def test_overloaded_arm_has_no_costs_and_keeps_no_limit() -> None:
     )
 
 
-def test_reports_of_several_starts_call_starts_the_unit_of_intervals() -> None:
+def test_reports_of_several_server_starts_say_that_intervals_are_over_starts() -> None:
     text = drawn(restarted()) + render_markdown(restarted()) + printed(restarted())
     assert "interval over starts" in text
     assert "Each dot is one start" in text
@@ -169,7 +169,7 @@ def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     assert max(map(cell_len, printed(WIDE[name](), width).splitlines())) <= width
 
 
-def test_80_columns_hold_every_percentile_of_ab() -> None:
+def test_every_percentile_of_ab_fits_into_80_columns() -> None:
     result = WIDE["every mitigation"]()
     text = printed(result, 80)
     for figures in result.sections.ab:
@@ -179,7 +179,7 @@ def test_80_columns_hold_every_percentile_of_ab() -> None:
 
 
 @pytest.mark.parametrize("study", SMALL)
-def test_80_columns_break_no_interval_and_no_metric(study: str) -> None:
+def test_no_interval_or_metric_is_broken_at_80_columns(study: str) -> None:
     text = printed(small(study), 80)
     tables = [part.split("\n\n")[0] for part in re.split(r"─\n", text)[1:]]
     lines = [line for table in tables for line in table.split("\n  Brackets:")[0].splitlines()]
@@ -189,7 +189,7 @@ def test_80_columns_break_no_interval_and_no_metric(study: str) -> None:
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_80_columns_break_no_word_of_a_name(name: str) -> None:
+def test_no_word_of_a_name_is_broken_at_80_columns(name: str) -> None:
     """Names of arms break after '-' or '@', and verdicts are not broken."""
     result = WIDE[name]()
     text = printed(result, 80)

@@ -1,36 +1,5 @@
-"""A real Chromium without a window and without a network, driven over WebDriver."""
-
-from __future__ import annotations
-
-import json
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
-import pytest
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-
-PROGRAMS = {"chromium": ("chromium", "google-chrome"), "chromedriver": ("chromedriver",)}
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--disable-dev-shm-usage",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # No name resolves and every connection is refused: what the page shows it has in itself.
-    "--host-resolver-rules=MAP * ~NOTFOUND",
-    "--proxy-server=127.0.0.1:9",
-)
-
-
-def program(name: str) -> str:
-    """Its path. Without it tests are skipped, but where they must run they fail."""
+    """Return the path of a program. If it is missing, skip the test, or fail it if the environment variable CI is set.
+    """
     found = next((path for each in PROGRAMS[name] if (path := shutil.which(each))), None)
     if found is None and os.environ.get("CI"):
         pytest.fail(f"{name} is missing; run scripts/system-packages")

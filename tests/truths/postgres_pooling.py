@@ -1,6 +1,7 @@
-"""`postgres-pooling`: a pool avoids the server's fork and login, and moves the TLS handshake to the pooler's one core.
+"""Truth of `postgres-pooling`: a pool avoids the server's fork and login, and moves TLS handshakes to the pooler.
 
-The slowest of client, server and pooler limits the rate of new connections. A query through the pool takes longer.
+The slowest of client, server and pooler, which has one core, limits the rate of new connections. A query through the
+pool takes longer.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from costof.studies import study_names
 from costof.study.library import load_study
-from tests.manual.told import committed_pages, made
+from tests.manual.command_lines import committed_pages, made
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
@@ -133,20 +133,20 @@ def summary(docstring: str) -> str:
     return first.removesuffix(".")
 
 
-def test_the_map_has_a_line_for_each_folder_in_the_words_of_its_docstring() -> None:
+def test_architecture_page_describes_each_folder_by_the_first_line_of_its_docstring() -> None:
     files = [path for path in sources("__init__.py", "costof") if path.parent != COSTOF]
     docstrings = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in files}
     of_folders = {str(path.parent.relative_to(COSTOF)): summary(text) for path, text in docstrings.items()}
     assert rows_of_map("Folders of `costof/`", r"`([a-z_/]+)/`") == of_folders
 
 
-def test_the_map_has_a_line_for_each_crate_in_the_words_of_its_head() -> None:
+def test_architecture_page_describes_each_crate_by_the_first_line_of_its_documentation() -> None:
     heads = {path.parents[1].name: path.read_text() for path in sources("lib.rs", "engine/crates")}
     of_crates = {name: summary(re.sub("^//! ?", "", head, flags=re.MULTILINE)) for name, head in heads.items()}
     assert rows_of_map("Crates of `engine/`", "`([a-z]+)`") == of_crates
 
 
-def test_files_named_in_pages_exist() -> None:
+def test_files_named_in_the_docs_exist() -> None:
     """Python and Rust by the end of their path, and links."""
     files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches", "manual", "truth")]
     files += [path.as_posix() for path in sources(".rs", *RUST)]
@@ -159,7 +159,7 @@ def test_files_named_in_pages_exist() -> None:
     assert missing == []
 
 
-def test_no_two_files_of_one_folder_are_named_by_one_word_in_two_numbers() -> None:
+def test_no_folder_has_files_named_by_singular_and_plural_of_one_word() -> None:
     """Of a top folder, with all below it. The same name stands for the same role: in folders side by side (`lab.py`,
     `target.py`), and in the folder above for what they have in common."""
     found = defaultdict(set)

@@ -177,7 +177,7 @@ def test_lost_connection_can_be_reopened() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["people.name"], ["a.b.c.d"], ["d.people.*"], ["d..n"], ["`d`.t.c"], [7], "d.t.c"])
-def test_required_column_must_have_three_parts(wrong: Any) -> None:
+def test_required_column_must_be_named_database_table_column(wrong: Any) -> None:
     with pytest.raises(encrypted.EncryptionError, match=r'must_be_encrypted: .* "database\.table\.column"') as refused:
         encrypted.connect(host="127.0.0.1", master_keys={}, must_be_encrypted=wrong)
     assert "\n" not in str(refused.value)
@@ -189,7 +189,7 @@ def opaque() -> ResultSet:
     return ResultSet([encrypted_column[: encrypted_column.index(b"costofE2") + 19] + b"\0\0"], [OPAQUE_ROW])
 
 
-def test_opaque_ciphertext_does_not_count_as_encrypted() -> None:
+def test_ciphertext_that_cannot_be_decrypted_does_not_satisfy_must_be_encrypted() -> None:
     """Anyone could have written bytes that this client cannot decrypt. (The vectors cover unencrypted columns.)"""
     case = CASES["aes-128-gcm, text"]
     must = b".".join(definition(packets(case["definitions"])[1]).names).decode().upper()
@@ -203,7 +203,7 @@ def test_opaque_ciphertext_does_not_count_as_encrypted() -> None:
     assert not required.include(["", "people", "äname"])
 
 
-def test_opaque_column_is_returned_as_bytes() -> None:
+def test_column_that_cannot_be_decrypted_is_returned_as_bytes() -> None:
     with (
         opened({}, answers=lambda statement: opaque() if statement == "q" else None) as connection,
         connection.cursor() as cursor,

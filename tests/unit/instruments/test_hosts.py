@@ -323,7 +323,7 @@ def test_before_commands_are_rejected_with_several_hosts() -> None:
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_commands_need_no_target_and_a_rate_excludes_hosts_least() -> None:
+def test_commands_on_hosts_need_no_target_and_a_rate_excludes_option_hosts_least() -> None:
     plan = commands_plan()
     check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
     check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
@@ -334,7 +334,7 @@ def test_commands_need_no_target_and_a_rate_excludes_hosts_least() -> None:
     assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET
 
 
-def test_hosts_with_another_costof_are_rejected_with_a_remedy() -> None:
+def test_hosts_with_another_version_of_costof_are_rejected_with_a_remedy() -> None:
     check_costof({"load-1": __version__})
     with pytest.raises(CostofError) as caught:
         check_costof({"load-1": __version__, "load-2": "", "load-3": "0.0.1"})
@@ -398,7 +398,7 @@ def test_loss_of_a_host_is_reported_as_a_warning(tmp_path: Path) -> None:
     assert "load-2 failed during the run (it does not answer); the run continued with the remaining 2" in warned
 
 
-def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
+def test_report_lists_the_workloads_that_hosts_do_not_measure(tmp_path: Path) -> None:
     told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
     (said,) = (text for text in told if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]

@@ -145,7 +145,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
         ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),
     ],
 )
-def test_the_engine_is_where_the_installer_put_it(
+def test_engine_is_found_where_the_installer_put_it(
     record: str, engine: str, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(alone / "lib" / "python3" / "site", monkeypatch, record)

@@ -223,7 +223,7 @@ def test_one_mongodb_address_that_answers_is_enough() -> None:
     listener.wait()
 
 
-def test_maker_is_alive_only_if_process_number_and_start_match() -> None:
+def test_process_that_made_a_marker_is_alive_only_if_pid_and_start_time_match() -> None:
     here = Maker.this_process()
     assert here.is_alive() is True
     assert here.model_copy(update={"started": here.started - 1}).is_alive() is False

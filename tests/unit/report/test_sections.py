@@ -57,7 +57,7 @@ def findings(result: Result) -> str:
     return " ".join(each.text for each in result.answer if each.kind in ("answer", "detail"))
 
 
-def test_saturated_loop_reports_capacity_and_limit_without_its_time() -> None:
+def test_report_of_saturated_workers_has_the_capacity_and_not_the_time_of_a_request() -> None:
     truth = HttpTruth()
     result = fake_result(LOOPS, truth)
     for name in ARMS:
@@ -73,13 +73,13 @@ def test_saturated_loop_reports_capacity_and_limit_without_its_time() -> None:
     assert text.count("Little's law") == 1
 
 
-def test_loop_that_waits_for_the_origin_has_no_limit_and_one_finding() -> None:
+def test_workers_that_wait_for_the_origin_have_no_limiting_role_and_no_capacity() -> None:
     result = fake_result(LOOPS, Waiting())
     assert {loops(result)[name].limit for name in ARMS} == {None}
     assert not [words for words in ("capacity", f"to '{TIME}'") if words in findings(result)]
 
 
-def test_rate_and_time_are_two_findings_if_workers_pause() -> None:
+def test_rate_and_time_of_a_request_are_separate_findings_if_workers_pause() -> None:
     result = fake_result(LOOPS, Idle())
     assert loops(result) == {}
     assert f"lowers '{RATE}' by" in findings(result)

@@ -257,7 +257,7 @@ def test_mean_of_a_start_uses_rounds_that_both_arms_have() -> None:
 
 
 @pytest.mark.parametrize("luck", [0.0, 0.004, 0.02])
-def test_variance_share_of_starts_has_a_valid_interval(luck: float) -> None:
+def test_share_of_variance_between_server_starts_has_a_valid_interval(luck: float) -> None:
     chance, shares = np.random.default_rng(7), []
     for _ in range(200):
         logs = chance.normal(0, luck, (1, 8, 1)) + chance.normal(0, ROUND_DEVIATION, (1, 8, 6))
@@ -278,7 +278,7 @@ def restarted(starts: int, luck: float, rounds: int = 4) -> Result:
     return fake_result(plan, Truth({("wire_query", "tls"): TIMES}), rounds=rounds, noise=Noise(0.01, luck=luck))
 
 
-def test_starts_are_the_units_of_effects() -> None:
+def test_with_restarts_effects_are_estimated_over_starts_not_rounds() -> None:
     result = restarted(6, luck=0.03)
     assert (result.starts, result.rounds, result.partial) == ([4] * 6, 24, None)
     effect = effect_of(result, QUERY, "tls")
@@ -306,13 +306,13 @@ def test_every_estimate_counts_starts_instead_of_rounds(study: str) -> None:
     assert "5 starts of 3 rounds" in render_markdown(result)
 
 
-def test_too_few_starts_give_intervals_without_verdicts() -> None:
+def test_too_few_server_starts_give_intervals_without_verdicts() -> None:
     result = restarted(3, luck=0.0, rounds=20)
     assert {effect.verdict for effect in result.effects} == {Verdict.UNRESOLVED}
     assert any(warning.startswith("only 3 starts") for warning in result.warnings)
 
 
-def test_missing_start_makes_the_run_partial(tmp_path: Path) -> None:
+def test_missing_server_start_makes_the_run_partial(tmp_path: Path) -> None:
     plan = plan_of(MONGODB, restarts="3")
     ledger, source = Ledger.create(plan, tmp_path / "run"), np.random.default_rng(1)
 
@@ -334,7 +334,7 @@ def test_missing_start_makes_the_run_partial(tmp_path: Path) -> None:
     assert (result.starts, result.partial) == ([3] * 4, None)
 
 
-def test_resumed_run_without_restarts_uses_rounds_as_units(tmp_path: Path) -> None:
+def test_resumed_run_without_restarts_is_estimated_over_rounds(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=6)
     once = analyse(ledger)
     ledger.append(EnvironmentRecord(started=STARTED, facts={}))

@@ -75,7 +75,7 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
         (TLS, EVIDENCE, Counters(50, {"TLS": 49}), "49"),
     ],
 )
-def test_evidence_of_both_ends_must_match_the_arm(
+def test_evidence_of_client_and_server_must_match_the_arm(
     settings: ArmSettings, evidence: dict[str, Any], counters: Counters, message: str | None
 ) -> None:
     reason = mismatch(settings, "wire", answer(**evidence), counters)
@@ -96,13 +96,13 @@ def test_additional_connections_of_an_application_driver_are_accepted() -> None:
         ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
     ],
 )
-def test_suite_must_be_the_negotiated_one(suite: str, protocol: str, cipher: str, message: str | None) -> None:
+def test_negotiated_cipher_suite_must_be_that_of_the_arm(suite: str, protocol: str, cipher: str, message: str | None) -> None:
     settings = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
     assert mismatch(settings, "wire", answer(**tls_evidence(protocol=protocol, cipher=cipher)), Counters()) == message
 
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(450, 200, True), (451, 200, False), (450, 1, False)])
-def test_each_worker_may_leave_connections_unfinished(connections: int, workers: int, passes: bool) -> None:
+def test_server_may_count_an_unfinished_connection_of_each_worker(connections: int, workers: int, passes: bool) -> None:
     found = mismatch(TLS, "wire", answer(**EVIDENCE), moved(connections, v3=connections), workers=workers)
     assert (found is None) == passes
 

@@ -122,7 +122,7 @@ def test_servers_on_this_machine_cannot_use_more_than_its_cores(counter: Counter
     assert "if it prints hundredths of a second (0.3 cores), divide by 100" in message
 
 
-def test_counter_that_stands_still_under_load_is_refused(counter: Counter) -> None:
+def test_counter_that_does_not_grow_under_load_is_refused(counter: Counter) -> None:
     counter.prints("12.5")
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:

@@ -46,14 +46,14 @@ def test_identical_arms_rarely_cost_or_save(rounds: int) -> None:
 
 
 @pytest.mark.parametrize("cost", [1.06, 1 / 1.06])
-def test_effect_beyond_the_margin_is_rarely_no_difference(cost: float) -> None:
+def test_effect_beyond_the_margin_is_rarely_judged_no_difference(cost: float) -> None:
     """Regression: half of all runs reported a throughput of +11 % as no difference above 5 %."""
     claims = (Verdict.NO_DIFFERENCE,)
     assert runs_with(*claims, costs=[cost] * 4, rounds=10, spread=0.03) <= 0.06
     assert runs_with(*claims, costs=[1.11] * 4, rounds=10, spread=0.06) <= 0.06
 
 
-def test_cost_above_the_margin_is_rarely_no_cost() -> None:
+def test_cost_above_the_margin_is_rarely_judged_no_cost() -> None:
     assert runs_with(Verdict.NO_COST, costs=[1.06] * 4, rounds=10, spread=0.03) <= 0.06
 
 
