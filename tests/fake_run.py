@@ -55,8 +55,7 @@ def _shape(steps: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Slice:
-    """The data of one slice: what its instrument and the servers report. `cpu_seconds["client"]` is of the instrument.
-    """
+    """The data of one slice: what its instrument and the servers report. `cpu_seconds["client"]` is of the instrument."""
 
     operations: int
     seconds: float

@@ -1,5 +1,36 @@
-    """Return the path of a program. If it is missing, skip the test, or fail it if the environment variable CI is set.
-    """
+"""A real Chromium without a window and without a network, driven over WebDriver."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+PROGRAMS = {"chromium": ("chromium", "google-chrome"), "chromedriver": ("chromedriver",)}
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # No name resolves and every connection is refused, so the page can only show what it contains.
+    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--proxy-server=127.0.0.1:9",
+)
+
+
+def program(name: str) -> str:
+    """Return the path of a program. If it is missing, skip the test, or fail it if the environment variable CI is set."""
     found = next((path for each in PROGRAMS[name] if (path := shutil.which(each))), None)
     if found is None and os.environ.get("CI"):
         pytest.fail(f"{name} is missing; run scripts/system-packages")
@@ -8,7 +39,7 @@
 
 @contextmanager
 def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) -> Iterator[Chrome]:
-    """A browser with a profile of its own in `folder`, its requests logged."""
+    """Start a browser that logs its requests and keeps its profile in `folder`."""
     options = ChromeOptions()
     options.binary_location = program("chromium")
     for flag in (*FLAGS, *flags, f"--user-data-dir={folder}", f"--window-size={width},{height}"):
@@ -16,7 +47,7 @@ def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) ->
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     driver = Chrome(options=options, service=ChromeService(executable_path=program("chromedriver")))
     try:
-        # A new tab asks for parts of its own.
+        # The first page makes the browser request files of its own. Drop these requests from the log.
         driver.get("about:blank")
         requested(driver)
         yield driver
@@ -25,11 +56,11 @@ def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) ->
 
 
 def requested(driver: Chrome) -> list[str]:
-    """Addresses of everything the page asked for since the last call."""
+    """Return the URLs that the page requested since the last call."""
     told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     return [each["params"]["request"]["url"] for each in told if each["method"] == "Network.requestWillBeSent"]
 
 
 def complaints(driver: Chrome) -> list[str]:
-    """What the console has: errors of the script among them."""
+    """Return the messages of the console, such as errors of a script."""
     return [entry["message"] for entry in driver.get_log("browser")]
