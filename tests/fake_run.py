@@ -55,7 +55,8 @@ def _shape(steps: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Slice:
-    """The data of one slice: what its instrument and the servers report. `cpu_seconds["client"]` is of the instrument."""
+    """The data of one slice, as its instrument and the servers report it. `cpu_seconds["client"]` is the
+    instrument's."""
 
     operations: int
     seconds: float

@@ -32,7 +32,8 @@ def go() -> list[str]:
 
 
 def go_program(sources: Path, what: str) -> Path:
-    """Build the Go module in `sources` and return the path of its program. `what` names it in errors. Raises `Absent`."""
+    """Build the Go module in `sources` and return the path of its program. `what` is its name in errors. Raises
+    `Absent`."""
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
 
     def build(folder: Path) -> None:

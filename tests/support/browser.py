@@ -30,7 +30,7 @@ FLAGS = (
 
 
 def program(name: str) -> str:
-    """Return the path of a program. If it is missing, skip the test, or fail it if the environment variable CI is set."""
+    """Return the path of a program. If it is missing, the test is skipped, or fails if the variable CI is set."""
     found = next((path for each in PROGRAMS[name] if (path := shutil.which(each))), None)
     if found is None and os.environ.get("CI"):
         pytest.fail(f"{name} is missing; run scripts/system-packages")

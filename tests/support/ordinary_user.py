@@ -74,7 +74,7 @@ def ordinary_user(*, forbidden: bool = False, tun_mode: str = "0666") -> list[st
 
 @contextmanager
 def folder_of_ordinary_user() -> Iterator[Path]:
-    """Yield a folder in which the ordinary user may write. Its path is short, because Unix sockets are created in it."""
+    """Yield a folder in which the ordinary user may write. Its path is short, for the sake of Unix sockets in it."""
     folder = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))
     if is_root():
         os.chown(folder, USER.pw_uid, USER.pw_gid)

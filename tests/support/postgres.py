@@ -78,7 +78,8 @@ class Standing(PostgresServer):
         return [pid for pid, user in self.ask("SELECT pid, usename FROM pg_stat_activity") if user == USER]
 
     def _reload(self) -> None:
-        """Reload the configuration, and wait until the log says so. It applies before the next connection is accepted."""
+        """Reload the configuration and wait until the log says so. It applies before the next connection is
+        accepted."""
         told = self._reloads()
         self.ask("SELECT pg_reload_conf()")
         eventually("a reload", lambda: self._reloads() > told)
@@ -121,7 +122,7 @@ def make_accounts(server: Standing) -> None:
 
 @contextlib.contextmanager
 def another_postgres(lab: Lab, first: Standing) -> Iterator[Standing]:
-    """Start another server at the address of `first`, which has ended. It has the same authority and the same accounts."""
+    """Start another server at the address of `first`, which has ended, with the same authority and accounts."""
     host = Host("server", None, loopback=first.address)
     place = Place(lab, host, first.authority, ["rsa-2048", "ecdsa-p256"], lambda: first.address)
     server = Standing(place)

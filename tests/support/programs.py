@@ -155,7 +155,7 @@ def databases(server: MariadbServer) -> set[str]:
 
 @contextlib.contextmanager
 def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
-    """Start a MariaDB as a costof user has it: with other data, and an account that may only create databases of runs."""
+    """Start a MariaDB as a costof user has it: with other data, and an account that can only use databases of runs."""
     with running_mariadb(lab) as server:
         user_of_many_databases(server)
         server.ask("CREATE DATABASE theirs")
@@ -166,7 +166,7 @@ def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
 
 @contextlib.contextmanager
 def another_mariadb(lab: Lab, first: MariadbServer) -> Iterator[MariadbServer]:
-    """Start another server at the address of `first`, which has ended. It has the same authority and the same account."""
+    """Start another server at the address of `first`, which has ended, with the same authority and account."""
     server = MariadbServer(lab, first._authority, [first.address])
     with contextlib.closing(server):
         server.start()
@@ -294,7 +294,7 @@ def ask(connection: pymysql.Connection[Cursor], statement: str) -> str:
 
 
 def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLSocket:
-    """Return a connection after the TLS handshake, before the login. The client requests TLS with protocol::SSLRequest."""
+    """Return a connection after the TLS handshake and before the login. The client requests TLS by an SSLRequest."""
     plain = socket.create_connection((server.address, server.port), timeout=HANGS_SECONDS)
     try:
         plain.recv(4096)

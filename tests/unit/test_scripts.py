@@ -208,7 +208,9 @@ RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray
 
 
 @pytest.mark.parametrize(("field", "schema", "no_such"), [("kind", KUBERAY, "kind"), ("provider", RAY_UP, "docker")])
-def test_cluster_files_in_the_docs_are_valid_under_the_schemas_of_ray(field: str, schema: dict[str, Any], no_such: str) -> None:
+def test_cluster_files_in_the_docs_are_valid_under_the_schemas_of_ray(
+    field: str, schema: dict[str, Any], no_such: str
+) -> None:
     files = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
     (told,) = (each for each in files if field in each)
     jsonschema.validate(told, schema)

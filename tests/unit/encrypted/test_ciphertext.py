@@ -123,7 +123,9 @@ def test_arbitrary_bytes_are_refused(algorithm: Algorithm, sealed: bytes) -> Non
 
 
 @given(COUNTING, KEYS, st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=6))
-def test_ciphertexts_with_repeated_or_earlier_counts_are_refused(algorithm: Algorithm, data_key: bytes, counts: list[int]) -> None:
+def test_ciphertexts_with_repeated_or_earlier_counts_are_refused(
+    algorithm: Algorithm, data_key: bytes, counts: list[int]
+) -> None:
     reader, highest = opening(algorithm, data_key), -1
     for count in counts:
         reader.begin()

@@ -96,7 +96,9 @@ def test_additional_connections_of_an_application_driver_are_accepted() -> None:
         ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
     ],
 )
-def test_negotiated_cipher_suite_must_be_that_of_the_arm(suite: str, protocol: str, cipher: str, message: str | None) -> None:
+def test_negotiated_cipher_suite_must_be_that_of_the_arm(
+    suite: str, protocol: str, cipher: str, message: str | None
+) -> None:
     settings = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
     assert mismatch(settings, "wire", answer(**tls_evidence(protocol=protocol, cipher=cipher)), Counters()) == message
 

@@ -75,7 +75,9 @@ def test_tree_text_lists_sources_with_their_followers() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "voting", "electable"), [(3, 3, 2), (7, 7, 6), (15, 7, 6)])
-def test_numbers_of_voting_hidden_and_electable_members_are_as_published(nodes: int, voting: int, electable: int) -> None:
+def test_numbers_of_voting_hidden_and_electable_members_are_as_published(
+    nodes: int, voting: int, electable: int
+) -> None:
     roles = list(member_roles(nodes).values())
     assert (len(roles), len(voters(nodes)), roles.count("hidden")) == (nodes, voting, 1)
     assert roles.count("primary") + roles.count("secondaries") == electable
