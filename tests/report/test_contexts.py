@@ -114,7 +114,8 @@ def test_answer_about_many_protections_names_the_most_expensive_and_the_cheapest
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
-    """Return a result with changed effects, and without the cost model, whose sentences would lead the answer."""
+    """Return a result with changes to the effects on these metrics. It has no cost model, because its sentences
+    would come first in the answer."""
     result = with_sections(transport(), cost_model=None)
 
     def changed(effect: Effect) -> Effect:

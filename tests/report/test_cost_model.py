@@ -126,7 +126,7 @@ def test_fixed_table_has_every_distance_and_protection() -> None:
 
 
 class Carried(TransportTruth):
-    """A truth with CPU time of the lab's links; of a target, only the client's CPU time is known."""
+    """A truth with the CPU time of a lab's link processes. On a target, only the CPU time of the client is known."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         found = super().slice(plan, workload, arm, chance)

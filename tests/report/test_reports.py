@@ -1,7 +1,8 @@
-"""Tests of whole reports: against golden files (`pytest tests/report --update-golden`), and rules for all of them.
+"""Tests of whole reports: comparison with golden files, and rules that all reports follow.
 
-The golden files have every section: a whole report in Markdown, the additional sections of two other studies, a run
-at a load as the terminal prints it, and the outline of a page.
+The golden files together have every section: a whole report in Markdown, the additional sections of two other
+studies, a run at a load as printed on a terminal, and the outline of a page. `pytest tests/report --update-golden`
+writes them.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def test_pool_is_described_with_its_options(load: RequestedLoad, start: str) -> 
     assert " cores busy instead of " in answer[0]
     assert "a new connection" not in answer[0]
     page = render_markdown(at_load(load=load))
-    # With a think time, the rate is a figure of the arm; otherwise the load fixes it.
+    # With a think time, the rate is measured for each arm. Otherwise the load determines it.
     assert ("queries a second |" in page) == (load.think_time is not None)
 
 
@@ -190,7 +191,7 @@ def test_no_interval_or_metric_is_broken_at_80_columns(study: str) -> None:
 
 @pytest.mark.parametrize("name", WIDE)
 def test_no_word_of_a_name_is_broken_at_80_columns(name: str) -> None:
-    """Names of arms break after '-' or '@', and verdicts are not broken."""
+    """Names of arms are broken only after '-' or '@', and verdicts are not broken."""
     result = WIDE[name]()
     text = printed(result, 80)
     table = text[text.index("CPU seconds") :].split("\n\n")[0]
@@ -231,7 +232,7 @@ def test_every_sync_tree_is_drawn_once() -> None:
     result = WIDE["published trees"]()
     section = drawn(result).split('<section id="sync_tree"')[1].split("</section>")[0]
     wide, _ = re.findall(r"<svg.*?</svg>", section, flags=re.DOTALL)
-    # Three sizes as a star, three as a chain, and the tree that MongoDB chose at 15 nodes.
+    # Trees: three sizes as a star, three as a chain, and the tree that MongoDB chose with 15 nodes.
     assert len(re.findall(r">\s*\d+ members: [a-z ]+<", wide)) == 7
     assert len(re.findall(r">\s*R8\s*<", wide)) == 3
     assert "as star: no difference: same tree" in section

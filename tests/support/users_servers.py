@@ -45,10 +45,12 @@ class UsersServer:
 
     - `url(user, password)`: the URL; by default with that account;
     - `places()` and `contents(place)`: the names of places, and of tables or keys in a place;
-    - `put(place)`, which makes the place if it must and puts `THEIRS` into it; `forge(place)`, which makes one with a
-      marker that is not intact; `spoil(place, how)` by the keys of `SPOILED`; `drop(place)`;
-    - `limited(lacking)`, the URL of an account that lacks one of `privileges` for the place `CHOSEN`, and
-      `grant(message)`, which does what a message says is to be granted.
+    - `put(place)`: put `THEIRS` into the place, which is created if it does not exist;
+    - `forge(place)`: create a place with a damaged marker;
+    - `spoil(place, how)`: damage the marker of a place, in one of the ways in `SPOILED`;
+    - `drop(place)`: remove a place;
+    - `limited(lacking)`: yield the URL of an account that lacks one of `privileges` for the place `CHOSEN`;
+    - `grant(message)`: grant what an error message says is to be granted.
     """
 
     study: ClassVar[str]
@@ -151,7 +153,7 @@ class Mariadb(SqlServer):
 
 
 class Postgres(SqlServer):
-    """An account that may make databases has one for its run."""
+    """A PostgreSQL server whose account may create databases, so a run gets its own database."""
 
     study, scheme, user = "postgres-tls", "postgresql", "maker"
     privileges = ("create a database or a schema",)

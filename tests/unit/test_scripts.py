@@ -1,4 +1,4 @@
-"""Scripts and files beside the program: packages that are unpacked, what keeps a release back, and files for Ray."""
+"""Tests of scripts and files outside the program: unpacking packages, the check before a release, and files for Ray."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import yaml
 from costof import __version__
 
 ROOT = Path(__file__).parents[2]
-#: What `scripts/system-packages` unpacks from each package, and under which name.
+#: The file that `scripts/system-packages` unpacks from each package, and its new name.
 FILES = {
     "openssh-server": ("usr/sbin/sshd", None),
     "mariadb-server": ("usr/lib/mysql/plugin/auth_ed25519.so", None),
@@ -43,7 +43,7 @@ UNPACKED = {FILES[package][1] or Path(path).name for package, path in WANTED.ite
 unpacks = pytest.mark.skipif(
     not WANTED or not Path("/usr/bin/dpkg-deb").exists(), reason="no Debian, or all of them are installed"
 )
-# apt and dpkg as this machine would be: everything installed that is installed, and an archive of our own.
+# Stand-ins for apt and dpkg, with a folder as their package archive.
 STUBS = {
     "id": "echo 0",
     "python3": "exit 0",
@@ -70,7 +70,7 @@ class Machine:
         return self.folder / "unpacked"
 
     def publish(self, version: str) -> None:
-        """An archive with this version of every package; each file holds the version."""
+        """Put this version of every package into the archive; each packaged file contains the version."""
         archive = self.folder / "archive"
         (archive / "version").write_text(version + "\n")
         for package, path in WANTED.items():
@@ -84,7 +84,7 @@ class Machine:
             subprocess.run(command, check=True, capture_output=True)
 
     def run(self) -> tuple[list[str], str]:
-        """What apt-get was asked, and what the script said."""
+        """Run scripts/system-packages. Return the arguments of each call of apt-get, and the output of the script."""
         asked = self.folder / "archive" / "asked"
         asked.write_text("")
         stubs = f"{self.folder / 'stubs'}:{os.environ['PATH']}"
@@ -117,7 +117,7 @@ def machine(tmp_path: Path) -> Machine:
 def test_newer_package_replaces_the_unpacked_one_after_a_day(machine: Machine) -> None:
     assert machine.contents() == {"1:1.0-1"}
     machine.publish("1:1.0-2+deb12u1")
-    assert machine.run() == ([], ""), "what is up to date for a day costs no request"
+    assert machine.run() == ([], ""), "no request is made within a day of the last one"
     machine.a_day_passes()
     asked, _ = machine.run()
     assert asked[0] == "update -qq"
@@ -125,7 +125,7 @@ def test_newer_package_replaces_the_unpacked_one_after_a_day(machine: Machine) -
     assert machine.contents() == {"1:1.0-2+deb12u1"}
     assert {path.name for path in machine.unpacked.iterdir()} == UNPACKED | {"versions", "looked"}
     machine.a_day_passes()
-    assert machine.run() == (["update -qq"], ""), "where there is nothing newer a day costs one look"
+    assert machine.run() == (["update -qq"], ""), "only one update is made if there is nothing newer"
     assert machine.run() == ([], "")
 
 
@@ -203,7 +203,7 @@ def test_build_without_rust_reports_it_and_does_not_download_rust(tmp_path: Path
 
 PAGE = (ROOT / "docs" / "many-hosts.md").read_text()
 KUBERAY = json.loads((ROOT / "tests" / "vectors" / "kuberay-raycluster.json").read_text())["schema"]
-# Where Ray lies: to import it takes seconds.
+# The schema is read from Ray's files, because importing Ray takes seconds.
 RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray-schema.json"))).read_text())
 
 

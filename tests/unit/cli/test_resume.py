@@ -1,4 +1,4 @@
-"""--resume: refusals before anything is started, such as a complete run, another target or a changed plan."""
+"""Tests of --resume: which runs and options are refused before anything is started."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def access_of(run: Path, **options: Any) -> Access:
 
 
 def refused(run: Path, *arguments: str, **env: str) -> str:
-    """Return the error with which a run is not resumed, and check that its folder is unchanged."""
+    """Resume a run, which must be refused without a change to its folder, and return the error."""
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == 2, ended.err

@@ -60,7 +60,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 
 def limited(ledger: Ledger, *limits: str) -> Result:
-    """Run `costof gate`. `limits`: metrics and limits, alternating."""
+    """Run `costof gate`. `limits` are pairs: the name of a metric, then its limit."""
     pairs = zip(limits[::2], limits[1::2], strict=True)
     return called(gate, ledger.folder, *(word for pair in pairs for word in ("--limit", *pair)))
 
@@ -163,7 +163,7 @@ def change_of(changes: list[Change]) -> Change:
 
 
 def test_same_cost_on_a_slower_machine_is_not_a_change(tmp_path: Path) -> None:
-    """Costs are compared as ratios: in milliseconds, a third of them would have changed."""
+    """Costs are compared as ratios, because costs in milliseconds would differ by a third between these machines."""
     false_changes = 0
     for seed in range(0, 12, 2):
         first, second = run_of(tmp_path, 1.5, seed), run_of(tmp_path, 1.5, seed + 1, speed=1.05)
@@ -181,7 +181,7 @@ def test_grown_cost_is_detected(tmp_path: Path) -> None:
 
 
 def test_cost_with_an_interval_down_to_0_is_not_compared(tmp_path: Path) -> None:
-    """Changes are computed from logarithms, which do not exist here."""
+    """Changes are computed from logarithms, and 0 has no logarithm."""
     first, second = run_of(tmp_path, 1.2, 1), run_of(tmp_path, 1.5, 2)
     wide = [
         effect.model_copy(update={"ratio": effect.ratio.model_copy(update={"low": -0.1})}) for effect in first.effects
@@ -262,7 +262,7 @@ def test_comparison_of_runs_with_different_loads_has_no_verdicts(tmp_path: Path)
 
 
 def test_arm_with_another_level_has_no_verdict(tmp_path: Path) -> None:
-    """The arms have the same name, because a level that does not vary is not part of it."""
+    """Arms of both runs have the same name, because it contains only levels of factors that vary."""
     keys = ("rsa-2048", "ecdsa-p256")
     plans = {key: plan_of(MONGODB, "quick", "transport=plain,tls", f"key={key}") for key in keys}
     runs = made(tmp_path, {key: (plan, Truth()) for key, plan in plans.items()}, 6)
@@ -325,7 +325,7 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """Return the history of one effect; the runs, with these ratios, are passed newest first."""
+    """Return the history of one effect in runs with these ratios. The runs are passed newest first, as users may do."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
         run_effect = effect.model_copy(
@@ -357,7 +357,8 @@ def test_history_marks_no_step_for_an_outlier_or_noise(run: Core) -> None:
 
 
 def test_history_rarely_marks_a_step_in_constant_costs(run: Core) -> None:
-    """The penalty allows false steps in 4 % of series: 2.4 of 60, and more than 8 with probability 0.001."""
+    """The penalty for a step allows a false one in 4 % of series: 2.4 of 60 are expected, and more than 8 have a
+    probability of 0.001."""
     chance = np.random.default_rng(3)
     found = [series(run, [*(1.1 * chance.normal(1.0, 0.01, 15))]).steps for _ in range(60)]
     assert sum(bool(steps) for steps in found) <= 8

@@ -26,8 +26,8 @@ from tests.fake_run import Slice, answer_of, error_of, phase_of
 from tests.support.engines import sent
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ycsb.txt"
-# Shares of read, update, insert, scan and read-modify-write, and the request distribution (Cooper et al., SoCC 2010,
-# table 2, and the files of YCSB 0.17).
+# Each workload: its shares of read, update, insert, scan and read-modify-write, and its request distribution (Cooper et
+# al., SoCC 2010, table 2, and the files of YCSB 0.17).
 PUBLISHED = {
     "workloada": (0.5, 0.5, 0, 0, 0, "zipfian"),
     "workloadb": (0.95, 0.05, 0, 0, 0, "zipfian"),
@@ -330,7 +330,7 @@ def test_output_has_the_layout_of_ycsb(request: pytest.FixtureRequest) -> None:
 
 
 def published_algorithm(value: int) -> int:
-    """Return FNV-1a over the eight octets of a Java long, lowest first, in Java's signed 64-bit arithmetic."""
+    """Return the FNV-1a hash of a Java long, lowest octet first, computed with the signed 64-bit arithmetic of Java."""
     hashed = FNV_OFFSET_BASIS_64 - (1 << 64)
     for _ in range(8):
         octet = value & 0xFF

@@ -20,7 +20,8 @@ OPAQUE_ROW = b"\x03\x01\xff\x00"
 
 
 def script(statement: str) -> ResultSet | None:
-    """Answer `sent NAME` with the encrypted rows of that case, and `original NAME` with its original rows."""
+    """Return the encrypted rows of a test vector for the statement `sent NAME`, and its original rows for `original
+    NAME`."""
     how, _, name = statement.partition(" ")
     case = CASES.get(name) or REFUSED.get(name)
     if case is None:
@@ -154,7 +155,7 @@ def test_unfetched_rows_may_leave_a_gap_before_the_next_result() -> None:
 
 
 def test_closing_erases_the_keys_and_forbids_reconnecting() -> None:
-    """The test must look into private fields: nothing else shows that keys were erased."""
+    """The test reads private fields, because nothing else shows that keys were erased."""
     connection = opened()
     everything(connection.cursor(), f"sent {TEXT_CASES[0]}")
     ring, keys = connection._key_ring, connection._session_keys
@@ -190,7 +191,7 @@ def opaque() -> ResultSet:
 
 
 def test_ciphertext_that_cannot_be_decrypted_does_not_satisfy_must_be_encrypted() -> None:
-    """Anyone could have written bytes that this client cannot decrypt. (The vectors cover unencrypted columns.)"""
+    """The server could have sent any bytes instead of a ciphertext. (The test vectors cover plaintext columns.)"""
     case = CASES["aes-128-gcm, text"]
     must = b".".join(definition(packets(case["definitions"])[1]).names).decode().upper()
     with opened(must_be_encrypted=[must]) as connection:

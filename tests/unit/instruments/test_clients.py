@@ -34,7 +34,7 @@ HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Put stand-ins for all clients on PATH, whatever this machine has."""
+    """Put stand-ins for all client programs on PATH, so that tests do not depend on what is installed."""
     for name in client_names():
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)

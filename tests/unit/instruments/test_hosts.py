@@ -125,7 +125,7 @@ def test_late_host_and_different_windows_are_reported() -> None:
     assert late([part(), part("load-2", 19)]) is None
     assert late([part(), part("load-2", 21)]) == "load-2 started 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
-    # A host's window ends when it has done its share of the operations. A slow last operation does not count.
+    # The window of a host ends when it has finished its share of the operations, except a slow last operation.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
@@ -133,7 +133,7 @@ def test_late_host_and_different_windows_are_reported() -> None:
     )
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
-    # A host without a worker ends at once.
+    # A host without a worker has an empty window, which is ignored.
     idle = part("load-3", 0, 0, operations=0, first_ns=None)
     assert not_simultaneous_reason([part(), part("load-2"), idle], 200, 1.0) is None
     assert not_simultaneous_reason([], 200, 1.0) is late([]) is None

@@ -64,7 +64,7 @@ def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(runni
 def test_children_in_new_sessions_and_folders_are_removed_with_the_lab() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
-        # The shell, setsid's shell, and sleep.
+        # Three processes are expected: the shell, the shell under setsid, and sleep.
         eventually("the children", lambda: len(descendants_of(parent.pid)) == 2)
         children, folder = descendants_of(parent.pid), lab.new_folder()
         (folder / "file").touch()
@@ -78,7 +78,7 @@ def test_cpu_time_of_children_is_counted_only_for_programs_that_fork(running: La
     def children_seconds(pid: int) -> float:
         return math.fsum(process_cpu_seconds(child) for child in descendants_of(pid))
 
-    # A child that works for ever, and a parent that only waits.
+    # Each program has a child in an endless loop and a parent that only waits.
     alone, whole = (
         running.spawn(name, name, ["sh", "-c", "(while :; do :; done) & wait"], forks=forks).pid
         for name, forks in (("alone", False), ("whole", True))

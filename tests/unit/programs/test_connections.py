@@ -118,7 +118,7 @@ def test_at_sign_in_an_option_does_not_end_the_login(options: str) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        # A host could follow this @.
+        # The host could begin after this @, so the URL is ambiguous.
         (AZURE + "&appName=@acc", "an @ among the options after the '\\?' as %40"),
         *((f"mongodb://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "h:99999")),
         ("mongodb://shop:S3cret@/", "has no host"),

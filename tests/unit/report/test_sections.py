@@ -1,4 +1,5 @@
-"""Sections with computed figures: closed loops, predicted distances, and the intervals of predictions."""
+"""Tests of sections that compute figures: saturated workers (closed loops), and predictions for distances with their
+intervals."""
 
 from __future__ import annotations
 
@@ -33,14 +34,14 @@ ARMS = ("none", "balancer")
 
 
 class Waiting(HttpTruth):
-    """A run in which no role uses up its CPU share: requests wait for the origin."""
+    """A truth in which no role uses up its CPU share, because requests wait for the origin."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         return replace(super().slice(plan, workload, arm, chance), throttled_seconds={})
 
 
 class Idle(Waiting):
-    """A run whose workers pause after each request, for as long as the request took."""
+    """A truth whose workers pause after each request for as long as the request took."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         record = super().slice(plan, workload, arm, chance)
@@ -96,7 +97,7 @@ def result_of(setting: str, truth: Truth, load: RequestedLoad = FRESH) -> Result
 
 
 class FarAway(AtLoad):
-    """A target whose TCP handshakes take half a millisecond."""
+    """A truth of a target with TCP handshakes of half a millisecond."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         record = super().slice(plan, workload, arm, chance)
@@ -174,7 +175,7 @@ def test_run_without_a_distance_predicts_nothing() -> None:
 
 
 OWN_MS, NEAR_MS, FAR_MS = 0.3, 0.05, 45.0
-#: Standard deviations of a round's mean and of a probe.
+#: Standard deviation of the mean of a round, and of a probe of the link.
 ROUND_DEVIATION, PROBE_DEVIATION = 0.02, 0.06
 
 

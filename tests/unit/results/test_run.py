@@ -57,7 +57,7 @@ def test_simulated_cost_is_measured_in_every_study(study: str) -> None:
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.0, Verdict.NO_DIFFERENCE), (1.0, Verdict.COSTS)])
 def test_values_that_are_always_zero_give_no_difference(value: float, verdict: Verdict) -> None:
-    """An example is the rate of failed transactions."""
+    """Such a value is, for example, the rate of failed transactions."""
     samples, control = Samples(), PLAN.controls[0]
     for each in (control, PLAN.replicate(control), TLS):
         samples.mark_succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, each.name))
@@ -131,7 +131,7 @@ def test_constant_load_of_other_programs_disturbs_no_round(quiet: Slices) -> Non
 def test_rounds_are_kept_if_too_many_are_disturbed_or_too_few_exist_or_only_a_slice_was_slow(quiet: Slices) -> None:
     many = set(range(int(MOST_DISCARDED * QUIET_ROUNDS) + 1))
     few = [record for record in quiet if record.round < FEWEST_ROUNDS - 1]
-    # A slow slice may be the cost that the study measures.
+    # A single slow slice may be the cost that the study is to measure.
     slow = [
         record.model_copy(update={"answer": record.answer.model_copy(update={"elapsed_ns": 10**11})})
         if record.round == 5
@@ -158,7 +158,7 @@ def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path
 
 
 def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
-    """Return the ledger with the first rounds as measured without --server-cpu."""
+    """Return the ledger without the servers' CPU time in its first `rounds`, as measured without --server-cpu."""
     path = ledger.folder / SLICES
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
@@ -176,7 +176,7 @@ def at_load(folder: Path, rounds_without: int, carried: float = 1.0) -> Result:
 @pytest.mark.parametrize("rounds_without", [0, 6])
 def test_server_cores_use_only_rounds_with_a_reading(tmp_path: Path, rounds_without: int) -> None:
     found = {each.who: each for each in at_load(tmp_path, rounds_without).sections.load.cores}
-    # 300 connections a second, of 0.61 and 1.86 ms of the servers' CPU time.
+    # Expected are 300 connections a second, which take 0.61 ms and 1.86 ms of CPU time on the servers.
     assert found["servers"].without.value == pytest.approx(0.183, rel=0.05)
     assert found["servers"].used.value == pytest.approx(0.558, rel=0.05)
     assert (found["servers"].used.rounds, found["client"].used.rounds) == (ROUNDS - rounds_without, ROUNDS)
@@ -382,7 +382,7 @@ def test_equal_failure_rates_are_reported_without_a_difference() -> None:
 
 
 def test_slices_without_any_success_do_not_stop_the_analysis() -> None:
-    """Such a slice once raised an exception in the cost model."""
+    """Regression: such a slice raised an exception in the cost model."""
     result = misleading(Failing({"tls"}, wholly=True))
     assert "failed with TLS" in warnings(result)
     assert effect_of(result, QUERY, "tls").rounds < result.rounds
@@ -390,7 +390,7 @@ def test_slices_without_any_success_do_not_stop_the_analysis() -> None:
 
 
 def test_control_that_always_fails_gives_no_effects() -> None:
-    """It once counted as 0, so that every arm seemed infinitely better."""
+    """Regression: the control counted as 0, so every arm seemed infinitely better."""
     result = misleading(NeverPlain())
     assert not [effect for effect in result.effects if effect.metric == QUERY]
     assert "100 % of operations failed with" in warnings(result)
@@ -404,7 +404,7 @@ def test_run_without_failures_has_no_failures_section() -> None:
 
 @pytest.mark.parametrize("times", [2.0, 50.0])
 def test_intermittent_cost_is_reported_and_never_judged_no_cost(times: float) -> None:
-    """The trimmed mean once judged it no cost in three of four runs."""
+    """Regression: the trimmed mean was judged as no cost in three of four runs."""
     result = misleading(Stalling(times), rounds=60)
     effect = effect_of(result, QUERY, "tls")
     assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)

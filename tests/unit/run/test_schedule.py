@@ -48,10 +48,10 @@ def test_every_arm_is_measured_equally_often_after_every_other_arm(arms: int, ro
     measured = [arm for order in rows for arm in order]
     follows = Counter(pairwise(measured))
     counts = [follows[one, other] for one in set(measured) for other in set(measured)]
-    # With two arms the round before determines the order; with more arms several orders are equally balanced.
+    # With two arms, the previous round determines the order. With more arms, several orders are equally balanced.
     assert max(counts) - min(counts) <= (1 if arms == 2 else 3)
     itself = [follows[arm, arm] for arm in set(measured)]
-    # The first arm of the first round and the last arm of the last round lack one pair.
+    # The first arm of the first round has no predecessor, and the last arm of the last round no successor.
     assert max(itself) - min(itself) <= 2
 
 
@@ -164,7 +164,8 @@ def budgeted(seconds: int = BUDGET_ROUNDS) -> Plan:
 def simulate_with_looks(
     chance: np.random.Generator, cost: float, spread: float, arms: int = 4
 ) -> tuple[int, list[Contrast], float]:
-    """Simulate a run with rounds of a second; return its rounds, last contrasts and error rate."""
+    """Simulate a run with interim analyses and rounds of one second. Return the number of rounds, the last contrasts
+    and their error rate."""
     looks, logs = Looks(budgeted()), chance.normal(math.log(cost), spread, (arms, BUDGET_ROUNDS))
     for rounds in range(2, BUDGET_ROUNDS + 1):
         rate = looks.due(rounds, float(rounds))
@@ -236,7 +237,8 @@ def measured_slice(
 def warm_up(
     plan: Plan, operation_ms: float, *, spread: float = 0.05, operations: int | None = None
 ) -> list[MeasuredSlice]:
-    """Return a round of slices whose operations take `operation_ms`; as many as planned if `operations` is None."""
+    """Return the slices of a warm-up round in which each operation takes `operation_ms`. They have as many
+    operations as planned if `operations` is None."""
     slices = []
     for workload in plan.study.workloads:
         for arm in plan.arms:
@@ -287,7 +289,7 @@ def test_slice_of_a_rate_has_a_hundred_operations_of_each_worker() -> None:
 @pytest.mark.parametrize(
     ("plan", "operation_ms", "spread"),
     [
-        # Slices are not longer than planned, and stay as planned with a fixed number of rounds.
+        # In the first case slices would have to be longer than planned; in the other two the number of rounds is fixed.
         (PLAN, 0.001, 3.0),
         (resolve(STUDY, QUICK(rounds="5")), 1.0, 0.05),
         (resolve(STUDY, Options("published")), 1.0, 0.05),
@@ -325,7 +327,7 @@ def test_shortened_slice_keeps_at_least_one_operation() -> None:
 
 
 def test_slices_of_several_hosts_end_by_time() -> None:
-    """They last as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
+    """A slice is as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
     slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in PLAN.slices}}
     exact = PLAN.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
     size = choose_sizes(exact, warm_up(exact, 1.0))["wire_query"]
@@ -338,7 +340,7 @@ def test_slices_of_several_hosts_end_by_time() -> None:
 
 
 def test_program_with_a_duration_keeps_its_length_on_hosts() -> None:
-    """Three hosts run the program once each. A program that runs repeatedly ends by time."""
+    """Each of the three hosts runs the program once. A program that runs repeatedly ends by time."""
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
     plan = resolve(read_study("mine", {**content, "workloads": workloads}), QUICK(hosts="auto"))

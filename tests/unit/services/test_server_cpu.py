@@ -14,7 +14,7 @@ from costof.services.server_cpu import LAG_SECONDS, ServerCpu
 from costof.services.target import TargetService
 from costof.urls import is_loopback
 
-#: Outputs of Linux 6.1, systemd 252 and node_exporter 1.5.
+#: Outputs of commands on Linux 6.1, of systemd 252 and of node_exporter 1.5.
 CGROUP = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 0\n"
 SYSTEMD = "CPUUsageNSec=1500000000\n"
 EXPORTER = """# TYPE node_cpu_seconds_total counter
@@ -28,7 +28,7 @@ process_cpu_seconds_total 17
 
 
 class Counter:
-    """A command that prints a number, with a simulated clock."""
+    """A command with a simulated clock that prints a number."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self._now = folder / "printed", 1000.0

@@ -165,7 +165,7 @@ def test_cpu_metrics_are_of_the_client_and_the_serving_role(study: str, role: st
 
 
 def test_factor_that_the_load_replaces_is_removed() -> None:
-    """--queries-per-connection replaces keep_alive; clients that wait long hold many connections."""
+    """--queries-per-connection replaces the factor keep_alive, and clients that wait keep many connections open."""
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000

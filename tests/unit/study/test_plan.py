@@ -31,7 +31,7 @@ def levels(plan: Plan, factor: str) -> set[str | None]:
 
 
 def changed(folder: Path, old: str, new: str) -> str:
-    """Write a study file of the user's, a changed copy of mysql-transport, and return its path."""
+    """Write a copy of mysql-transport with one text replaced, as a user's study file, and return its path."""
     text = resources.files("costof.studies").joinpath(f"{TRANSPORT}.toml").read_text()
     (folder / "mine.toml").write_text(text.replace(old, new, 1))
     return str(folder / "mine.toml")
