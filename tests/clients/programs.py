@@ -1,5 +1,5 @@
-"""Clients in other languages than Python. Each is built once for each version of its sources and kept in the user's
-cache."""
+"""Clients in other languages than Python. A client is built once for each version of its sources, and kept in the
+user's cache."""
 
 from __future__ import annotations
 

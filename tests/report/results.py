@@ -45,8 +45,7 @@ def result_of(
 
 
 def mongodb(**changes: Any) -> Result:
-    """Return a result without distances, measured in both views with one protected arm; `changes` replace its
-    fields."""
+    """Return a result at one distance, measured in both views with one protected arm. `changes` replace its fields."""
     return result_of(MONGODB, rounds=10).model_copy(update=changes)
 
 

@@ -40,7 +40,7 @@ OPERATIONS, CLIENTS = 40, 200
 
 @dataclass(frozen=True)
 class Path:
-    """The properties of an arm's path."""
+    """The properties of the path between client and server in an arm."""
 
     pooled: bool
     client_tls: bool

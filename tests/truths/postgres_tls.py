@@ -36,7 +36,7 @@ KEYS = {"rsa-4096": 3.1, "ecdsa-p256": 0.55}
 
 
 class PostgresTruth(Truth):
-    """Slices of the study. TLS needs one round trip less if the server supports the first group that the client offers."""
+    """A truth in which TLS needs one round trip less if the server supports the first group that the client offers."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] == "tls", plan.study.round_trip_ms(arm.levels)

@@ -149,7 +149,7 @@ def test_each_machine_first_measures_service_times(tmp_path: Path, monkeypatch: 
 
 
 class Paying(Truth):
-    """Slices whose protected arms pay `ADDED_MS`, and a relay that reports it."""
+    """A truth in which the relay reports an added time of `ADDED_MS` for protected arms."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)

@@ -163,7 +163,7 @@ def change_of(changes: list[Change]) -> Change:
 
 
 def test_same_cost_on_a_slower_machine_is_not_a_change(tmp_path: Path) -> None:
-    """Costs are compared as ratios, because costs in milliseconds would differ by a third between these machines."""
+    """Costs are compared as ratios. As milliseconds, a third of them would have changed."""
     false_changes = 0
     for seed in range(0, 12, 2):
         first, second = run_of(tmp_path, 1.5, seed), run_of(tmp_path, 1.5, seed + 1, speed=1.05)
@@ -325,7 +325,8 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """Return the history of one effect in runs with these ratios. The runs are passed newest first, as users may do."""
+    """Return the history of one effect in runs with these ratios. The runs are passed newest first, so it must sort
+    them."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
         run_effect = effect.model_copy(

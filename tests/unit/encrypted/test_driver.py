@@ -185,7 +185,7 @@ def test_required_column_must_be_named_database_table_column(wrong: Any) -> None
 
 
 def opaque() -> ResultSet:
-    """Return a result whose column this client may not decrypt."""
+    """Return a result set with an encrypted column that this client has no key to decrypt."""
     [encrypted_column] = [d for d in packets(CASES["a long value"]["definitions"]) if b"costofE2" in d]
     return ResultSet([encrypted_column[: encrypted_column.index(b"costofE2") + 19] + b"\0\0"], [OPAQUE_ROW])
 

@@ -1,4 +1,4 @@
-"""Fetching programs: nothing from a package index is run or kept before its hash is checked."""
+"""Tests of fetching programs: no file from a package index is run or kept before its hash is checked."""
 
 from __future__ import annotations
 

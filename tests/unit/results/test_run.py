@@ -404,7 +404,7 @@ def test_run_without_failures_has_no_failures_section() -> None:
 
 @pytest.mark.parametrize("times", [2.0, 50.0])
 def test_intermittent_cost_is_reported_and_never_judged_no_cost(times: float) -> None:
-    """Regression: the trimmed mean was judged as no cost in three of four runs."""
+    """Regression: with the trimmed mean, three of four runs judged it no cost."""
     result = misleading(Stalling(times), rounds=60)
     effect = effect_of(result, QUERY, "tls")
     assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)

@@ -259,7 +259,8 @@ def test_start_up_takes_a_tenth_of_a_slice_of_the_fastest_arm() -> None:
 
 
 def test_noisy_operations_lengthen_a_slice() -> None:
-    """The bias of the logarithm of a mean, half its relative variance, is limited to 0.5 %."""
+    """The logarithm of a mean is biased by half the relative variance of the mean; slices are long enough to limit
+    this to 0.5 %."""
     assert PLAN.precision == 0.05
     noisy = warm_up(PLAN, 1.0, spread=2.0)
     phase = next(each.answer.phases["operation"] for each in noisy if each.key.workload == "wire_query")
