@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# What lands is decided by the same examples everywhere and on any speed of machine; `pytest --hypothesis-profile
-# explore` looks for new ones.
+# Tests use the same examples on every machine, whatever its speed, so that their results are reproducible. `pytest
+# --hypothesis-profile explore` tries new examples.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("explore", max_examples=2000, deadline=None)
 settings.load_profile("repeatable")
 
-# A shell's background job ignores Ctrl-C, and so does all that it starts: the tests that press it would test nothing.
+# A background job of a shell ignores SIGINT, and so do its children. Restore the default, because some tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

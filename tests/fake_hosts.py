@@ -1,4 +1,4 @@
-"""Runs from several hosts that were never measured: those of `tests/fake_run.py`, each slice divided among three."""
+"""Simulated runs from several hosts: runs of `tests/fake_run.py` with each slice divided among three hosts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def part(host: str = "load-1", late_ms: float = 0, ended_ms: float = 1000, **cha
 
 
 def fake_run_of_hosts(folder: Path, plan: Plan, slower: dict[str, float], busy: float = 0.3) -> Ledger:
-    """A fake run whose slices three hosts did in equal parts, some of them slower by a factor."""
+    """Write a simulated run in which three hosts did equal parts of each slice. `slower` has factors of some hosts'
+    times, and `busy` is the load of each machine."""
     whole, ledger = fake_run(folder / "whole", plan, Truth()), Ledger.create(plan, folder / "of-hosts")
     for record in whole.records():
         if isinstance(record, EnvironmentRecord):

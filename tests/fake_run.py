@@ -1,7 +1,7 @@
-"""Runs that were never measured: a real ledger of any study, by the ledger's own classes, whose truth is known.
+"""Simulated runs with a known truth, written as a real ledger of any study.
 
-A `Truth` says what each slice of an arm takes; `Noise` is what makes slices differ all the same. Nothing hangs on the
-machine or the hour: one seed, one ledger, byte by byte.
+A `Truth` gives the expected times and counts of each slice of an arm, and `Noise` varies them. The result depends on
+neither machine nor clock: the same seed gives the same ledger, byte by byte.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ from tests.noise import Chance, Chances, Noise
 NS_PER_MS = 1e6
 USUAL = Noise()
 STARTED = "2026-01-01T00:00:00+00:00"
-#: A warm-up slice takes so many times as long: whoever counts one of them is found out.
+#: Warm-up slices take this many times as long, so tests fail if an analysis counts one of them.
 COLD = 3.0
-#: Metrics of a slice that no instrument counts.
+#: Kinds of metrics that are not counters of the instrument.
 FIGURES = ("bytes", "cpu", "server")
-#: Of the logarithm of an operation's time within a slice, and in how many steps the times are recorded.
+#: Standard deviation of the logarithm of an operation's time within a slice, and the number of different times
+#: recorded.
 SPREAD = 0.15
 STEPS = 21
 
@@ -54,7 +55,8 @@ def _shape(steps: int) -> list[float]:
 
 @dataclass(frozen=True)
 class Slice:
-    """What one slice was, as its instrument (`cpu_seconds['client']` among it) and the servers tell it."""
+    """The data of one slice, as its instrument and the servers report it. `cpu_seconds["client"]` is the
+    instrument's."""
 
     operations: int
     seconds: float
@@ -81,9 +83,9 @@ def phase_of(
     link_ms: float = 0.0,
     spread: float = SPREAD,
 ) -> Phase:
-    """`count` operations around a mean, which is met: log-normal in a few steps, with the link's time on top.
+    """Return a phase of `count` operations whose mean is exactly `milliseconds` plus `link_ms`; times are log-normal.
 
-    Round trips and bytes are those of one operation.
+    `round_trips`, `sent` and `received` are those of one operation.
     """
     steps = min(STEPS, count)
     factors = np.exp(spread * np.array(_shape(steps)))
@@ -103,7 +105,7 @@ def exact_phase(
     *,
     times: Sequence[int] | None = None,
 ) -> Phase:
-    """Operations that took so long, each of these `times`."""
+    """Return a phase of operations with exactly these durations. `times` says how many operations had each duration."""
     times = times or [1] * len(nanoseconds)
     count, pairs = sum(times), list(zip(nanoseconds, times, strict=True))
     return Phase(
@@ -120,10 +122,10 @@ def exact_phase(
 
 
 class Truth:
-    """Of any study: an operation of every phase takes a millisecond on the control, of which it loses what is asked.
+    """The truth of any study: an operation takes a millisecond, and an arm has the given effects.
 
-    `effects` are what an arm's times, CPU and servers' figures are multiplied by, by workload and the arm's protection.
-    A study whose reports need more of its slices has a truth of its own (`tests/truths`).
+    `effects` are factors, by workload and the arm's protection, that multiply the arm's times, CPU time and servers'
+    figures. Studies whose reports need more details have subclasses in `tests/truths`.
     """
 
     def __init__(self, effects: Mapping[tuple[str, str], float] | None = None) -> None:
@@ -133,23 +135,24 @@ class Truth:
         return {"costof": "0.1.0", "cores": 2}
 
     def versions(self) -> dict[str, str]:
-        """Those of the servers."""
+        """Return the versions of the servers."""
         return {}
 
     def proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """What the service proves of an arm beforehand."""
+        """Return the evidence about an arm that the service collects before the first round."""
         return {}
 
     def last_proofs(self, arm: PlannedArm) -> dict[str, str]:
-        """And once the run is over."""
+        """Return the evidence about an arm that the service collects after the last round."""
         return {}
 
     def mismatch(self, arm: PlannedArm, workload: str, number: int) -> str | None:
-        """Why the slice of this round is discarded."""
+        """Return the reason to discard the slice of this round, or None."""
         return None
 
     def links(self, plan: Plan) -> list[LinkEvidence]:
-        """What TCP measures is true, and echoes are a little later."""
+        """Return the measured round-trip times of all links. TCP measures the true time; ICMP echoes take slightly
+        longer."""
         late = {BY_ICMP: 0.031, BY_TCP: 0.0}
         distance = plan.study.distance_factor
         if distance is None or plan.target:
@@ -171,7 +174,7 @@ class Truth:
         ]
 
     def link_ms(self, nominal_ms: float) -> float:
-        """What a link's round trip truly takes."""
+        """Return the true round-trip time of a link."""
         return nominal_ms
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
@@ -206,13 +209,12 @@ def fake_run(
     rounds: int = 8,
     noise: Noise = USUAL,
     seed: int = 1,
-    refused: Mapping[str, str] = {},  # which nobody changes
+    refused: Mapping[str, str] = {},  # never changed
     partial: str | None = None,
 ) -> Ledger:
-    """A whole run of so many rounds, in each start of the servers, after one to warm up; the instrument `refused` these
-    arms, with a reason.
+    """Write a complete run: in each start of the servers one warm-up round and `rounds` further rounds.
 
-    What else befell it is appended by who wants it.
+    The instrument refuses the arms in `refused`, with these reasons. Callers append other records themselves.
     """
     source = np.random.default_rng(seed)
     ledger = Ledger.create(plan, folder)
@@ -223,7 +225,7 @@ def fake_run(
 
 
 def fake_result(plan: Plan, truth: Truth, name: str = "run", **run: Any) -> Result:
-    """What a report says of a fake run whose ledger nobody needs."""
+    """Return the analysed result of a simulated run, whose ledger is deleted."""
     with tempfile.TemporaryDirectory() as folder:
         return analyse(fake_run(Path(folder) / name, plan, truth, **run))
 
@@ -237,9 +239,9 @@ def fake_start(
     rounds: int,
     source: np.random.Generator,
     noise: Noise = USUAL,
-    refused: Mapping[str, str] = {},  # which nobody changes
+    refused: Mapping[str, str] = {},  # never changed
 ) -> None:
-    """One start of the servers, up to where its end is told."""
+    """Append the records of one start of the servers, except its last record, which says how it ended."""
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
     ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):
@@ -286,7 +288,7 @@ def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedAr
 
 
 def answer_of(found: Slice, workload: str, arm: str) -> SliceAnswer:
-    """What the instrument would say of a slice."""
+    """Return the instrument's answer for a slice."""
     return SliceAnswer(
         id=1,
         arm=arm,

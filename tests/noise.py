@@ -1,4 +1,4 @@
-"""Random noise of the slices of a fake run."""
+"""Random noise of the slices of a simulated run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Noise:
-    """Standard deviations of logarithms of what multiplies a slice's own times.
+    """The noise of a run: standard deviations of the logarithms of factors that multiply the times of a slice.
 
-    `drift`: of each step of a walk that all arms share from round to round. `luck`: of what one arm keeps for a whole
-    start of the servers. `correlation`: of a slice's part with that of the arm's slice before. `stalls`: the share of
-    slices that take `stalled` times as long.
+    `slice` is the noise of a single slice. `drift` is each step of a random walk from round to round, which all arms
+    share. `luck` is a factor that an arm keeps for a whole start of the servers. `correlation` is that between the
+    noise of successive slices of an arm. `stalls` is the share of slices that take `stalled` times as long.
     """
 
     slice: float = 0.01
@@ -28,18 +28,18 @@ class Noise:
 
 @dataclass(frozen=True)
 class Chance:
-    """A slice's own: what its times are multiplied by, and more numbers where it needs them."""
+    """The random numbers of one slice. Its times are multiplied by `times`; `source` gives further random numbers."""
 
     times: float
     source: np.random.Generator
 
     def more(self, deviation: float) -> float:
-        """Another factor around 1."""
+        """Return another random factor around 1; `deviation` is the standard deviation of its logarithm."""
         return float(np.exp(self.source.normal(0, deviation)))
 
 
 class Chances:
-    """The walk of a run's noise from slice to slice."""
+    """Draws the noise of a run's slices one after the other."""
 
     def __init__(self, noise: Noise, source: np.random.Generator, arms: list[PlannedArm]) -> None:
         self._noise, self._source = noise, source

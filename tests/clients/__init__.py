@@ -1,1 +1,1 @@
-"""Clients in several languages: each runs the round trip of `facts`, and prints what it read."""
+"""Database clients in several languages. Each runs the round trip described in `facts` and prints what it read."""

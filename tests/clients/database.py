@@ -1,4 +1,4 @@
-"""The round trip over a connection of Python's database API (PEP 249), with `%s` for parameters."""
+"""Run the round trip of `facts` over a connection of Python's database API (PEP 249) with `%s` for parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUMMARY = (
 
 
 def round_trip(connection: Any, owner: str, **cursor_settings: Any) -> list[str]:
-    """What was seen. `cursor_settings` are the connection's `cursor`'s."""
+    """Return the lines that `facts.check` expects. `cursor_settings` are the arguments of `connection.cursor`."""
     return _Trip(connection, owner, cursor_settings).lines
 
 
@@ -24,7 +24,7 @@ class _Trip:
         self.lines: list[str] = []
         self._connection = connection
         self._owner = owner
-        # One for each statement, as a prepared one's cursor wants it.
+        # Each statement needs its own cursor, because a cursor for prepared statements keeps its first statement.
         self._cursor = lambda: connection.cursor(**cursor_settings)
         connection.ping()
         self._columns()
@@ -47,7 +47,8 @@ class _Trip:
         self.lines.append(f"{subject}: {', '.join(map(shown, values))}")
 
     def _columns(self) -> None:
-        # Not by `_ask`: no server prepares it for all drivers, and applications ask it as text.
+        # `_ask` would prepare the statement. Not every server can prepare SHOW COLUMNS, and applications send it as
+        # text.
         with self._connection.cursor() as cursor:
             cursor.execute("SHOW COLUMNS FROM cities")
             self._tell("columns", *(row[0] for row in cursor.fetchall()))

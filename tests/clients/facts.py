@@ -1,8 +1,9 @@
-"""The tables of the round trip, and the lines that every client is to tell of it.
+"""The tables of the round trip that every client makes, and the check of the lines that it prints.
 
-A client reflects `cities`, inserts one with two visits, reads them back, sums them up, changes the city, rolls another
-change back, does the like with a person whose name and salary are protected, finds the person by name, and deletes all
-that it has inserted. `owner` is in all its rows, so that clients do not meet.
+A client reads the columns of `cities`, inserts a city with two visits, reads them back, computes a sum, changes the
+city and rolls another change back. It does the same with a person whose name and salary are protected, finds the person
+by name, and deletes all rows that it inserted. All its rows contain `owner`, so clients that run at the same time do
+not disturb each other.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CREATE TABLE people (
 PROTECTED = {"people": ("name", "salary")}
 NOTE = "O'Hara \\ é"
 SALARY = 4711
-# Of AES-128-GCM: the algorithm's number, nonce and tag.
+# Bytes that an AES-128-GCM ciphertext adds to its value: the number of the algorithm, the nonce and the tag.
 SEALING = 1 + 12 + 16
 HEX = "hex:"
 
@@ -32,14 +33,14 @@ def name_of(owner: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as the lines have it; a ciphertext is bytes."""
+    """Return a value as clients print it: bytes, which are a ciphertext, in hexadecimal."""
     return (
         HEX + bytes(value).hex() if isinstance(value, (bytes, bytearray)) else "none" if value is None else str(value)
     )
 
 
 def check(lines: Sequence[str], owner: str, *, sealed: bool) -> None:
-    """That a client saw all as it is, but for what is protected, which it must not see where it is `sealed`."""
+    """Check that a client read all values unchanged. If `sealed`, the protected values must be ciphertexts instead."""
     facts = dict(line.split(": ", 1) for line in lines if not line.startswith(("visit: ", "person: ")))
     assert facts == {
         "columns": "id, name, residents",
@@ -56,7 +57,7 @@ def check(lines: Sequence[str], owner: str, *, sealed: bool) -> None:
     assert city == owner, lines
     if sealed:
         _check_sealed(name, name_of(owner).encode(), [len(name_of(owner))])
-        # A number is text in text rows, and four bytes in binary ones.
+        # A number is encrypted as text in text rows, and as four bytes in binary rows.
         _check_sealed(salary, str(SALARY).encode(), [len(str(SALARY)), 4])
     else:
         assert (name, salary) == (name_of(owner), str(SALARY)), lines

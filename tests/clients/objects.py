@@ -1,4 +1,4 @@
-"""The round trip of an application over SQLAlchemy's ORM."""
+"""Run the round trip of `facts` as an application that uses the ORM of SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Person(Base):
 
 
 def round_trip(engine: sql.Engine, owner: str) -> list[str]:
-    """What was seen, over connections of the engine's pool."""
+    """Return the lines that `facts.check` expects, read over connections of the engine's pool."""
     lines: list[str] = []
 
     def tell(subject: str, *values: Any) -> None:
@@ -64,7 +64,7 @@ def _cities(session: orm.Session, owner: str, tell: Any) -> City:
         Visit(at=datetime(2026, 1, 2, 3, 4, 5), price=Decimal("1.50")),
         Visit(at=datetime(2026, 1, 3), note=NOTE, price=Decimal("2.25")),
     ]
-    # Nobody's residents are the server's default, which SQLAlchemy asks for by RETURNING where the server has it.
+    # Without `residents` the server sets the default. SQLAlchemy reads it with RETURNING if the server supports that.
     city = City(name=owner, visits=visits)
     session.add(city)
     session.flush()

@@ -1,4 +1,5 @@
-"""The clients that are not Python: built once, into the user's cache, by the sources' digest."""
+"""Clients in other languages than Python. A client is built once for each version of its sources, and kept in the
+user's cache."""
 
 from __future__ import annotations
 
@@ -22,20 +23,21 @@ DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 
 
 class Absent(Exception):  # noqa: N818  # nothing is wrong
-    """What a client wants and this machine does not have, in words."""
+    """Raised if this machine lacks something that a client needs; the message says what."""
 
 
 def go() -> list[str]:
-    """The command of the round trips over Go's driver. Raises `Absent`."""
+    """Return the command that runs round trips over the Go driver. Raises `Absent`."""
     return [str(go_program(HERE / "go", "Go's driver"))]
 
 
 def go_program(sources: Path, what: str) -> Path:
-    """The program of a module of Go's. Raises `Absent`."""
+    """Build the Go module in `sources` and return the path of its program. `what` is its name in errors. Raises
+    `Absent`."""
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
 
     def build(folder: Path) -> None:
-        # It fetches what is built and nothing that only tests of it want.
+        # Download only the modules that the program needs, without those that only their tests need.
         _fetch(what, ["go", "list", "-deps", "."], sources)
         _build(["go", "build", "-trimpath", "-o", str(folder / "program"), "."], sources)
 
@@ -43,11 +45,11 @@ def go_program(sources: Path, what: str) -> Path:
 
 
 def java() -> list[str]:
-    """The command of the round trips over the JDBC drivers. Raises `Absent`."""
+    """Return the command that runs round trips over the JDBC drivers. Raises `Absent`."""
     _need("mvn", "Maven (Debian's package maven)")
     kit = "a Java development kit of version 17 or later (Debian's default-jdk-headless)"
     _need("javac", kit)
-    # "javac 17.0.15"
+    # The output is, for example, "javac 17.0.15".
     if int(_call(["javac", "-version"], HERE).stdout.split()[1].split(".")[0]) < OLDEST_JAVA:
         raise Absent(f"javac is too old: install {kit}")
     sources = HERE / "java"
@@ -60,7 +62,7 @@ def java() -> list[str]:
         _build(["javac", *options, "-cp", f"{folder / 'libraries'}/*", "-d", str(folder / "classes"), *files], sources)
 
     folder = _cached(sources, build)
-    # One that starts fast and takes one core: it lives for seconds.
+    # These options make the JVM start fast on one core, because it runs only for seconds.
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
     return ["java", *quick, "-cp", f"{folder / 'classes'}:{folder / 'libraries'}/*", "costof.RoundTrip"]
 
@@ -90,7 +92,7 @@ def mariadb(version: str, folder: Path) -> Path:
 
 
 def _artifact(name: str, what: str) -> Path:
-    """The file of one of Maven's artifacts. Raises `Absent`."""
+    """Return the JAR file of a Maven artifact, downloaded at the first call. Raises `Absent`."""
     _need("mvn", "Maven (Debian's package maven)")
     version = name.rpartition(":")[2]
 
@@ -103,7 +105,8 @@ def _artifact(name: str, what: str) -> Path:
 
 
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
-    """Each trip's lines by its name, the first of its fields. Passwords among them are seen by nobody else."""
+    """Run the round trips and return the lines that each printed, by its name. The name is the first field of a trip.
+    The fields go to standard input, because one is a password and arguments are visible to other users."""
     asked = "".join("\t".join(trip) + "\n" for trip in trips)
     done = subprocess.run(
         command, input=asked, capture_output=True, encoding="utf-8", timeout=HANGS_SECONDS, check=False
@@ -122,10 +125,11 @@ def _need(program: str, where: str) -> None:
 
 
 def _fetch(what: str, argv: Sequence[str], folder: Path) -> None:
-    """Without a network there may be none, which is no fault of the code's. A slow one is waited for."""
+    """Run a command that downloads something. Raises `Absent` if it fails, because a missing network is no fault of the
+    code."""
     done = _call(argv, folder)
     if done.returncode != 0:
-        # Maven clears its colours on one stream and says why on the other.
+        # Maven writes colour codes to one stream and the reason to the other. Take the first line that has words.
         words = (line for line in (done.stderr + done.stdout).splitlines() if line.count(" "))
         raise Absent(f"{what} cannot be had: {next(words, argv[0])}")
 
@@ -136,12 +140,13 @@ def _build(argv: Sequence[str], folder: Path) -> None:
 
 
 def _call(argv: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """What hangs, pytest's own limit ends."""
+    """Run a command without a timeout; the time limit of pytest ends a command that hangs."""
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
-    """Where `build` has put what it makes of the sources, now or before."""
+    """Return the folder in the cache that `build` has filled from these sources. It is built only if the sources
+    changed."""
     digest = hashlib.sha256()
     for path in sorted(path for path in sources.rglob("*") if path.is_file()):
         digest.update(f"{path.relative_to(sources)}\0".encode() + path.read_bytes() + b"\0")
@@ -149,7 +154,7 @@ def _cached(sources: Path, build: Callable[[Path], None]) -> Path:
 
 
 def _kept(name: str, build: Callable[[Path], None]) -> Path:
-    """Return the folder of this name in the user's cache, which `build` has filled, now or before."""
+    """Return the folder of this name in the user's cache. If there is none, `build` fills it first."""
     cache = user_cache_path("costof") / "test-clients"
     final = cache / name
     if not final.exists():
@@ -157,7 +162,7 @@ def _kept(name: str, build: Callable[[Path], None]) -> Path:
         folder = Path(tempfile.mkdtemp(dir=cache))
         try:
             build(folder)
-            # Whole or not at all; another run may have been faster.
+            # Renaming makes the complete folder appear at once. Another process may have built it in the meantime.
             if not final.exists():
                 folder.rename(final)
         finally:

@@ -1,1 +1,1 @@
-"""The documentation beside its pages: the reference, manual pages, reports, and every command that a page tells."""
+"""Tests of the documentation: the reference, manual pages, quoted reports, and every command line on a page."""

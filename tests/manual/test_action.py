@@ -1,4 +1,4 @@
-"""The step of the GitHub action, on a real run: what it leaves for the job, and what it calls a failure."""
+"""The step of the GitHub action, in a real run: the files that it leaves for the job, and when it fails the job."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ control = { what = "one" }
 factors.what.levels = ["one", "other"]
 workloads.w.command = { run = "true", seconds = 0.1 }
 """
-#: Stands for uv's, which would install the package that it is given first.
+#: A stand-in for `uvx` of uv, which would install the given package before running the command.
 UVX = f'#!/bin/sh\n[ "$1 $2 $3" = "--from a.whl costof" ] || exit 99\nshift 3\nexec {sys.executable} -m costof "$@"\n'
 
 
 def step(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Exit status and standard output of the step for a study in `folder`."""
+    """Return the exit status and standard output of the step for a study in `folder`."""
     (folder / "bin").mkdir()
     (folder / "bin" / "uvx").write_text(UVX)
     (folder / "bin" / "uvx").chmod(0o755)

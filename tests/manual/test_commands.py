@@ -1,4 +1,5 @@
-"""Every command line of README and the pages is run, or read by the real command and marked with what it needs."""
+"""Every command line in README and the docs is parsed by the real command. Those that need nothing special are also
+run."""
 
 from __future__ import annotations
 
@@ -11,12 +12,13 @@ import pytest
 
 from costof.cli.main import cli
 from tests.fake_run import Truth, fake_run
-from tests.manual.told import Line, lines
+from tests.manual.command_lines import Line, lines
 from tests.support.command import costof
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
-#: By a word of it, what a line needs that is not here, and where such lines are run.
+#: A line that contains one of these words is not run here, because it needs something. The text says what, and which
+#: test runs such lines.
 NEEDS = {
     "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
@@ -28,7 +30,7 @@ NEEDS = {
     "gateway": "a MySQL server: tests/integration/test_gateway_clients.py",
     "doctor": "every program of the labs, to end with 0: tests/unit/lab/test_fetched_programs.py",
 }
-#: Programs that are not ours, and what is known of a line of them.
+#: Other programs than costof, and what their lines need.
 OTHERS = {
     "podman": "podman, and a wheel in dist/",
     "uv": "uv, and a wheel in dist/: make check-wheels",
@@ -40,17 +42,18 @@ OTHERS = {
     "ray": "machines to load from: tests/slow/test_many_hosts.py",
     "kubectl": "a Kubernetes: tests/unit/test_scripts.py",
 }
-#: What stands for something else in a line.
+#: Replacements for placeholders in a line.
 NAMES = {"<name>": "mongodb-tls"}
 TOLD = [line for line in lines() if line.program == "costof"]
-#: Once each, in the order of the pages: what one line writes the next may read.
+#: Each line that can be run, once and in the order of the pages, because a line may read what an earlier one wrote.
 RUN = {line.words: line for line in TOLD if not NEEDS.keys() & set(line.words)}.values()
-#: What stands for `runs/…`: the first, beside one of the study whose history is told.
+#: Studies of the runs in `runs/`. The first replaces `runs/…`; a page shows the history of the second.
 RUNS = ("mongodb-tls", "redis-tls")
 
 
-def error_text(line: Line) -> list[str]:
-    """With a run for `runs/…`. A study is planned and not measured; commands are measured for two rounds."""
+def arguments_of(line: Line) -> list[str]:
+    """Return the arguments to run a line with. `runs/…` becomes a real run, `run` gets --dry-run, and `versus` two
+    rounds."""
     words = [NAMES.get(word, word).replace("runs/…", f"runs/{RUNS[0]}") for word in line.words[1:]]
     match words:
         case ["run", *_] if "--dry-run" not in words:
@@ -62,7 +65,7 @@ def error_text(line: Line) -> list[str]:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where a user would stand who has run a few studies."""
+    """Return the working folder of a user who has run a few studies."""
     folder = tmp_path_factory.mktemp("user")
     (folder / "runs").mkdir()
     for study in RUNS:
@@ -70,18 +73,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_command_line_is_of_a_known_program() -> None:
+def test_every_command_line_in_the_docs_starts_a_known_program() -> None:
     assert [str(line) for line in lines() if line.program not in {"costof", "make", *OTHERS}] == []
 
 
 @pytest.mark.parametrize("module", ["benches.run", "truth"])
-def test_long_make_targets_start(module: str) -> None:
+def test_modules_run_by_long_make_targets_print_their_help(module: str) -> None:
     assert f"$(BIN)/python -m {module}" in Path("Makefile").read_text()
     done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=False)
     assert done.stdout.startswith(f"Usage: python -m {module} "), done.stderr
 
 
-def test_every_make_target_exists() -> None:
+def test_every_make_target_in_the_docs_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
     asked = {line.words[1] for line in lines() if line.program == "make"}
     assert asked - targets == set()
@@ -97,12 +100,12 @@ def test_command_line_is_parsed_by_the_real_command(line: Line) -> None:
 
 
 @pytest.mark.parametrize("line", RUN, ids=str)
-def test_command_line_without_requirements_succeeds(line: Line, folder: Path) -> None:
-    ended = costof(*error_text(line), cwd=folder)
+def test_command_line_without_special_requirements_succeeds(line: Line, folder: Path) -> None:
+    ended = costof(*arguments_of(line), cwd=folder)
     assert ended.status in {0, 3}, ended.err
 
 
-def test_every_requirement_is_used() -> None:
+def test_every_listed_requirement_is_needed_by_a_command_line() -> None:
     used = {word for line in TOLD for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

@@ -1,4 +1,4 @@
-"""The reference and the manual pages leave nothing out."""
+"""The reference and the manual pages are complete."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from costof.study.schema import Study
 from manual.__main__ import reference
 from manual.commands import contexts, write_manual_pages
 from manual.reports import ROOT
-from tests.manual.told import committed_pages
+from tests.manual.command_lines import committed_pages
 
 PAGES = reference()
 RECORDS = get_args(AnyRecord)
 
 
 def sections(page: str) -> dict[str, str]:
-    """What stands below each heading, by its words."""
+    """Return the text below each heading of a page, by heading."""
     _, *found = re.split(r"^## (.+)\n", PAGES[page], flags=re.MULTILINE)
     return dict(zip(found[::2], found[1::2], strict=True))
 
@@ -36,7 +36,7 @@ def options(command: click.Command) -> set[str]:
     return {name for each in shown for name in (*each.opts, *each.secondary_opts)}
 
 
-def test_each_command_is_there_with_all_its_options() -> None:
+def test_reference_lists_each_command_with_all_its_options() -> None:
     found = sections("commands")
     assert set(found) == {f"costof {name}" for name in COMMANDS}
     for context in contexts():
@@ -49,21 +49,21 @@ def test_each_command_is_there_with_all_its_options() -> None:
     [("study-file", "Study", Study), ("result", "Result", Result), ("ledger", "Plan", Plan)]
     + [("ledger", record.__name__, record) for record in RECORDS],
 )
-def test_each_model_is_there_with_all_its_fields(page: str, title: str, model: type) -> None:
+def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, model: type) -> None:
     told = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
     fields = {field.alias or name for name, field in model.model_fields.items()}
-    # A study has the name of its file.
+    # The name of a study is the name of its file, not a field in it.
     assert fields - told == ({"name"} if page == "study-file" else set())
 
 
 @pytest.mark.parametrize("page", ["study-file", "result", "ledger"])
-def test_each_model_that_a_field_names_has_a_table(page: str) -> None:
+def test_each_model_that_a_field_links_to_has_a_table(page: str) -> None:
     tables = {title.lower() for title in sections(page)}
     assert set(re.findall(r"\]\(#(\w+)\)", PAGES[page])) - tables == set()
 
 
 @pytest.mark.parametrize("name", study_names())
-def test_each_study_is_there_with_its_levels(name: str) -> None:
+def test_reference_lists_each_study_with_its_levels(name: str) -> None:
     told = sections("studies")[name]
     for factor, spec in load_study(name).factors.items():
         row = next(line for line in told.splitlines() if line.startswith(f"| `{factor}` "))
@@ -79,7 +79,7 @@ def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> 
         assert [option for option in options(context.command) if option not in text] == []
 
 
-def test_each_page_is_in_the_navigation() -> None:
+def test_each_page_of_the_docs_is_in_the_navigation() -> None:
     navigation = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
     pages = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
     made = ["index.md", *(f"reference/{name}.md" for name in PAGES)]

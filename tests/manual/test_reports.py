@@ -1,4 +1,4 @@
-"""The pages say of the runs that are kept what today's analysis says: `python -m manual quote` writes it into them."""
+"""Pages quote the published runs as the current analysis reports them. `python -m manual quote` updates the pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def kept() -> dict[str, Result]:
     return results()
 
 
-def test_each_study_has_a_run_that_answered_with_every_arm_proved() -> None:
+def test_each_study_has_a_published_run_that_is_complete() -> None:
     assert sorted(kept()) == study_names()
     assert [name for name, result in kept().items() if result.partial] == []
 
@@ -36,11 +36,11 @@ def test_each_study_has_a_page_that_quotes_its_run() -> None:
     assert [name for name, text in pages.items() if [study for _, study, _ in QUOTED.findall(text)] != [name]] == []
 
 
-def test_picture_is_made_from_the_run() -> None:
+def test_published_picture_matches_its_run() -> None:
     assert PICTURE.read_text() == picture(kept()[PICTURED])
 
 
-def test_the_ledgers_name_nothing_of_the_machine_that_made_them() -> None:
-    """A path of it, or its user's name."""
+def test_published_results_contain_no_paths_of_the_machine_that_measured() -> None:
+    """Such a path would also contain the name of a user."""
     text = "".join(result.model_dump_json() for result in kept().values())
     assert re.findall(r"/(?:home|root|work)/[\w./-]*", text) == []

@@ -45,7 +45,7 @@ def result_of(
 
 
 def mongodb(**changes: Any) -> Result:
-    """Return a result with one context, two views and one protected arm; `changes` replace its fields."""
+    """Return a result at one distance, measured in both views with one protected arm. `changes` replace its fields."""
     return result_of(MONGODB, rounds=10).model_copy(update=changes)
 
 
@@ -61,9 +61,9 @@ FRESH = RequestedLoad("300/s", "20")
 
 @cache
 def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0) -> Result:
-    """Return the result of a run at a load, 2 ms away; the protected arm serves the share `carried` of it.
+    """Return the result of a run at a load with 2 ms of round-trip time.
 
-    `come` is the share of the load that arrives.
+    `carried` is the share of the requested load that the protected arm can serve, and `come` the share that arrives.
     """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)
@@ -85,17 +85,17 @@ def empty() -> Result:
 
 
 def with_sections(result: Result, **changes: Any) -> Result:
-    """Return the result with other data of these sections."""
+    """Return the result with `changes` to its sections."""
     return result.model_copy(update={"sections": result.sections.model_copy(update=changes)})
 
 
 def answer_texts(result: Result, kind: str) -> list[str]:
-    """Return the sentences of one kind for a changed result."""
+    """Return the sentences of one kind in the answer to this result, after its changes."""
     return sentence_texts(answer(result, result.sections), kind)
 
 
 def without_figures(result: Result, arm: str, error: str) -> Result:
-    """Return the result with an arm that was never measured."""
+    """Return the result as if the arm was never measured, because of this error."""
     failed = with_error(result, arm, error)
     arms = [each.model_copy(update={"evidence": []}) if each.name == arm else each for each in failed.arms]
     values = [value for value in result.values if value.arm != arm]
@@ -109,7 +109,7 @@ def with_error(result: Result, arm: str, error: str) -> Result:
 
 
 def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:
-    """Return the output on a terminal of this width, or on a pipe if not `colour`."""
+    """Return the report as printed on a terminal of this width, or to a pipe if not `colour`."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
     console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
@@ -121,7 +121,7 @@ _DRAWN: dict[str, str] = {}
 
 
 def drawn(result: Result) -> str:
-    """Return the page of a result; cached."""
+    """Return the HTML page of a result; cached."""
     key = result.model_dump_json()
     if key not in _DRAWN:
         _DRAWN[key] = render_html(result)
@@ -129,7 +129,7 @@ def drawn(result: Result) -> str:
 
 
 def spaced(text: object) -> str:
-    """Return the text with ordinary instead of no-break spaces."""
+    """Return the text with each no-break space replaced by an ordinary space."""
     return str(text).replace(fmt.NBSP, " ")
 
 
@@ -148,7 +148,8 @@ def value_of(result: Core, metric: str, arm: str) -> Value:
 
 
 def near(estimate: Estimate, truth: float) -> bool:
-    """Return whether the truth is within twice the interval; its coverage is tested elsewhere."""
+    """Return whether the truth is within an interval twice as wide as that of the estimate. Other tests check
+    coverage."""
     half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(truth))
     return estimate.low - half <= truth <= estimate.high + half
 

@@ -120,7 +120,7 @@ def test_unresolved_effect_names_the_time_to_resolve_it() -> None:
     assert advice.startswith("Measure for about 10 min more (--budget) to resolve ")
 
 
-def test_effect_that_no_budget_resolves_says_why_and_what_would_help() -> None:
+def test_advice_says_why_no_budget_resolves_an_effect_and_what_would_help() -> None:
     noisy = with_needed(None)
     assert "unresolved; too noisy" in printed(noisy, 140)
     assert " h more" not in printed(noisy, 140)
@@ -189,7 +189,7 @@ def test_markup_in_texts_is_escaped(text: str, escaped: str) -> None:
     assert fmt.NBSP not in render_markdown(mongodb())
 
 
-def test_share_explained_by_the_wire_has_an_interval_or_is_unknown() -> None:
+def test_share_of_the_app_cost_seen_on_the_wire_has_an_interval_or_is_reported_as_unresolved() -> None:
     (each,) = mongodb().sections.phases
     true = PHASES["wire_connect"]["connect_and_first_operation"].tls_ms
     true /= PHASES["app_connect"]["connect_and_first_operation"].tls_ms
@@ -202,7 +202,7 @@ def test_share_explained_by_the_wire_has_an_interval_or_is_unknown() -> None:
     assert "share unresolved" in said
 
 
-def test_a_budget_for_too_few_rounds_is_all_that_is_told() -> None:
+def test_answer_says_only_that_the_budget_was_too_short_for_enough_rounds() -> None:
     (said,) = fake_result(plan_of("mongodb-tls"), Truth(), rounds=3).answer
     assert said.text.startswith("Only 3 rounds fitted into the budget; an answer needs at least 5. Measure for ")
     asked = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})

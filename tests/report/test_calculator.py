@@ -75,7 +75,7 @@ def put_load(page: Chrome, load: Load) -> None:
 
 
 def outputs(page: Chrome) -> dict[str, list[str]]:
-    """Return the displayed figures of the visible rows, by protection."""
+    """Return the figures in the visible rows, by protection."""
     rows: list[tuple[str, list[str]]] = page.execute_script(READ_OUTPUTS)
     return {protection: [" ".join(figure.split()) for figure in figures] for protection, figures in rows}
 

@@ -96,7 +96,7 @@ def test_published_figures_are_shown_at_their_levels() -> None:
     assert rows[1:5] == [("tls", "headline"), *((row.cells[0].text, "published") for row in far)]
 
 
-def test_published_figure_fits_arms_with_all_its_levels() -> None:
+def test_published_figure_applies_only_to_arms_with_all_its_levels() -> None:
     arms = {arm.name: arm for arm in transport().arms}
     figure = PublishedFigure(metric="x", levels={"transport": "tls", "key": "rsa-2048"}, ratio=0.5)
     assert figure.fits(arms["tls@lan"].levels)
@@ -106,7 +106,7 @@ def test_published_figure_fits_arms_with_all_its_levels() -> None:
     )
 
 
-def test_many_protections_are_ranked() -> None:
+def test_answer_about_many_protections_names_the_most_expensive_and_the_cheapest() -> None:
     service, most, least, _ = sentence_texts(transport(every=True).answer, "answer")
     assert "for a service with 100 new connections a second" in service
     assert most.startswith("TLS, modern suite, rsa-2048 is the most expensive of 5 protections: it ")
@@ -114,7 +114,8 @@ def test_many_protections_are_ranked() -> None:
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
-    """Return a result with changed effects, and without the cost model, whose sentences would lead the answer."""
+    """Return a result with changes to the effects on these metrics. It has no cost model, because its sentences
+    would come first in the answer."""
     result = with_sections(transport(), cost_model=None)
 
     def changed(effect: Effect) -> Effect:
@@ -123,7 +124,7 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     return result.model_copy(update={"effects": [changed(effect) for effect in result.effects]})
 
 
-def test_the_third_headline_follows_the_verdicts() -> None:
+def test_third_sentence_of_the_answer_depends_on_the_verdicts() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
     none = answer_texts(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
     assert none == "No cost was measured in 'query, 1 connection' and 'queries a second, 32 connections'."

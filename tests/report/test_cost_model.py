@@ -55,7 +55,7 @@ def ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def test_round_trips_are_exact_and_ends_of_intervals_add_up() -> None:
+def test_round_trips_are_exact_and_bounds_of_intervals_add_up() -> None:
     costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
     assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
     assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))
@@ -126,7 +126,7 @@ def test_fixed_table_has_every_distance_and_protection() -> None:
 
 
 class Carried(TransportTruth):
-    """A truth with CPU time of the lab's links; of a target, only the client's CPU time is known."""
+    """A truth with the CPU time of a lab's link processes. On a target, only the CPU time of the client is known."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         found = super().slice(plan, workload, arm, chance)

@@ -33,7 +33,7 @@ def test_number_of_decimals_follows_from_the_interval(half_width: float, decimal
         (an_estimate(3.0, 3.0, 3.0, rounds=1), "3.00 ms [one round]"),
     ],
 )
-def test_absolute_has_value_unit_and_interval(estimate: Estimate, text: str) -> None:
+def test_absolute_change_has_value_unit_and_interval(estimate: Estimate, text: str) -> None:
     assert plain(fmt.absolute(estimate, "ms")) == text
 
 
@@ -47,7 +47,7 @@ def test_absolute_has_value_unit_and_interval(estimate: Estimate, text: str) -> 
         (an_estimate(1.00001, 0.99999, 1.00003), "0.00 % [0.00, 0.00]"),
     ],
 )
-def test_relative_is_in_percent_or_a_factor(ratio: Estimate, text: str) -> None:
+def test_relative_change_is_in_percent_or_a_factor(ratio: Estimate, text: str) -> None:
     assert plain(fmt.relative(ratio)) == text
 
 
@@ -78,13 +78,13 @@ def test_whole_counts_have_no_decimals(value: float, text: str) -> None:
     assert fmt.count(value) == text
 
 
-def test_list_ends_with_and() -> None:
+def test_last_two_items_of_a_list_are_joined_by_and() -> None:
     assert fmt.listed([]) == ""
     assert fmt.listed(["a"]) == "a"
     assert fmt.listed(["a", "b", "c"]) == "a, b and c"
 
 
-def test_share_has_no_trailing_zeros() -> None:
+def test_percentage_has_no_trailing_zeros() -> None:
     assert plain(fmt.share(0.05)) == "5 %"
     assert plain(fmt.share(0.005)) == "0.5 %"
 

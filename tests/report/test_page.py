@@ -77,7 +77,7 @@ def test_palette_has_no_colour_twice() -> None:
 
 
 def hostile() -> Result:
-    """Return a result in which every text from outside is an attack."""
+    """Return a result in which every text that comes from outside costof contains HTML for an attack."""
     result = mongodb()
     arms = [arm.model_copy(update={"label": EVIL + "$x_1$"}) for arm in result.arms]
     return result.model_copy(

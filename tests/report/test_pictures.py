@@ -62,7 +62,7 @@ def test_tick_labels_have_no_trailing_zeros() -> None:
 
 
 def drawn(width: int, columns: int = 2) -> str:
-    """Return four panels with a dot at two corners of their axes and one beyond."""
+    """Draw four panels, each with a dot in two corners of its axes and one dot outside, and return the picture."""
     panels = []
     for index, name in enumerate(("a", "b", "c", "a much longer name")):
         panel = Panel(title=f"title {index}", x=Scale(0, 40_000), y=Scale(0, 1), y_ticks={0.5: f"{name} {index}"})
@@ -120,7 +120,7 @@ def test_labels_are_escaped_and_split_into_lines() -> None:
 
 
 def test_report_imports_no_slow_library(tmp_path: Path) -> None:
-    """Importing them took longer than rendering the page."""
+    """Importing them would take longer than rendering the page."""
     code = (
         "import json, pathlib, sys; from tests.report.results import mongodb; from costof.report import write_reports; "
         "import costof.results, costof.statistics.intervals; costof.statistics.intervals.estimate([1.0, 2.0, 4.0]); "

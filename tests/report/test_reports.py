@@ -1,7 +1,8 @@
-"""Tests of whole reports: against golden files (`pytest tests/report --update-golden`), and rules for all of them.
+"""Tests of whole reports: comparison with golden files, and rules that all reports follow.
 
-The golden files have every section: a whole report in Markdown, the additional sections of two other studies, a run
-at a load as the terminal prints it, and the outline of a page.
+The golden files together have every section: a whole report in Markdown, the additional sections of two other
+studies, a run at a load as printed on a terminal, and the outline of a page. `pytest tests/report --update-golden`
+writes them.
 """
 
 from __future__ import annotations
@@ -107,11 +108,11 @@ def test_pool_is_described_with_its_options(load: RequestedLoad, start: str) -> 
     assert " cores busy instead of " in answer[0]
     assert "a new connection" not in answer[0]
     page = render_markdown(at_load(load=load))
-    # With a think time, the rate is a figure of the arm; otherwise the load fixes it.
+    # With a think time, the rate is measured for each arm. Otherwise the load determines it.
     assert ("queries a second |" in page) == (load.think_time is not None)
 
 
-def test_arm_that_cannot_carry_the_load_is_in_the_answer() -> None:
+def test_answer_names_an_arm_that_cannot_serve_the_load() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load().answer)
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer), "fewer came, by chance"
     (said,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
@@ -133,7 +134,7 @@ def test_busy_machine_gives_a_warning() -> None:
     assert "Try a load of 160 a second, or measure from another machine." in warning
 
 
-def test_overloaded_arm_has_no_costs_and_keeps_no_limit() -> None:
+def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
     result = at_load(0.5)
     assert not [each for each in result.effects if each.metric in (CONNECTION, FIRST_QUERY, QUERY)]
     assert {(each.metric, each.arm) for each in result.missing} >= {(CONNECTION, "tls"), (QUERY, "tls")}
@@ -145,7 +146,7 @@ def test_overloaded_arm_has_no_costs_and_keeps_no_limit() -> None:
     )
 
 
-def test_reports_of_several_starts_call_starts_the_unit_of_intervals() -> None:
+def test_reports_of_several_server_starts_say_that_intervals_are_over_starts() -> None:
     text = drawn(restarted()) + render_markdown(restarted()) + printed(restarted())
     assert "interval over starts" in text
     assert "Each dot is one start" in text
@@ -169,7 +170,7 @@ def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
     assert max(map(cell_len, printed(WIDE[name](), width).splitlines())) <= width
 
 
-def test_80_columns_hold_every_percentile_of_ab() -> None:
+def test_every_percentile_of_ab_fits_into_80_columns() -> None:
     result = WIDE["every mitigation"]()
     text = printed(result, 80)
     for figures in result.sections.ab:
@@ -179,7 +180,7 @@ def test_80_columns_hold_every_percentile_of_ab() -> None:
 
 
 @pytest.mark.parametrize("study", SMALL)
-def test_80_columns_break_no_interval_and_no_metric(study: str) -> None:
+def test_no_interval_or_metric_is_broken_at_80_columns(study: str) -> None:
     text = printed(small(study), 80)
     tables = [part.split("\n\n")[0] for part in re.split(r"─\n", text)[1:]]
     lines = [line for table in tables for line in table.split("\n  Brackets:")[0].splitlines()]
@@ -189,8 +190,8 @@ def test_80_columns_break_no_interval_and_no_metric(study: str) -> None:
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_80_columns_break_no_word_of_a_name(name: str) -> None:
-    """Names of arms break after '-' or '@', and verdicts are not broken."""
+def test_no_word_of_a_name_is_broken_at_80_columns(name: str) -> None:
+    """Names of arms are broken only after '-' or '@', and verdicts are not broken."""
     result = WIDE[name]()
     text = printed(result, 80)
     table = text[text.index("CPU seconds") :].split("\n\n")[0]
@@ -232,7 +233,7 @@ def test_every_sync_tree_is_drawn_once() -> None:
     result = WIDE["published trees"]()
     section = drawn(result).split('<section id="sync_tree"')[1].split("</section>")[0]
     wide, _ = re.findall(r"<svg.*?</svg>", section, flags=re.DOTALL)
-    # Three sizes as a star, three as a chain, and the tree that MongoDB chose at 15 nodes.
+    # Trees: three sizes as a star, three as a chain, and the tree that MongoDB chose with 15 nodes.
     assert len(re.findall(r">\s*\d+ members: [a-z ]+<", wide)) == 7
     assert len(re.findall(r">\s*R8\s*<", wide)) == 3
     assert "as star: no difference: same tree" in section

@@ -23,14 +23,14 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    # No name resolves and every connection is refused: what the page shows it has in itself.
+    # No name resolves and every connection is refused, so the page can only show what it contains.
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-server=127.0.0.1:9",
 )
 
 
 def program(name: str) -> str:
-    """Its path. Without it tests are skipped, but where they must run they fail."""
+    """Return the path of a program. If it is missing, the test is skipped, or fails if the variable CI is set."""
     found = next((path for each in PROGRAMS[name] if (path := shutil.which(each))), None)
     if found is None and os.environ.get("CI"):
         pytest.fail(f"{name} is missing; run scripts/system-packages")
@@ -39,7 +39,7 @@ def program(name: str) -> str:
 
 @contextmanager
 def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) -> Iterator[Chrome]:
-    """A browser with a profile of its own in `folder`, its requests logged."""
+    """Start a browser that logs its requests and keeps its profile in `folder`."""
     options = ChromeOptions()
     options.binary_location = program("chromium")
     for flag in (*FLAGS, *flags, f"--user-data-dir={folder}", f"--window-size={width},{height}"):
@@ -47,7 +47,7 @@ def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) ->
     options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
     driver = Chrome(options=options, service=ChromeService(executable_path=program("chromedriver")))
     try:
-        # A new tab asks for parts of its own.
+        # The first page makes the browser request files of its own. Drop these requests from the log.
         driver.get("about:blank")
         requested(driver)
         yield driver
@@ -56,11 +56,11 @@ def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) ->
 
 
 def requested(driver: Chrome) -> list[str]:
-    """Addresses of everything the page asked for since the last call."""
+    """Return the URLs that the page requested since the last call."""
     told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
     return [each["params"]["request"]["url"] for each in told if each["method"] == "Network.requestWillBeSent"]
 
 
 def complaints(driver: Chrome) -> list[str]:
-    """What the console has: errors of the script among them."""
+    """Return the messages of the console, such as errors of a script."""
     return [entry["message"] for entry in driver.get_log("browser")]

@@ -1,4 +1,4 @@
-"""Packets of TCP connections as a network device saw them (AF_PACKET), for tests: what went which way, and when."""
+"""Captures TCP packets of a host with AF_PACKET: their direction, size and time."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from costof.lab.host import Host, socket_in
 
 ETH_P_IP = 0x0800
 ETH_P_ALL = 0x0003
-# asm-generic/socket.h: beyond net.core.rmem_max.
+# From asm-generic/socket.h. SO_RCVBUFFORCE may exceed net.core.rmem_max.
 SO_RCVBUFFORCE = 33
 SO_TIMESTAMPNS = 35
-#: Tens of thousands of packets: who captures reads them once a slice is over, and takes none of its CPU time meanwhile.
+#: Room for tens of thousands of packets. They are read after a slice, so capturing takes no CPU time during it.
 BUFFER_BYTES = 1 << 26
 TIMESPEC = struct.Struct("@qq")
 FIN, SYN, ACK = 0x01, 0x02, 0x10
@@ -24,7 +24,8 @@ FIN, SYN, ACK = 0x01, 0x02, 0x10
 
 @dataclass(frozen=True)
 class Segment:
-    """A TCP segment. `ours` is the client's port; `payload` its bytes of data; `at_ns` the kernel's time of day."""
+    """A TCP segment. `ours` is the port of the client, `payload` the number of data bytes, and `at_ns` the time of day
+    when the kernel saw it."""
 
     outgoing: bool
     ours: int
@@ -34,12 +35,13 @@ class Segment:
 
 
 class Capture:
-    """All that a host sends to and receives from one port, from entering on. A context manager."""
+    """Captures the packets that a host sends to and receives from one port. A context manager; capturing starts when
+    the object is created."""
 
     def __init__(self, host: Host, port: int) -> None:
         self._port = port
-        # Cooked: without a link layer's header, so that a TUN device looks like an Ethernet one. Not bound to IP: what
-        # is sent is shown to those alone who ask for everything.
+        # SOCK_DGRAM omits the header of the link layer, so TUN and Ethernet devices look alike. ETH_P_ALL instead of
+        # ETH_P_IP, because only sockets for all protocols see outgoing packets.
         self._socket = socket_in(host.namespace, socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
         self._socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
         self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
@@ -54,7 +56,7 @@ class Capture:
         self._socket.close()
 
     def segments(self) -> list[Segment]:
-        """What has passed since the last call. Bytes that a client has read are among them."""
+        """Return the segments captured since the last call. All data that a client has read by now is included."""
         return list(self._received())
 
     def _received(self) -> Iterator[Segment]:
@@ -78,9 +80,10 @@ class Capture:
 
 
 def round_trips(segments: list[Segment], received: int) -> int:
-    """Round trips of one connection until `received` bytes have come: something that arrives after something was sent.
+    """Return the number of round trips of one connection until `received` bytes have arrived.
 
-    A SYN and its answer are one; the ACK that ends that handshake counts as sent, other bare ACKs do not.
+    A round trip ends when something arrives after something was sent. A SYN and its answer are one round trip. The ACK
+    that ends this handshake counts as sent; other ACKs without data do not.
     """
     trips, sent, opening, came = 0, False, False, 0
     for segment in segments:
@@ -98,7 +101,8 @@ def round_trips(segments: list[Segment], received: int) -> int:
 
 
 def response_times(segments: list[Segment]) -> list[int]:
-    """Nanoseconds from each request's first packet to its answer's last, of clients that wait for answers."""
+    """Return the ns from the first packet of each request to the last packet of its answer. Clients must wait for each
+    answer before the next request."""
     asked: dict[int, int] = {}
     answered: dict[int, int] = {}
     found = []

@@ -1,7 +1,7 @@
-"""The command `costof`, run to its end.
+"""Runs the command `costof` to its end.
 
-It is forked from a process that has already imported it, because imports take half a second of CPU for each call.
-Tests of the process itself start a new one instead.
+The command is forked from a process that has already imported its modules, because imports take half a second of CPU
+time. Tests of the process itself start a new one instead.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from costof.__main__ import main
 from costof.cli.main import COMMANDS
 
 _IMPORTED = multiprocessing.get_context("forkserver")
-#: Modules that a run imports late.
+#: Modules that commands import only when they need them.
 _LATE = ("scipy.special", "costof.report.sections", "costof.services.server.lab", "costof.services.server.target")
 _IMPORTED.set_forkserver_preload([__name__, *_LATE, *(target.partition(":")[0] for target, _ in COMMANDS.values())])
 

@@ -1,4 +1,4 @@
-"""The engine on the clients' hosts of a service, for tests: one process for each host, as an experiment has it."""
+"""Engines for tests of services: one process on each client host, as in a real run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TPCC_WORKLOADS = (
 def patient_plan(
     arms: Sequence[Arm], workloads: Sequence[Workload], records: int = 0, **settings: int
 ) -> InstrumentPlan:
-    """What an engine is handed, but that an operation times out only where it hangs."""
+    """Return a plan for an engine whose operations time out only if they hang."""
     return InstrumentPlan(
         operation_timeout_ms=HANGS_SECONDS * 1000,
         data=Data(records=records),
@@ -46,7 +46,7 @@ def patient_plan(
 
 
 def measured(arm: Arm, workloads: Sequence[Workload], workload: str, operations: int, records: int) -> SliceAnswer:
-    """One slice by an engine of its own, which has proved the arm."""
+    """Measure one slice with a new engine, after the engine has verified the arm."""
     with engine() as client:
         assert client.plan(patient_plan([arm], workloads, records)).arms[0].error is None
         return client.slice(1, arm.name, workload, operations, HANGS_SECONDS)
@@ -55,7 +55,8 @@ def measured(arm: Arm, workloads: Sequence[Workload], workload: str, operations:
 def refusals(
     instrument: Instrument, arms: dict[str, tuple[ServiceSettings, Transport]], seconds: float = HANGS_SECONDS
 ) -> dict[str, str]:
-    """The class of the one error that comes of each arm's log-in, by the arm's name; no detail holds a password."""
+    """Return the class of the login error of each arm, by the arm's name. Fail if an arm logs in, or if an error
+    contains its password."""
     named = [Arm(name=name, service=service, transport=transport) for name, (service, transport) in arms.items()]
     plan = patient_plan(named, []).model_copy(update={"operation_timeout_ms": int(seconds * 1000)})
     found = {}
@@ -70,13 +71,13 @@ def refusals(
 
 
 def sent(message: Model) -> dict[str, Any]:
-    """What a process of ours reads of it on its standard input."""
+    """Return the JSON that a process receives for this message on its standard input."""
     return dict(json.loads(line(message)))
 
 
 def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer]) -> list[SliceAnswer]:
-    """Slices one after the other, up to the first with errors, and the fault beside them that makes these: a busy
-    machine may bring it about late."""
+    """Cause a fault while slices are measured, and return the slices up to the first with errors. On a busy machine the
+    fault may take a while."""
     taken: list[SliceAnswer] = []
 
     def meets_it() -> bool:
@@ -91,14 +92,15 @@ def slices_until_met(fault: Callable[[], None], take: Callable[[], SliceAnswer])
 
 
 class Engines:
-    """A context manager. `ready` is what each arm's engine said of it."""
+    """A context manager that runs an engine on each client host of a service. `ready` has each engine's answer about an
+    arm, by the name of the arm."""
 
     def __init__(
         self, plan: Plan, service: Service, workloads: tuple[Workload, ...] = WORKLOADS, threads: int = 1
     ) -> None:
         self._plan = plan
         self._service = service
-        # As an experiment: a protocol without records has no such workload.
+        # As in a real run, there is no workload that loads records if the study loads none.
         self._workloads = [each for each in workloads if plan.loads or each.name != LOAD]
         self._threads = threads
         self.ready: dict[str, ReadyArm] = {}
@@ -125,7 +127,7 @@ class Engines:
         self._leave.close()
 
     def server(self, arm: PlannedArm) -> str:
-        """The server that the arm's engine has found."""
+        """Return the description of the server that the arm's engine has connected to."""
         ready = self.ready[arm.name]
         assert ready.server is not None, ready.error
         return ready.server
@@ -142,7 +144,7 @@ class Engines:
         return self._instruments[arm.name].slice(1, arm.name, workload, operations, seconds, reconnect)
 
     def load(self, arm: PlannedArm) -> None:
-        """All records, if there are any, through one arm: what `Service.prepare` is called with."""
+        """Load all records of the plan through one arm, if there are any. Tests pass this to `Service.prepare`."""
         if not self._plan.loads:
             return
         warehouses = self._plan.study.warehouses

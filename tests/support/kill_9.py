@@ -1,4 +1,4 @@
-"""Labs in processes of their own: what each has on the machine, and that nothing of it is left, however it ends."""
+"""Runs labs in separate processes, records what they create on the machine, and checks that all of it is removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 @dataclass
 class LabProcess:
-    """A process with a lab. `message` is what it has printed of it, as JSON."""
+    """A process that runs a lab. `message` is the JSON that it printed; `pids` and `paths` are the processes and the
+    files that it created."""
 
     process: subprocess.Popen[bytes]
     message: dict[str, Any]
@@ -35,15 +36,17 @@ class LabProcess:
         return all(map(alive, self.message.get("started", self.pids))) and all(path.exists() for path in self.paths)
 
     def assert_gone(self) -> None:
-        # What carries links is the run's own child and ends with its input; devices end with their namespaces.
+        # The process that carries links is a child of the run and ends when its input ends. Devices end with their
+        # namespaces.
         eventually("the end of its processes", lambda: not any(map(alive, self.pids)))
         eventually("the end of its hosts and folders", lambda: not any(path.exists() for path in self.paths))
 
 
 @contextlib.contextmanager
 def lab_process(*arguments: str) -> Iterator[LabProcess]:
-    """Run `python` with these arguments, which prints a line when its lab stands and ends when its input does."""
-    # Short, since Unix sockets will lie in it.
+    """Run `python` with these arguments. The program must print a line once its lab has started, and end when its input
+    ends."""
+    # The path is short, because Unix sockets are created in it.
     with (
         tempfile.TemporaryDirectory(prefix="ct-", ignore_cleanup_errors=True) as folder,
         subprocess.Popen(
@@ -63,9 +66,9 @@ def lab_process(*arguments: str) -> Iterator[LabProcess]:
 
 
 def left_by_kill_9(*arguments: str) -> dict[str, Any]:
-    """Return what `python` with these arguments has printed of its lab before it was killed.
+    """Kill a lab with SIGKILL and return the message that it printed before.
 
-    Fails unless all that it had was there, and nothing is in the end.
+    `arguments` are those of `python`. Fails if anything of the lab was missing before the kill, or is left after it.
     """
     with lab_process(*arguments) as lab:
         assert lab.pids
@@ -77,7 +80,7 @@ def left_by_kill_9(*arguments: str) -> dict[str, Any]:
 
 
 def _namespaces(pids: set[int]) -> set[Path]:
-    """Files of the network namespaces in which the processes are and this one is not."""
+    """Return the files of the processes' network namespaces, except that of this process."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -87,7 +90,7 @@ def _namespaces(pids: set[int]) -> set[Path]:
 
 
 def _cgroups(pids: set[int]) -> set[Path]:
-    """Folders of the groups in which the processes are and this one is not."""
+    """Return the cgroup folders of the processes, except those of this process."""
     groups = {group for pid in pids for group in _groups(pid)} - _groups(os.getpid())
     places = [CGROUPS, *CGROUPS.glob("*/")]
     return {place / group for place in places for group in groups if (place / group / "cgroup.procs").exists()}

@@ -1,4 +1,4 @@
-"""A single MongoDB server for tests, with one user: it plays a user's own."""
+"""A single MongoDB server with one user. In tests it is the server of a costof user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from costof.programs.mongod.lab import find_mongod
 from tests.support.programs import HANGS_SECONDS, eventually
 
 EXPIRES_SECONDS = 6
-PASSWORD = "correct-horse-battery"  # a word that no log, ledger, report or process list may hold
+PASSWORD = "correct-horse-battery"  # must not appear in any log, ledger, report or process list
 
 
 @dataclass
 class Standalone:
-    """A single `mongod` with a user, at `address`."""
+    """A running `mongod` with one user; `address` is host and port."""
 
     address: str
     ca_file: Path
@@ -45,7 +45,7 @@ def start_standalone(
     expired: bool = False,
     seconds: int = EXPIRES_SECONDS,
 ) -> Standalone:
-    """Start a `mongod` that does TLS as asked; `names` None gives its certificate the right ones."""
+    """Start a `mongod` with the TLS mode `tls`. `names` are those in its certificate; None means its address."""
     host, name = lab.address(number), f"mongod-{number}"
     folder = lab.folder / name
     folder.mkdir(exist_ok=True)
@@ -77,14 +77,15 @@ def start_standalone(
         try:
             lab.wait_until(name, answers, HANGS_SECONDS, process)
         except CostofError:
-            # mongod does not start with an expired certificate: a slow machine needs one that is valid for longer.
+            # mongod does not start with an expired certificate. On a slow machine the certificate may expire too early,
+            # so it is issued again with a longer validity.
             if not expired or datetime.datetime.now(datetime.UTC) < certificate.not_valid_after_utc:
                 raise
             lab.stop(name)
             return start_standalone(lab, authority, number, tls, names, expired, 2 * seconds)
         bootstrap.admin.command("createUser", "tester", pwd=PASSWORD, roles=["root"])
     if expired:
-        # It goes on when its certificate expires.
+        # A running mongod continues when its certificate expires.
         end = certificate.not_valid_after_utc
         eventually("the expiry", lambda: datetime.datetime.now(datetime.UTC) > end)
     return Standalone(f"{host}:27017", authority.ca_file)

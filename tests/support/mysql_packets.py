@@ -1,4 +1,4 @@
-"""MySQL's packets taken apart, by the protocol's words (MySQL Internals, "Client/Server Protocol") and no driver's."""
+"""Parses MySQL packets as the protocol describes them (MySQL Internals, "Client/Server Protocol"), without a driver."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 OK, END, ERROR = 0x00, 0xFE, 0xFF
 BLOB, BINARY_CHARSET = 0xFC, 63
-# An algorithm's number, a nonce and a tag: the least that a ciphertext of AES-128-GCM has.
+# The minimum length of an AES-128-GCM ciphertext: the number of the algorithm, a nonce and a tag.
 LEAST_CIPHERTEXT = 29
-# Bytes of the types that binary rows hold without a length: tiny, short, long, float, double, longlong, int24, year.
+# Sizes of types whose values have no length prefix in binary rows: tiny, short, long, float, double, longlong, int24,
+# year.
 FIXED = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
 NULL_TYPE = 6
 
@@ -19,7 +20,8 @@ Row = tuple[bytes | None, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """`names`: of its database, table and itself there. `tail`: what follows the definition, a gateway's envelope."""
+    """The definition of a column. `names` are those of its database, table and column on the server. `tail` has the
+    bytes after the definition, where a gateway adds its envelope."""
 
     name: bytes
     names: tuple[bytes, bytes, bytes]
@@ -29,13 +31,13 @@ class Column:
 
 
 def length(data: bytes, at: int) -> tuple[int, int]:
-    """A length-encoded integer, and where it ends."""
+    """Return a length-encoded integer and the position after it."""
     more = {0xFC: 2, 0xFD: 3, 0xFE: 8}.get(data[at], 0)
     return (int.from_bytes(data[at + 1 : at + 1 + more], "little"), at + 1 + more) if more else (data[at], at + 1)
 
 
 def text(data: bytes, at: int) -> tuple[bytes, int]:
-    """A length-encoded string, and where it ends."""
+    """Return a length-encoded string and the position after it."""
     size, at = length(data, at)
     return data[at : at + size], at + size
 
@@ -64,7 +66,8 @@ def text_row(packet: bytes) -> Row:
 
 
 def binary_row(packet: bytes, columns: list[Column]) -> Row:
-    """Its values without their lengths. Two bits stand before those of the columns that are NULL."""
+    """Return the values of a binary row without their length prefixes. The bitmap of NULL columns starts with two
+    unused bits."""
     values: list[bytes | None] = []
     at = 1 + (len(columns) + 9) // 8
     for place, column in enumerate(columns, 2):
@@ -78,13 +81,13 @@ def binary_row(packet: bytes, columns: list[Column]) -> Row:
 
 
 def error(packet: bytes) -> tuple[int, str]:
-    """Number and words."""
+    """Return the number and the message of an error packet."""
     words = packet[3:]
     return int.from_bytes(packet[1:3], "little"), (words[6:] if words[:1] == b"#" else words).decode(errors="replace")
 
 
 def proof(password: str, scramble: bytes) -> bytes:
-    """mysql_native_password: SHA1(password) XOR SHA1(scramble + SHA1(SHA1(password)))."""
+    """Return the answer for mysql_native_password: SHA1(password) XOR SHA1(scramble + SHA1(SHA1(password)))."""
     if not password:
         return b""
     once = hashlib.sha1(password.encode(), usedforsecurity=False).digest()

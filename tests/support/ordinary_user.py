@@ -1,7 +1,7 @@
-"""A user that is not root, on a machine as most are: everybody can read its Python and open /dev/net/tun.
+"""Runs programs as an ordinary user on a typical machine, where every user can read Python and open /dev/net/tun.
 
-Tests run as root in a container or on a machine without udev, where neither need be so. It is made so in a mount
-namespace of the user's own; the machine stays as it is.
+Tests run as root in a container, or on a machine without udev, where this may not be the case. A mount namespace makes
+it so for the user's processes only, and does not change the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from costof.messages.process import engine_path
 
 ROOT = Path(__file__).parents[2]
 USER = pwd.getpwnam(NAME)
-# Folders that are closed to others, what is needed below them, and the device with its mode; then the program.
+# Arguments: folders that other users cannot enter, needed paths below them, the device and its mode, then the program.
 PREPARE = """
 closed=$1 needed=$2 tun=$3 mode=$4; shift 4
 mount -t tmpfs tmpfs /mnt
@@ -47,7 +47,7 @@ fi
 exec "$@"
 """
 
-# The setting is one of each user namespace, which can forbid those below it; the rights to it are given up again.
+# Forbid new user namespaces by a limit of the current one. The capability to set it is dropped again.
 FORBID = [
     *("unshare", "--user", "--map-current-user", "--keep-caps"),
     *("sh", "-ec", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),
@@ -56,9 +56,10 @@ FORBID = [
 
 
 def ordinary_user(*, forbidden: bool = False, tun_mode: str = "0666") -> list[str]:
-    """Before a program's arguments: it runs as an ordinary user, with the same pid.
+    """Return the words to put before a command, so that it runs as an ordinary user with the same pid.
 
-    `forbidden`: one who may make no user namespace. `tun_mode`: of /dev/net/tun, here as udev has it.
+    If `forbidden`, the user cannot create user namespaces. `tun_mode` is the mode of /dev/net/tun; the default is that
+    of udev.
     """
     limited = FORBID if forbidden else []
     if not is_root():
@@ -73,7 +74,7 @@ def ordinary_user(*, forbidden: bool = False, tun_mode: str = "0666") -> list[st
 
 @contextmanager
 def folder_of_ordinary_user() -> Iterator[Path]:
-    """In which that user may write. Its path is short, since Unix sockets will lie in it."""
+    """Yield a folder in which the ordinary user may write. Its path is short, for the sake of Unix sockets in it."""
     folder = Path(tempfile.mkdtemp(prefix="cu-", dir="/tmp"))
     if is_root():
         os.chown(folder, USER.pw_uid, USER.pw_gid)
@@ -84,5 +85,5 @@ def folder_of_ordinary_user() -> Iterator[Path]:
 
 
 def _closed_above(path: Path) -> Path | None:
-    """The topmost folder on the way to it that others may not pass."""
+    """Return the topmost parent folder that other users cannot enter, or None."""
     return next((each for each in reversed(path.parents) if not each.stat().st_mode & stat.S_IXOTH), None)

@@ -1,4 +1,4 @@
-"""PgBouncer before a PostgreSQL server, for tests."""
+"""PgBouncer in front of a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POOL = Pool("pool", "transaction", 2)
 
 @dataclass
 class Pooler:
-    """`settings` are those of its clients."""
+    """A running PgBouncer and its connection to the server. `settings` are those of clients of the pooler."""
 
     program: PgBouncer
     upstream: Upstream
@@ -29,7 +29,7 @@ class Pooler:
 
 @contextlib.contextmanager
 def a_pooler(lab: Lab) -> Iterator[Pooler]:
-    """With a server of its own."""
+    """Start a PostgreSQL server and a pooler in front of it."""
     authority = Authority(lab.folder / "certificates")
     place = Place(lab, Host("server", None, lab.address(1)), authority, [DEFAULT_KEY], lambda: lab.address(1))
     with contextlib.closing(PostgresServer(place)) as server:
@@ -40,7 +40,7 @@ def a_pooler(lab: Lab) -> Iterator[Pooler]:
 
 @contextlib.contextmanager
 def pooler_before(server: PostgresServer, lab: Lab, authority: Authority) -> Iterator[Pooler]:
-    """Two processes on one port, which speak TLS to the server."""
+    """Start a pooler in front of the server. It has two processes on one port, and uses TLS to the server."""
     address = lab.address(2)
     upstream = Upstream.of(server, authority.ca_file)
     certificate = authority.issue("pooler", DEFAULT_KEY, [address])

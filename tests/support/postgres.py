@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests: one that is changed for a while, and one that plays a user's own."""
+"""PostgreSQL servers for tests: one whose settings can be changed for a while, and one that is a costof user's own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.programs import eventually
 
 
 class Standing(PostgresServer):
-    """With an authority that trusts it, and changes for a while."""
+    """A PostgreSQL server whose certificate authority is known, and whose settings can be changed for a while."""
 
     @property
     def tls(self) -> Transport:
@@ -35,7 +35,7 @@ class Standing(PostgresServer):
         return f"postgresql://{user}:{password or self.password.get_secret_value()}@{self.address}:{PORT}/{database}"
 
     def places(self) -> set[str]:
-        """All databases, and the schemas of the one that a user's URL names."""
+        """Return the names of all databases, and of the schemas in the database of `url`."""
         databases = self.ask("SELECT datname FROM pg_database")
         return {name for (name,) in [*databases, *self.ask("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'")]}
 
@@ -50,7 +50,7 @@ class Standing(PostgresServer):
             self._reload()
 
     def admitting(self, access: str) -> contextlib.AbstractContextManager[None]:
-        """By another pg_hba.conf."""
+        """Use another pg_hba.conf with this content."""
         return self.changed(lambda: self.write_access_rules(access), lambda: self.write_access_rules(ACCESS))
 
     def without_tls(self) -> contextlib.AbstractContextManager[None]:
@@ -62,7 +62,7 @@ class Standing(PostgresServer):
 
     @contextlib.contextmanager
     def showing(self, certificate: datetime.timedelta) -> Iterator[None]:
-        """A certificate that ends so long from now."""
+        """Use a certificate that expires after this time."""
         usual = self._certificates["ecdsa-p256"]
         names = [self.address]
         self._certificates["ecdsa-p256"] = self._place.authority.issue("other", "ecdsa-p256", names, certificate)
@@ -74,11 +74,12 @@ class Standing(PostgresServer):
             self.show_key("rsa-2048")
 
     def backends(self) -> list[int]:
-        """Processes of the user's connections."""
+        """Return the process ids of the connections of the lab's user."""
         return [pid for pid, user in self.ask("SELECT pid, usename FROM pg_stat_activity") if user == USER]
 
     def _reload(self) -> None:
-        """It is told in the log, and carried out before the next connection is taken."""
+        """Reload the configuration and wait until the log says so. It applies before the next connection is
+        accepted."""
         told = self._reloads()
         self.ask("SELECT pg_reload_conf()")
         eventually("a reload", lambda: self._reloads() > told)
@@ -102,8 +103,10 @@ def a_server(lab: Lab) -> Iterator[Standing]:
 
 @contextlib.contextmanager
 def somebodys_postgres(lab: Lab) -> Iterator[Standing]:
-    """With other data, an account that may make databases ('maker'), one that may make schemas in the database
-    ('guest'), and one that may do neither ('reader'); all have the server's password."""
+    """Start a server as a costof user has it: with other data and three accounts, which share the server's password.
+
+    'maker' may create databases, 'guest' may create schemas in the database, and 'reader' may do neither.
+    """
     with a_server(lab) as server:
         make_accounts(server)
         server.ask("CREATE SCHEMA theirs CREATE TABLE data (id int)")
@@ -119,7 +122,7 @@ def make_accounts(server: Standing) -> None:
 
 @contextlib.contextmanager
 def another_postgres(lab: Lab, first: Standing) -> Iterator[Standing]:
-    """Another server at the address of the first, which has ended, with the same authority and the same accounts."""
+    """Start another server at the address of `first`, which has ended, with the same authority and accounts."""
     host = Host("server", None, loopback=first.address)
     place = Place(lab, host, first.authority, ["rsa-2048", "ecdsa-p256"], lambda: first.address)
     server = Standing(place)

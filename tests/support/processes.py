@@ -18,7 +18,7 @@ def alive(pid: int) -> bool:
 
 
 def listening_addresses(pids: list[int]) -> set[str]:
-    """IPv4 and IPv6 addresses that any of the processes listens on, as the kernel tells."""
+    """Return the IPv4 and IPv6 addresses on which any of the processes listens, read from the kernel."""
     inodes = set()
     for pid in pids:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The lab's server programs for tests: how each is stood up, and what may be seen of it from outside."""
+"""Starts each server program of labs, with what tests need: a client's check, secrets and processes."""
 
 from __future__ import annotations
 
@@ -37,16 +37,17 @@ from costof.programs.origin import Listener, OriginProcess
 from costof.programs.server import Place, lab_server
 from tests.support.pgbouncer import a_pooler
 
-#: What has not come by then never will: no machine is that slow, and pytest's own limit is longer.
+#: A timeout for what hangs. No machine is so slow that it matters, and the time limit of pytest is longer.
 HANGS_SECONDS = 1500
-#: How much less than asked for a link may take: what its path was measured to cost is taken off, at most 0.3 ms, and
-#: two clocks of one machine differ a little.
+#: Tolerance by which a link may be shorter than requested: the measured delay of its path, at most 0.3 ms, is
+#: subtracted from it, and two clocks of a machine differ slightly.
 SHORTER_MS = 0.35
 
 
 @dataclass
 class Standing:
-    """A program of a lab. `answers` asks it as its clients do; `secrets` may be seen nowhere; `folders` hold them."""
+    """A running program of a lab. `answers` returns whether it serves a client. `secrets` must not be visible anywhere
+    outside `folders`."""
 
     lab: Lab
     answers: Callable[[], bool]
@@ -59,19 +60,19 @@ class Standing:
 
     @property
     def pids(self) -> list[int]:
-        """Of what they have started too, some of which may be about to end."""
+        """Return the ids of the started processes and of their descendants. Some of these may have ended meanwhile."""
         return self.started + [pid for parent in self.started for pid in descendants_of(parent)]
 
 
 def logs_in(settings: ServiceSettings) -> bool:
-    """Whether the engine can, which is a client of every server."""
+    """Return whether the engine can log in to the server."""
     plan = Plan(operation_timeout_ms=HANGS_SECONDS * 1000, arms=[Arm(name="plain", service=settings)], workloads=[])
     with engine() as client:
         return client.plan(plan).arms[0].error is None
 
 
 def finds_nothing(settings: MongodbSettings) -> bool:
-    """Whether a MongoDB says that there are no records yet."""
+    """Return whether MongoDB answers that the collection has no records."""
     assert settings.password is not None
     client: pymongo.MongoClient[dict[str, object]] = pymongo.MongoClient(
         "mongodb://" + ",".join(settings.addresses),
@@ -87,7 +88,7 @@ def finds_nothing(settings: MongodbSettings) -> bool:
 def standing_server(
     program: str, answers: Callable[[Any], bool] = logs_in, secret_files: Sequence[str] = ()
 ) -> Iterator[Standing]:
-    """What a study asks by its program's name. `secret_files` of the lab's folder are one secret each."""
+    """Start the server that studies name by `program`. Each file of `secret_files` in the lab's folder is a secret."""
     with Lab() as lab:
         host = Host("server", None, loopback=lab.address(1))
         authority = Authority(lab.folder / "certificates")
@@ -102,12 +103,13 @@ def standing_server(
 
 
 ED25519_USER = "costof_ed25519"
-#: Of client_ed25519, which comes in another package than the server: see scripts/system-packages.
+#: The plugin for client_ed25519. It is in another package than the server: see scripts/system-packages.
 ED25519_PLUGIN = "auth_ed25519.so"
 
 
 def make_ed25519_user(server: MariadbServer) -> bool:
-    """Return whether the server has the plugin. `running_mariadb` starts one that finds it."""
+    """Create a user who logs in with ed25519. Return False if the server has no plugin for it; `running_mariadb` starts
+    a server that finds the plugin."""
     try:
         server.ask("INSTALL SONAME 'auth_ed25519'")
     except CostofError:
@@ -120,8 +122,8 @@ def make_ed25519_user(server: MariadbServer) -> bool:
 
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
-    """Keys other than the default one are made at the start, and the first is shown. A lab's folder has room for one
-    authority, so servers beside others are given theirs."""
+    """Start a MariaDB with certificates of these kinds of keys, of which it uses the first. Several servers in a lab
+    must share an `authority`, because the lab's folder has room for one."""
     authority = authority or Authority(lab.folder / "certificates")
     installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
     elsewhere = not installed.is_file() and (UNPACKED / ED25519_PLUGIN).is_file()
@@ -132,12 +134,13 @@ def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) ->
         yield server
 
 
-# A user of a server that is not the lab's own, as a target's is: it may make databases, and read none of others.
+# An account on a costof user's server: it may create databases of runs, and cannot read others.
 ADMIN = "somebody"
 
 
 def user_of_many_databases(server: MariadbServer, *, requires: str = "NONE", may: Sequence[str] = ("ALL",)) -> None:
-    """With the server's own password; `requires` may be SSL."""
+    """Create the account `ADMIN` with the server's own password. `requires` may be SSL; `may` are its privileges on
+    databases of runs."""
     server._query(f"CREATE USER {ADMIN} IDENTIFIED BY %s REQUIRE {requires}", server.password.get_secret_value())
     server._query(f"GRANT {', '.join(may)} ON `costof\\_%%`.* TO {ADMIN}".replace("%%", "%"))
 
@@ -152,7 +155,7 @@ def databases(server: MariadbServer) -> set[str]:
 
 @contextlib.contextmanager
 def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
-    """With other data, and an account that may make costof's databases and nothing else."""
+    """Start a MariaDB as a costof user has it: with other data, and an account that can only use databases of runs."""
     with running_mariadb(lab) as server:
         user_of_many_databases(server)
         server.ask("CREATE DATABASE theirs")
@@ -163,7 +166,7 @@ def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
 
 @contextlib.contextmanager
 def another_mariadb(lab: Lab, first: MariadbServer) -> Iterator[MariadbServer]:
-    """Another server at the address of the first, which has ended, with the same authority and the same account."""
+    """Start another server at the address of `first`, which has ended, with the same authority and account."""
     server = MariadbServer(lab, first._authority, [first.address])
     with contextlib.closing(server):
         server.start()
@@ -186,7 +189,8 @@ def standing_tunnel() -> Iterator[Standing]:
 
 @dataclass
 class RunningBalancer:
-    """On loopback addresses, as without root. `entrances` by name: plain, tls, reencrypt, through."""
+    """A balancer on loopback addresses, as without root. The names of `entrances`, its listening ports, are: plain,
+    tls, reencrypt, through."""
 
     address: str
     entrances: dict[str, Entrance]
@@ -200,7 +204,7 @@ class RunningBalancer:
 
 @contextlib.contextmanager
 def running_balancer(lab: Lab, kind: type[Balancer]) -> Iterator[RunningBalancer]:
-    """With an origin behind it."""
+    """Start an origin and a balancer in front of it."""
     with OriginProcess() as origin:
         authority = Authority(lab.folder / "certificates")
         certificate = authority.issue("all", "rsa-2048", [lab.address(1), ORIGIN_NAME])
@@ -252,18 +256,18 @@ PROGRAMS = {
 
 
 def get(url: str, context: ssl.SSLContext | None = None) -> str:
-    """The body of one response, over a connection of its own."""
-    with urllib.request.urlopen(url, timeout=HANGS_SECONDS, context=context) as response:  # noqa: S310  # a server of the lab's
+    """Return the body of a response to GET over a new connection."""
+    with urllib.request.urlopen(url, timeout=HANGS_SECONDS, context=context) as response:  # noqa: S310  # a server of the lab
         return str(response.read().decode())
 
 
 def check_of(user: str, password: str) -> str:
-    """The account of a gateway's rules that asks which tables there are."""
+    """Return the section of a gateway's rules with the account that reads which tables exist."""
     return f'[check]\nusername = "{user}"\npassword = "{password}"\n'
 
 
 def log_in(server: MariadbServer, address: str | None = None, port: int | None = None) -> pymysql.Connection[Cursor]:
-    """A plain connection of the user of the load."""
+    """Log in as the user of the workload, without TLS."""
     return pymysql.connect(
         host=address or server.address,
         port=port or server.port,
@@ -277,7 +281,7 @@ def log_in(server: MariadbServer, address: str | None = None, port: int | None =
 
 
 def query(server: MariadbServer, statement: str, address: str | None = None, port: int | None = None) -> str:
-    """The last column of the first row, over a plain connection of its own."""
+    """Return the last column of the first row, read over a new connection without TLS."""
     with log_in(server, address, port) as connection:
         return ask(connection, statement)
 
@@ -290,11 +294,11 @@ def ask(connection: pymysql.Connection[Cursor], statement: str) -> str:
 
 
 def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLSocket:
-    """A connection on which the client has asked for TLS (protocol::SSLRequest) and the handshake is done."""
+    """Return a connection after the TLS handshake and before the login. The client requests TLS by an SSLRequest."""
     plain = socket.create_connection((server.address, server.port), timeout=HANGS_SECONDS)
     try:
         plain.recv(4096)
-        # PROTOCOL_41, SSL, SECURE_CONNECTION; 16 MiB packets; utf8.
+        # Capabilities PROTOCOL_41, SSL and SECURE_CONNECTION; packets up to 16 MiB; character set utf8.
         request = struct.pack("<IIB23x", 0x0200 | 0x0800 | 0x8000, 1 << 24, 33)
         plain.sendall(struct.pack("<I", len(request) | 1 << 24) + request)
         return context.wrap_socket(plain, server_hostname=server.address, session=session)
@@ -304,7 +308,7 @@ def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSe
 
 
 def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Wait for a condition, not for a time."""
+    """Wait until the condition holds. `what` names it in the error after a very long time."""
     deadline = time.monotonic() + HANGS_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {HANGS_SECONDS} s"

@@ -1,8 +1,8 @@
-"""A MySQL client that says what no driver says: any name, any flag, any command; and keeps every byte that it receives.
+"""A MySQL client that can send any name, flag or command, and keeps every byte that it receives.
 
-Drivers repair, refuse or hide what a test of the gateway wants to send and see. This one has the protocol's words and
-no more (MySQL Internals, "Client/Server Protocol"): `mysql_native_password`, text, and prepared statements without
-parameters.
+Drivers repair, refuse or hide what tests of the gateway want to send and see. This client implements only the
+protocol (MySQL Internals, "Client/Server Protocol"): `mysql_native_password`, queries as text, and prepared
+statements without parameters.
 """
 
 from __future__ import annotations
@@ -34,21 +34,24 @@ from tests.support.mysql_packets import (
 QUIT, INIT_DB, QUERY, FIELD_LIST, PING, CHANGE_USER = 0x01, 0x02, 0x03, 0x04, 0x0E, 0x11
 PREPARE, EXECUTE, SEND_LONG_DATA, RESET_CONNECTION = 0x16, 0x17, 0x18, 0x1F
 UTF8MB4 = 45
-# What hangs ends; a slow machine does not.
+# A timeout for what hangs, long enough for a slow machine.
 SECONDS = 300.0
 
 CONNECT_WITH_DB, SSL, MORE_RESULTS, CONNECT_ATTRIBUTES = 0x8, 0x800, 0x8, 0x10_0000
-# LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH
+# Capabilities that every client claims: LONG_PASSWORD, LONG_FLAG, PROTOCOL_41, TRANSACTIONS, SECURE_CONNECTION,
+# MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH.
 USUAL = 0x1 | 0x4 | 0x200 | 0x2000 | 0x8000 | 0x2_0000 | 0x4_0000 | 0x8_0000
 NO_SCHEMA, COMPRESS, LOCAL_FILES, MULTI_STATEMENTS, SESSION_TRACK = 0x10, 0x20, 0x80, 0x1_0000, 0x80_0000
 DEPRECATE_EOF, OPTIONAL_METADATA, QUERY_ATTRIBUTES = 0x100_0000, 0x200_0000, 0x800_0000
-#: All that can be claimed, but TLS, and a schema, lengths and attributes that come only with what is sent.
+#: All capabilities except TLS and those that announce additional fields in the login: schema, length of the
+#: authentication data, and attributes.
 EVERYTHING = 0xFFFF_FFFF & ~(CONNECT_WITH_DB | SSL | CONNECT_ATTRIBUTES | 0x20_0000)
 
 
 @dataclass
 class Answer:
-    """Of one command. `error` (number, words) may follow rows; `over`: the other end hung up."""
+    """The answer to a command. `error` is its number and message, and may follow rows. `over` means that the server
+    closed the connection."""
 
     columns: list[Column] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
@@ -57,19 +60,21 @@ class Answer:
     over: bool = False
 
     def is_sealed(self, place: int) -> bool:
-        """Whether every value of a column came as a ciphertext, and at least one did."""
+        """Return whether every value of the column at index `place` looks like a ciphertext, and at least one value
+        is not NULL."""
         column = self.columns[place]
         values = [row[place] for row in self.rows if row[place] is not None]
         looks = all(len(value) >= LEAST_CIPHERTEXT and value[0] == 1 for value in values if value is not None)
         return (column.type, column.charset) == (BLOB, BINARY_CHARSET) and bool(values) and looks
 
 
-class HungUp(Exception):  # noqa: N818  # what the other end did, which many tests wait for
-    """The other end has closed the connection."""
+class HungUp(Exception):  # noqa: N818  # not an error: many tests expect it
+    """Raised if the server has closed the connection."""
 
 
 class Client:
-    """A context manager, logged in unless its login is refused: then `refusal` says why."""
+    """A connection that logs in when it is created; a context manager. If the login is refused, `refusal` has number
+    and message."""
 
     def __init__(
         self,
@@ -112,11 +117,11 @@ class Client:
         self._socket.close()
 
     def query(self, statement: bytes) -> Answer:
-        """COM_QUERY; of several results the rows are put together."""
+        """Send COM_QUERY and return the answer. The rows of several result sets are in one list."""
         return self.command(QUERY, statement)
 
     def prepared(self, statement: bytes, number: int | None = None) -> Answer:
-        """COM_STMT_PREPARE and COM_STMT_EXECUTE, of `number` where it is given."""
+        """Prepare the statement and execute it, or execute the statement with the id `number` if given."""
         prepared = self.prepare(statement)
         if prepared.error or prepared.over:
             return prepared
@@ -136,7 +141,8 @@ class Client:
         return answer
 
     def execute(self, number: int, tail: bytes = b"") -> Answer:
-        """`tail`: parameters, as the protocol has them."""
+        """Send COM_STMT_EXECUTE for the statement with this id. `tail` has the parameters in the format of the
+        protocol."""
         return self.command(EXECUTE, struct.pack("<IBI", number, 0, 1) + tail, is_binary=True)
 
     def command(self, command: int, body: bytes = b"", *, is_binary: bool = False) -> Answer:
@@ -148,14 +154,14 @@ class Client:
         return answer
 
     def send(self, command: int, body: bytes = b"") -> None:
-        """In as many packets as it takes; no answer is waited for."""
+        """Send a command, in several packets if it is long, without waiting for an answer."""
         payload = bytes([command]) + body
         self._sequence = 0
         for start in range(0, len(payload) + 1, 0xFFFFFF):
             self._write(payload[start : start + 0xFFFFFF])
 
     def packet(self) -> bytes:
-        """The next packet of the other end's. Raises `HungUp`."""
+        """Return the next packet of the server. Raises `HungUp`."""
         return self._packet()
 
     @contextlib.contextmanager
@@ -166,7 +172,7 @@ class Client:
             answer.over = True
 
     def _result(self, answer: Answer, is_binary: bool) -> int:
-        """One result; the server's status."""
+        """Read one result set into the answer and return the status flags of the server."""
         first = self._packet()
         if self._iserror(first, answer):
             return 0

@@ -1,4 +1,4 @@
-"""A Redis server for tests: one that is changed for a while, and one that plays a user's own."""
+"""Redis servers for tests, whose settings can be changed for a while."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from costof.programs.server import Place
 
 
 class Standing(RedisServer):
-    """With an authority that trusts it, and changes for a while."""
+    """A Redis server whose certificate authority is known, and whose settings can be changed for a while."""
 
     @property
     def ca_file(self) -> Path:
@@ -36,12 +36,12 @@ class Standing(RedisServer):
         return set(self.ask("KEYS", "*"))
 
     def places(self) -> set[str]:
-        """Of runs: whose strings are there, or are said to be."""
+        """Return the names of all runs that have keys on the server or are listed in `RUNS`."""
         names = {key.split(":")[1] for key in self.all_keys() - {RUNS} if key.startswith("costof:")}
         return names | {field.partition(":")[0] for field in self.ask("HKEYS", RUNS)}
 
     def bytes_received(self) -> int:
-        """From all clients, the administrator's own question among them, after TLS was taken off."""
+        """Return the bytes received from all clients, after TLS was removed, including this request."""
         return int(self.ask("INFO", "stats")["total_net_input_bytes"])
 
     @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A MySQL server that answers with prepared packets, over a socket pair."""
+"""A MySQL server that sends prepared packets over a socket pair."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class ResultSet:
 
 @dataclass
 class ScriptedMysql:
-    """A server with one thread and one connection. It answers a statement with its `results`, or with OK."""
+    """A server with one thread and one connection. It answers a statement with the result set that `results` returns
+    for it, or with OK for None."""
 
     results: Callable[[str], ResultSet | None]
     client_hello: bytes = b""

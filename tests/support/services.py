@@ -1,6 +1,7 @@
-"""Services for tests, labs and targets: how each is opened, and what a test has to know of it.
+"""Opens each service, in labs and on targets, with the facts about it that tests need.
 
-`python -m tests.support.services <lab>` opens a lab in a process of its own, prints what it has, and waits to be ended.
+`python -m tests.support.services <lab>` opens a lab in its own process, prints its processes and hosts, and runs
+until its input ends.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ from tests.support.redis import a_redis
 from tests.support.small_plans import plan_of, replication_plan
 
 RECORDS = 300
-# The lab's origin takes its time for every answer.
+# Twenty workers, because the origin of the lab waits before every answer.
 HTTP_WORKLOADS = tuple(Workload(name=kind, kind=kind, workers=20) for kind in ("connect", "request"))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What the tests have to know of a service: a new one joins with a line in `SERVICES`.
+    """The facts about a service that tests need. A new service is added by an entry in `SERVICES`.
 
     `counted_as` is the name under which its servers count a connection with TLS 1.3. `operation` is its workload of
-    operations on a connection that stands. `apart` are the fields of endpoints in which arms may differ, `proves`
-    whether a lab of it and a target prove what no client sees. `privileges` are granted to a target's account.
+    operations on an open connection. `apart` names the fields of client settings that may differ between arms.
+    `proves` has two values, for a lab and for a target: whether it gives evidence that no client can see.
+    `privileges` are granted to the account on a target.
     """
 
     study: str
@@ -90,14 +92,15 @@ HTTP = Kind(
     workloads=HTTP_WORKLOADS,
     records=False,
     apart=("addresses", "host"),
-    # Only a lab knows where a balancer goes on to.
+    # Only a lab knows to which server a balancer forwards requests.
     proves=(True, False),
 )
 
 
 @dataclass
 class Standing:
-    """A service; `counts`: its servers tell what they count, `proves`: something that no client sees."""
+    """An open service. `counts` says whether its servers report counters, and `proves` whether it gives evidence
+    that no client can see."""
 
     kind: Kind
     plan: Plan
@@ -130,7 +133,7 @@ def in_lab(kind: Kind) -> contextlib.AbstractContextManager[Standing]:
 
 @contextlib.contextmanager
 def user_of_a_set() -> Iterator[tuple[str, Path]]:
-    """A lab plays the user's replica set: its URL and its CA."""
+    """Start a replica set as a costof user has it, and yield its URL and the path of its CA file."""
     with in_lab(MONGODB) as playing:
         end = sent(playing.service.endpoint(playing.plan.arms[2]))
         service = end["service"]
@@ -157,7 +160,7 @@ def replication_target() -> Iterator[Standing]:
 def mysql_target(kind: Kind) -> Iterator[Standing]:
     with Lab() as playing, running_mariadb(playing) as server:
         user_of_many_databases(server, may=kind.privileges)
-        # With a CA at hand an account of the other study speaks TLS on both sides of the gateway.
+        # With a CA file the account of the column-encryption study would use TLS on both sides of the gateway.
         access = Access(url_of(server), None if kind.encrypts else server.ca_file, allow_plain=True)
         with opened(kind, plan_for(kind, "mysql://a-user"), access) as standing:
             yield standing
@@ -211,7 +214,7 @@ SERVICES = {
 }
 
 
-#: Labs with hosts, of each kind and with whatever may stand before a server.
+#: Plans of labs with hosts: one for each kind of service, with all kinds of programs in front of servers.
 LABS: dict[str, Callable[[], Plan]] = {
     "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
     "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),

@@ -1,4 +1,4 @@
-"""A listener that takes connections, says what it was given, and nothing more."""
+"""A server that accepts connections and sends a fixed text, then nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def silent_listener(says: bytes = b"") -> Iterator[int]:
-    """Yield its port, on 127.0.0.1. Its connections stand until the end."""
+    """Yield the port on 127.0.0.1 of a server that sends `says` to each connection. Connections stay open until the
+    end."""
     taken: list[socket.socket] = []
 
     def take(listener: socket.socket) -> None:

@@ -1,6 +1,7 @@
-"""A command on a slow and busy machine: `python -m tests.support.slow_machine 8 python -m pytest tests/integration`.
+"""Runs a command as on a slow and busy machine: `python -m tests.support.slow_machine 8 python -m pytest
+tests/integration`.
 
-It has, with all that it starts, one core, and so many loops beside it that never wait for anything. Wants root.
+The command and its children share one core with this number of busy loops. Needs root.
 """
 
 from __future__ import annotations

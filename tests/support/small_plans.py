@@ -1,4 +1,4 @@
-"""Plans at sizes for tests."""
+"""Plans that are small enough for tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from costof.study.schema import SliceSize, Study
 from tests.support.programs import HANGS_SECONDS
 
 REPLICATION = "mongodb-chained-replication"
-#: Of TPC-C, for an engine.
+#: A workload of TPC-C with one terminal, for an engine.
 ONE_TERMINAL = (Workload(name="transactions", kind="tpcc", tpcc={}),)
 
 
@@ -45,15 +45,19 @@ def plan_of(
 
 
 def two_rounds(plan: Plan, **operations: int) -> Plan:
-    """The plan with slices of so few operations, by workload, and neither warm-up nor budget."""
+    """Return the plan with exactly two rounds, no warm-up, and slices of the given numbers of operations, by
+    workload."""
     sizes = {name: SliceSize(operations=count, seconds=HANGS_SECONDS) for name, count in operations.items()}
     counts = {"fewest_rounds": 2, "most_rounds": 2, "warm_up_rounds": 0}
     return plan.model_copy(update={"slices": sizes, **counts})
 
 
 def ended_by_operations(plan: Plan, **operations: int) -> Plan:
-    """The plan with slices that no time ends: a busy machine makes them longer, and neither empties one nor abandons
-    an operation. `operations` of workloads that plan too many for that."""
+    """Return the plan with slices that end by their number of operations and not by time. So a slice on a busy
+    machine takes longer, instead of having no operations.
+
+    `operations` are smaller numbers for workloads whose planned number takes too long.
+    """
     sizes = {
         name: size.model_copy(
             update={"operations": operations.get(name, size.operations), "seconds": float(HANGS_SECONDS)}
@@ -64,7 +68,7 @@ def ended_by_operations(plan: Plan, **operations: int) -> Plan:
 
 
 def small_study(study: str, folder: Path, operations: int = 8) -> str:
-    """A file of the study for the command, with slices of so few operations that no time ends."""
+    """Write a copy of the study whose slices end after at most `operations`, and return its path."""
     text = resources.files("costof.studies").joinpath(f"{study}.toml").read_text()
     path = folder / f"{study}.toml"
 
@@ -79,7 +83,7 @@ def small_study(study: str, folder: Path, operations: int = 8) -> str:
 
 
 def _replication() -> Study:
-    """The factors of chained replication, with a profile of the tests' own and no metrics."""
+    """Return the study of chained replication with its factors, a small profile and no metrics."""
     text = resources.files("costof.studies").joinpath(f"{REPLICATION}.toml").read_text()
     asked = tomllib.loads(text)
     known = {name: asked[name] for name in ("title", "question", "protection", "service", "control")}
@@ -93,11 +97,11 @@ def _replication() -> Study:
 
 
 def replication_plan(*settings: str, target: str | None = None, records: int = 0) -> Plan:
-    """`records` for tests that load some; the study itself loads nothing beforehand."""
+    """Return a small plan of chained replication. It loads `records`, although the study itself loads none."""
     plan = resolve(_replication(), Options(profile="quick", settings=list(settings), target=target))
     return plan.model_copy(update={"records": records})
 
 
 def arms_by_shape(plan: Plan) -> dict[str, PlannedArm]:
-    """The control and its rivals by their level of `sync`, in a plan of one context."""
+    """Return the arms of a plan with one context by their level of `sync`, without the replicate."""
     return {arm.levels["sync"]: arm for arm in plan.arms if not arm.replicate}

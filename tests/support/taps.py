@@ -1,4 +1,4 @@
-"""A wire between a client and a server, for tests, on which every byte is kept."""
+"""A proxy between clients and a server that keeps every byte."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Self
 
 
 class Tap:
-    """A context manager that forwards connections to `server`, `host:port`. Leaving it waits for their end.
+    """A context manager that forwards connections to `server`, given as host:port, and waits for their end on exit.
 
-    `swap` gives what a client gets instead of a piece that the server sent.
+    `swap` receives each piece of data from the server, and returns what the client gets instead.
     """
 
     def __init__(self, server: str, swap: Callable[[bytes], bytes] = bytes) -> None:
@@ -38,7 +38,7 @@ class Tap:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A thread that waits in accept does not see its socket closed.
+        # Closing a socket does not wake a thread that waits in accept, but shutdown does.
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
         self._accepting.join()
@@ -47,12 +47,12 @@ class Tap:
             thread.join()
 
     def received(self) -> bytes:
-        """All that clients have received so far, or are about to: it is kept before it goes on."""
+        """Return all bytes sent to clients so far. Bytes are kept before they are forwarded."""
         with self._lock:
             return bytes(self._received)
 
     def sent(self) -> list[bytes]:
-        """What clients have sent so far, by connection."""
+        """Return the bytes that clients have sent so far, by connection."""
         with self._lock:
             return [bytes(each) for each in self._sent]
 
@@ -84,7 +84,7 @@ class Tap:
                 with self._lock:
                     kept += data
                 sink.sendall(data)
-        # Each side learns of the other's end, and so both threads do.
+        # Forward the end of the connection, so that the thread of the other direction ends too.
         for end in (source, sink):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR if kept is self._received else socket.SHUT_WR)

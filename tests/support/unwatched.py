@@ -1,4 +1,4 @@
-"""Runs without progress output."""
+"""A progress display for runs that print no progress."""
 
 from __future__ import annotations
 

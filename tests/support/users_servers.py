@@ -1,4 +1,5 @@
-"""Servers that play a user's own, behind one interface: what they hold, and what others do to a run's place there."""
+"""The servers of costof users, with one interface for all: what they contain, and what other users do to the place
+of a run."""
 
 from __future__ import annotations
 
@@ -28,49 +29,52 @@ from tests.support.programs import ADMIN, databases, somebodys_mariadb, url_of
 from tests.support.redis import a_redis
 from tests.support.small_plans import plan_of
 
-#: The name of a run's place, as `--database` chooses it.
+#: The name of a run's place, as if given with `--database`.
 CHOSEN = "costof_mine"
-#: An account without a privilege, and what somebody else has put into a place.
+#: The name of an account that lacks a privilege, and the name of data that another user puts into a place.
 LIMITED, THEIRS = "limited", "theirs"
-#: Statements that change the marker of a run's place to another run's, remove it, or remove all that holds it.
+#: Statements that change the marker of a place to that of another run, delete the marker, or drop the table with
+#: markers.
 SPOILED = {"changed": "UPDATE {} SET run = 'another'", "removed": "DELETE FROM {}", "lost": "DROP TABLE {}"}
 
 
 class UsersServer:
-    """A server with somebody's data, and with an account that may do all that a run needs.
+    """A server with another user's data, and an account with all privileges that a run needs.
 
-    A place is what a run makes for itself there: a database, a schema, or keys that begin alike. Each server has:
+    A place is what a run creates on the server: a database, a schema, or keys with a common prefix. Each server has:
 
-    - `url(user, password)`, of that account unless they are others';
-    - `places()`, and `contents(place)`;
-    - `put(place)`, which makes the place if it must and puts `THEIRS` into it; `forge(place)`, which makes one with a
-      marker that is not intact; `spoil(place, how)` by the keys of `SPOILED`; `drop(place)`;
-    - `limited(lacking)`, the URL of an account that lacks one of `privileges` for the place `CHOSEN`, and
-      `grant(message)`, which does what a message says is to be granted.
+    - `url(user, password)`: the URL; by default with that account;
+    - `places()` and `contents(place)`: the names of places, and of tables or keys in a place;
+    - `put(place)`: put `THEIRS` into the place, which is created if it does not exist;
+    - `forge(place)`: create a place with a damaged marker;
+    - `spoil(place, how)`: damage the marker of a place, in one of the ways in `SPOILED`;
+    - `drop(place)`: remove a place;
+    - `limited(lacking)`: yield the URL of an account that lacks one of `privileges` for the place `CHOSEN`;
+    - `grant(message)`: grant what an error message says is to be granted.
     """
 
     study: ClassVar[str]
     scheme: ClassVar[str]
     records: ClassVar[int] = 200
-    #: The verbs of a dry run's lines, write by write, and what it says that an account needs for the place `CHOSEN`.
+    #: The verbs that a dry run prints for each write, and the privileges that it prints for the place `CHOSEN`.
     writes: ClassVar[list[str]] = ["create", "insert", "insert", "drop"]
     needs: ClassVar[str]
     privileges: ClassVar[tuple[str, ...]]
-    #: Whether an account that may use one place alone is told of --database.
+    #: Whether the error for an account with privileges on one place only mentions --database.
     grants_one_place: ClassVar[bool] = False
-    #: Databases of the server's own.
+    #: Databases that belong to the server itself.
     SYSTEM: ClassVar[set[str]] = set()
     server: Any
     ca_file: Path
     password: str
 
     def state(self) -> set[str]:
-        """All that is there."""
+        """Return the names of all places and of their contents."""
         places = self.places() - self.SYSTEM
         return places | {f"{place}.{thing}" for place in places for thing in self.contents(place)}
 
     def occupy(self, place: str) -> None:
-        """Put something there that a run must not touch."""
+        """Put data of another user into the place, which a run must not change."""
         self.put(place)
 
     def access(self, url: str | None = None, database: str | None = None) -> Access:
@@ -88,7 +92,7 @@ class UsersServer:
 
 
 class SqlServer(UsersServer):
-    """Each has `ask_in(place, statement)`."""
+    """A server with SQL. `ask_in(place, statement)` executes a statement in the database that contains the place."""
 
     def contents(self, place: str) -> set[str]:
         tables = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{place}'"  # noqa: S608
@@ -149,7 +153,7 @@ class Mariadb(SqlServer):
 
 
 class Postgres(SqlServer):
-    """An account that may make databases has one for its run."""
+    """A PostgreSQL server whose account may create databases, so a run gets its own database."""
 
     study, scheme, user = "postgres-tls", "postgresql", "maker"
     privileges = ("create a database or a schema",)
@@ -168,7 +172,7 @@ class Postgres(SqlServer):
         return self.server.places()
 
     def ask_in(self, place: str, statement: str) -> Any:
-        """As the owner of the place."""
+        """Execute a statement as the owner of the place."""
         is_database = self.server.ask(f"SELECT 1 FROM pg_database WHERE datname = '{place}'")  # noqa: S608
         url = self.server.url(self.user, database=place if is_database else DATABASE)
         with psycopg.connect(url, autocommit=True) as connection:
@@ -193,7 +197,7 @@ class Postgres(SqlServer):
 
 
 class PostgresSchema(Postgres):
-    """An account that may make no database has a schema in the one that its URL names."""
+    """A PostgreSQL server whose account may not create databases. A run gets a schema in the database of the URL."""
 
     user = "guest"
     granting = rf'GRANT CREATE ON DATABASE "{DATABASE}" TO "reader";'
@@ -256,7 +260,7 @@ class Mongodb(UsersServer):
 
 class Redis(UsersServer):
     study, scheme = "redis-tls", "rediss"
-    #: More than are removed by one command.
+    #: More records than costof deletes with one command.
     records = 1200
     writes: ClassVar[list[str]] = ["write", "write", "remove"]
     privileges = ("GET", "HDEL")
@@ -285,7 +289,7 @@ class Redis(UsersServer):
         self.server.ask("SET", f"costof:{place}:{THEIRS}", "1")
 
     def occupy(self, place: str) -> None:
-        """By the last of the run's keys."""
+        """Set the last of the keys that a run would write."""
         self.server.ask("SET", f"costof:{place}:key:{self.records - 1:012}", "1")
 
     def forge(self, place: str) -> None:

@@ -1,4 +1,5 @@
-"""The vectors of column encryption: result sets as a gateway sends them, and as its server sent them to it."""
+"""Test vectors of column encryption: result sets as a gateway sends them, and as its server sent them to the
+gateway."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ REFUSED = {case["name"]: case for case in VECTORS["refused"]}
 TEXT_CASES = [name for name, case in CASES.items() if case["format"] == "text"]
 BINARY_CASES = [name for name, case in CASES.items() if case["format"] == "binary"]
 MASTER_KEYS = VECTORS["master_keys"]
-# `ScriptedMysql` greets with the vectors' scramble.
+# The nonce of the client. `ScriptedMysql` sends the scramble of the vectors, so sessions have the vectors' keys.
 CLIENT_NONCE = bytes.fromhex(VECTORS["nonce"])
 SALT = session_salt(VECTORS["scramble"].encode(), CLIENT_NONCE)
 

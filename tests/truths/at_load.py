@@ -1,4 +1,4 @@
-"""A study at a load: TLS lengthens connections and queries, and the servers can serve all clients."""
+"""Truth of a study at a load: TLS lengthens connections and queries, and the servers have capacity for all clients."""
 
 from __future__ import annotations
 

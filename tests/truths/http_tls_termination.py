@@ -1,7 +1,8 @@
-"""`http-tls-termination`: the balancer's CPU share determines all figures.
+"""Truth of `http-tls-termination`: the CPU share of the balancer determines all figures.
 
-Requests a second are the balancer's cores over the CPU time of a request, limited by 200 in flight that take 200 ms
-each. A burst lasts the origin's 200 ms plus the balancer's CPU time on its cores.
+The number of requests a second is the balancer's cores divided by the CPU time of a request. It is limited by the 200
+requests in flight, each of which takes 200 ms at the origin. A burst lasts these 200 ms plus the time that the
+balancer's cores need for it.
 """
 
 from __future__ import annotations
@@ -18,13 +19,14 @@ WAIT_MS = 200.0
 IN_FLIGHT = 200
 REQUEST_MS = 0.25
 CONNECT_MS = 0.15
-#: CPU time of the balancer for a TLS handshake in ms by termination, and factors of mitigations.
+#: CPU time of the balancer for a TLS handshake in ms, by termination. The factors of cheaper keys and of resumption
+#: reduce it.
 HANDSHAKE_MS = {"none": 0.0, "direct": 0.0, "balancer": 1.4, "reencrypt": 1.9, "backend": 0.02}
 CHEAPER = {"ecdsa-p256": 0.4, "on": 0.25}
 LEAST_CONNECT_MS = 0.3
 #: Workloads without queueing.
 UNQUEUED = ("connection", "kept_request")
-#: Times of a TCP handshake, and of a TLS handshake with an idle balancer.
+#: Duration in ms of a TCP handshake, and of a TLS handshake with an idle balancer.
 TCP_MS, TLS_MS = 0.1, 1.1
 OPERATIONS = 1000
 
@@ -116,7 +118,8 @@ def _unqueued(workload: str, cost: TrueCost, tls: bool, chance: Chance) -> Slice
         phases = {name: phase_of(request, operations, 1) for name in ("waiting", "processing", "request")}
         cpu_ms, counts = REQUEST_MS, counts_of(operations, operations)
     opened = operations if workload == "connection" else 0
-    # With 4 or 20 workers.
+    # The sum of all times in ns, divided by the number of workers, is the length of the slice: `connection` has 4
+    # workers, and the other workload 20.
     whole = phases["first_operation"].sum_ns / 4e9 if opened else phases["request"].sum_ns / 20e9
     return Slice(
         operations=operations,

@@ -11,7 +11,8 @@ from tests.noise import Chance
 
 
 class Failing(Truth):
-    """A share of the named arms' queries fails in every slice. With `wholly`, every fourth slice fails completely."""
+    """A truth in which a share of the named arms' queries fails in every slice. With `wholly`, all queries of every
+    fourth slice fail."""
 
     def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
         super().__init__()
@@ -30,7 +31,7 @@ class Failing(Truth):
 
 
 class Stalling(Truth):
-    """In one of ten slices, queries with TLS take `times` as long."""
+    """A truth in which queries with TLS take `times` as long in one of ten slices."""
 
     def __init__(self, times: float) -> None:
         super().__init__()
@@ -45,7 +46,7 @@ class Stalling(Truth):
 
 
 class LongTail(Truth):
-    """Queries with TLS have four times the spread around the same mean."""
+    """A truth in which times of queries with TLS have four times the spread around the same mean."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
@@ -56,7 +57,7 @@ class LongTail(Truth):
 
 
 class NeverPlain(Truth):
-    """Every query of the control fails."""
+    """A truth in which every query of the control fails."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)

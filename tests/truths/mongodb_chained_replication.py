@@ -1,7 +1,5 @@
-"""`mongodb-chained-replication`: each follower beyond two slows the primary, and hops delay writes to the majority.
-
-`natural` is the star, except with 15 nodes, where it is a tree.
-"""
+"""Truth of `mongodb-chained-replication`: each follower beyond two slows the primary, and each hop delays writes to the
+majority. Level `natural` of `sync` is the star, except with 15 nodes, where it is a tree."""
 
 from __future__ import annotations
 

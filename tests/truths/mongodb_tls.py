@@ -1,4 +1,4 @@
-"""`mongodb-tls`: TLS adds a handshake to a new connection, and very little to a query."""
+"""Truth of `mongodb-tls`: TLS adds a handshake to a new connection, and very little to a query."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.noise import Chance
 
 
 class PhaseTime(NamedTuple):
-    """A phase's time without TLS, the time that TLS adds, additional noise, and round trips."""
+    """The truth of one phase: its time without TLS, the time that TLS adds, additional noise, and round trips."""
 
     plain_ms: float
     tls_ms: float

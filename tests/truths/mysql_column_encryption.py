@@ -1,4 +1,5 @@
-"""`mysql-column-encryption`: transactions a second are the number of cores over the total CPU time of a transaction."""
+"""Truth of `mysql-column-encryption`: transactions a second are the number of cores divided by the CPU time of a
+transaction in all roles."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ DIRECT = "direct"
 CORES = 2.0
 SECONDS = 3
 STATEMENTS = 28
-#: Numbers of 100 transactions, and times relative to the average transaction.
+#: Types of transactions: how many of 100 are of each type, and their times relative to the average transaction.
 MIX = {"new_order": 45, "payment": 43, "order_status": 4, "delivery": 4, "stock_level": 4}
 PARTS = {"new_order": 1.3, "payment": 0.5, "order_status": 0.4, "delivery": 3.0, "stock_level": 0.8}
 #: CPU time of a transaction in ms: without a gateway, added by the gateway, and added by encrypting all columns.

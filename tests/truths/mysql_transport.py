@@ -1,4 +1,5 @@
-"""`mysql-transport`: processing times and round trips; a tunnel accepts TCP locally, which saves a round trip."""
+"""Truth of `mysql-transport`: processing times and round trips. The near end of a tunnel accepts TCP connections
+locally, which saves a round trip."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ PHASES: dict[str, dict[str, tuple[float, int]]] = {
 OPERATION_MS = {"plain": 0.058, "tls": 0.066, "ssh": 0.171}
 #: Factors of an operation's time with several connections on two cores.
 CONTENTION = {"query_1": 1.0, "query_8": 3.4, "query_32": 12.6}
-#: The delay of a link exceeds its nominal value slightly.
+#: Factor of the delay of a link, which is slightly longer than its nominal value.
 LATE, LATE_MS, JITTER = 1.004, 0.05, 0.0006
 OPERATIONS = 50
 CONNECTION_BYTES = {"plain": 412.0, "tls": 3120.0, "ssh": 780.0}

@@ -1,6 +1,7 @@
-"""`postgres-pooling`: a pool avoids the server's fork and login, and moves the TLS handshake to the pooler's one core.
+"""Truth of `postgres-pooling`: a pool avoids the server's fork and login, and moves TLS handshakes to the pooler.
 
-The slowest of client, server and pooler limits the rate of new connections. A query through the pool takes longer.
+The slowest of client, server and pooler, which has one core, limits the rate of new connections. A query through the
+pool takes longer.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ OPERATIONS, CLIENTS = 40, 200
 
 @dataclass(frozen=True)
 class Path:
-    """The properties of an arm's path."""
+    """The properties of the path between client and server in an arm."""
 
     pooled: bool
     client_tls: bool

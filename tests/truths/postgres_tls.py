@@ -1,4 +1,5 @@
-"""`postgres-tls`: with TLS the server forks during the request for TLS, and TLS adds little to a query."""
+"""Truth of `postgres-tls`: with TLS the server forks while it answers the request for TLS, and TLS adds little to a
+query."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ KEYS = {"rsa-4096": 3.1, "ecdsa-p256": 0.55}
 
 
 class PostgresTruth(Truth):
-    """Slices in which TLS needs a round trip less if the server supports the first offered group."""
+    """A truth in which TLS needs one round trip less if the server supports the first group that the client offers."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] == "tls", plan.study.round_trip_ms(arm.levels)

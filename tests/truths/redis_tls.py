@@ -1,7 +1,5 @@
-"""`redis-tls`: TLS is most of a connection's time, and lowers the throughput of the server's thread.
-
-stunnel relieves that thread, but delays each answer.
-"""
+"""Truth of `redis-tls`: TLS takes most of the time of a new connection, and lowers the throughput of the server's one
+thread. stunnel takes TLS off that thread, but delays each answer."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ OPERATION_MS = {
     "wire_write": (0.029, 0.034),
     "query_50": (0.62, 0.91),
     "pipeline": (0.059, 0.066),
-    # Batches of sixteen on 50 connections.
+    # This workload sends batches of sixteen on 50 connections.
     "pipeline_50": (1.9, 2.2),
 }
 #: Time of an operation through stunnel relative to TLS: stunnel adds a hop, but relieves the server's thread.
@@ -36,7 +34,7 @@ OPERATIONS = 100
 CPU_MS = {"connect": ((0.051, 0.082), (0.43, 0.91)), "operation": ((0.007, 0.009), (0.009, 0.014))}
 #: Time of a handshake relative to one with an RSA key of 2048 bits.
 KEYS = {"rsa-4096": 3.3, "ecdsa-p256": 0.41}
-#: The same for a resumed handshake, which needs no signature.
+#: Time of a resumed handshake, which needs no signature, relative to a full one with an RSA key of 2048 bits.
 RESUMED = 0.34
 
 
@@ -58,7 +56,7 @@ class RedisTruth(Truth):
             for name, (own, trips) in spent.items()
         }
         client, server = CPU_MS["connect" if connects else "operation"][tls]
-        # stunnel has the CPU time of TLS instead of the server.
+        # With stunnel, the CPU time of TLS is spent in stunnel and not in the server.
         plain = CPU_MS["connect" if connects else "operation"][False][1]
         roles = {"server": plain, "stunnel": 1.5 * server} if stunnel else {"server": server}
         opened = OPERATIONS if connects else 0

@@ -11,7 +11,8 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import HostsSettings, Plan
 from costof.messages.process import HostLostError, HostsProcess
 
-#: It dies of a signal, as Ray has died at its end, where `DIES` is among what it is asked.
+#: A stand-in for the process. It dies of a signal when it receives the request `DIES`, or at its end if that is "end",
+#: as Ray has done.
 STAND_IN = """
 import json, os, signal, sys
 def die(): os.kill(os.getpid(), signal.SIGSEGV)

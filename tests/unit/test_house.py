@@ -1,4 +1,5 @@
-"""Rules of the house that no linter knows, of names of levels, the map of the code, and names of files."""
+"""Tests of this project's own rules, which no linter knows: on names of studies and levels in code, the table of
+folders, and file names."""
 
 from __future__ import annotations
 
@@ -10,21 +11,21 @@ from pathlib import Path
 
 from costof.studies import study_names
 from costof.study.library import load_study
-from tests.manual.told import committed_pages, made
+from tests.manual.command_lines import committed_pages, made
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests", "engine/relay")
-#: Levels that are words of something else as well, and the folders and files where they stand for that.
+#: Names of levels that have another meaning in some code. Files and folders in which they are allowed.
 WORDS_OF_PYTHON = {
-    # How a client speaks, in plans and in URLs; a phase of a connection; the usual kind of a row or a paragraph; what a
-    # gateway's rules say of an output.
+    # The transport of a client in plans and URLs, a phase of a connection, the usual kind of a row or paragraph, and
+    # the kind of an output in a gateway's rules.
     "plain": ("report/", "messages/plan.py", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
-    # MongoDB's own word for a write concern, and pgbench's for the ways to ask.
+    # MongoDB's term for a write concern, and pgbench's terms for its query modes.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
     "simple": ("instruments/clients/", "instruments/drivers/", "programs/postgres/"),
@@ -35,33 +36,33 @@ WORDS_OF_PYTHON = {
         "programs/mariadb/",
         "programs/postgres/",
     ),
-    # Kinds of keys, which the lab's authority makes.
+    # Kinds of keys that the lab's certificate authority creates.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
-    # Server programs by their own names, and a role.
+    # Names of server programs, and of a role.
     "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
     "nginx": ("cli/fetch.py", "programs/nginx.py"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
-    # Shapes of a replica set, which that service makes.
+    # Shapes of a replica set that this service creates.
     "star": ("services/replication/shape.py",),
     "chain": ("services/replication/shape.py",),
     "natural": ("services/replication/shape.py",),
-    # Where no distance was asked for.
+    # The default if no distance was requested.
     "lan": ("study/schema.py",),
-    # A route's name in the lab's own files; PostgreSQL's word for TLS at once.
+    # The name of a route in files of the lab, and PostgreSQL's term for TLS without a preceding request.
     "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {
-    # How a client speaks, and a phase of a connection.
+    # The transport of a client, and a phase of a connection.
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
-    # A kind of key that a certificate has.
+    # The kind of key of a certificate.
     "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),
-    # Groups of a key exchange, as OpenSSL names them.
+    # Key-exchange groups, as OpenSSL names them.
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("crates/net/src/settings.rs",)),
-    # Features of Cargo's, by which another TLS library is linked.
+    # Cargo features that select another TLS library.
     "aws-lc": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
 }
@@ -79,7 +80,8 @@ def texts_of_python(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def texts_of_rust(path: Path) -> Iterator[tuple[int, str]]:
-    """Of the code: what follows `#[cfg(test)]` at the left margin is tests."""
+    """Yield line number and text of each string in the code, except in tests, which begin with `#[cfg(test)]` at the
+    left margin."""
     code = path.read_text().split("\n#[cfg(test)]", 1)[0]
     for number, line in enumerate(code.splitlines(), 1):
         if not line.lstrip().startswith("//"):
@@ -87,14 +89,15 @@ def texts_of_rust(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def names() -> set[str]:
-    """Of all studies and levels, but for numbers and switches, which are words of everything."""
+    """Return the names of all studies and levels, except numbers and switches, which are too common."""
     studies = [load_study(name) for name in study_names()]
     levels = {level for study in studies for factor in study.factors.values() for level in factor.levels}
     return {name for name in levels | set(study_names()) if not re.fullmatch(r"[\d.]+|on|off|none", name)}
 
 
 def check_names(texts: Iterable[tuple[Path, int, str]], folder: Path, words: Mapping[str, tuple[str, ...]]) -> None:
-    """`texts` are those of the code, each with its file and line. An exception that nothing needs is an error too."""
+    """Fail if a text is the name of a study or level and `words` has no exception for it, or if an exception is not
+    needed."""
     known, found, used = names(), [], set()
     for path, line, text in texts:
         if text in known:
@@ -120,34 +123,34 @@ def test_rust_code_contains_no_study_or_level_names() -> None:
 
 
 def rows_of_map(title: str, name: str) -> dict[str, str]:
-    """The second column of a table of the map, by its first, of which `name` is the pattern."""
+    """Return a table of docs/architecture.md: the second column by the first, which must match the pattern `name`."""
     section = (ROOT / "docs" / "architecture.md").read_text().split(f"## {title}\n", 1)[1].split("\n## ", 1)[0]
     return dict(re.findall(rf"^\| {name} \| (.*?) \|", section, re.MULTILINE))
 
 
 def summary(docstring: str) -> str:
-    """The first line of a docstring, which stands by itself, without its full stop."""
+    """Return the first line of a docstring without its full stop. It must be a complete sentence."""
     first, _, rest = docstring.partition("\n")
     assert first.endswith("."), f"no summary in the first line: {first!r}"
     assert not rest.partition("\n")[0], f"the summary is longer than its line: {first!r}"
     return first.removesuffix(".")
 
 
-def test_the_map_has_a_line_for_each_folder_in_the_words_of_its_docstring() -> None:
+def test_architecture_page_describes_each_folder_by_the_first_line_of_its_docstring() -> None:
     files = [path for path in sources("__init__.py", "costof") if path.parent != COSTOF]
     docstrings = {path: ast.get_docstring(ast.parse(path.read_text())) or "" for path in files}
     of_folders = {str(path.parent.relative_to(COSTOF)): summary(text) for path, text in docstrings.items()}
     assert rows_of_map("Folders of `costof/`", r"`([a-z_/]+)/`") == of_folders
 
 
-def test_the_map_has_a_line_for_each_crate_in_the_words_of_its_head() -> None:
+def test_architecture_page_describes_each_crate_by_the_first_line_of_its_documentation() -> None:
     heads = {path.parents[1].name: path.read_text() for path in sources("lib.rs", "engine/crates")}
     of_crates = {name: summary(re.sub("^//! ?", "", head, flags=re.MULTILINE)) for name, head in heads.items()}
     assert rows_of_map("Crates of `engine/`", "`([a-z]+)`") == of_crates
 
 
-def test_files_named_in_pages_exist() -> None:
-    """Python and Rust by the end of their path, and links."""
+def test_files_named_in_the_docs_exist() -> None:
+    """Names of Python and Rust files in the docs match the end of a path. Links must lead to a file."""
     files = [path.as_posix() for path in sources(".py", "costof", "tests", "benches", "manual", "truth")]
     files += [path.as_posix() for path in sources(".rs", *RUST)]
     pages = [ROOT / "CHANGELOG.md", *committed_pages()]
@@ -159,9 +162,9 @@ def test_files_named_in_pages_exist() -> None:
     assert missing == []
 
 
-def test_no_two_files_of_one_folder_are_named_by_one_word_in_two_numbers() -> None:
-    """Of a top folder, with all below it. The same name stands for the same role: in folders side by side (`lab.py`,
-    `target.py`), and in the folder above for what they have in common."""
+def test_no_folder_has_files_named_by_singular_and_plural_of_one_word() -> None:
+    """This applies to each top folder with all folders below it. A name may occur again for the same role: in
+    folders side by side (`lab.py`, `target.py`), or in the folder above for what they share."""
     found = defaultdict(set)
     for path in sources(".py", "costof"):
         top, *_ = path.relative_to(COSTOF).parts

@@ -1,4 +1,4 @@
-"""Scripts and files beside the program: packages that are unpacked, what keeps a release back, and files for Ray."""
+"""Tests of scripts and files outside the program: unpacking packages, the check before a release, and files for Ray."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import yaml
 from costof import __version__
 
 ROOT = Path(__file__).parents[2]
-#: What `scripts/system-packages` unpacks from each package, and under which name.
+#: The file that `scripts/system-packages` unpacks from each package, and its new name.
 FILES = {
     "openssh-server": ("usr/sbin/sshd", None),
     "mariadb-server": ("usr/lib/mysql/plugin/auth_ed25519.so", None),
@@ -43,7 +43,7 @@ UNPACKED = {FILES[package][1] or Path(path).name for package, path in WANTED.ite
 unpacks = pytest.mark.skipif(
     not WANTED or not Path("/usr/bin/dpkg-deb").exists(), reason="no Debian, or all of them are installed"
 )
-# apt and dpkg as this machine would be: everything installed that is installed, and an archive of our own.
+# Stand-ins for apt and dpkg, with a folder as their package archive.
 STUBS = {
     "id": "echo 0",
     "python3": "exit 0",
@@ -70,7 +70,7 @@ class Machine:
         return self.folder / "unpacked"
 
     def publish(self, version: str) -> None:
-        """An archive with this version of every package; each file holds the version."""
+        """Put this version of every package into the archive; each packaged file contains the version."""
         archive = self.folder / "archive"
         (archive / "version").write_text(version + "\n")
         for package, path in WANTED.items():
@@ -84,7 +84,7 @@ class Machine:
             subprocess.run(command, check=True, capture_output=True)
 
     def run(self) -> tuple[list[str], str]:
-        """What apt-get was asked, and what the script said."""
+        """Run scripts/system-packages. Return the arguments of each call of apt-get, and the output of the script."""
         asked = self.folder / "archive" / "asked"
         asked.write_text("")
         stubs = f"{self.folder / 'stubs'}:{os.environ['PATH']}"
@@ -114,10 +114,10 @@ def machine(tmp_path: Path) -> Machine:
 
 
 @unpacks
-def test_a_newer_version_is_unpacked_in_place_of_the_older_within_a_day(machine: Machine) -> None:
+def test_newer_package_replaces_the_unpacked_one_after_a_day(machine: Machine) -> None:
     assert machine.contents() == {"1:1.0-1"}
     machine.publish("1:1.0-2+deb12u1")
-    assert machine.run() == ([], ""), "what is up to date for a day costs no request"
+    assert machine.run() == ([], ""), "no request is made within a day of the last one"
     machine.a_day_passes()
     asked, _ = machine.run()
     assert asked[0] == "update -qq"
@@ -125,19 +125,19 @@ def test_a_newer_version_is_unpacked_in_place_of_the_older_within_a_day(machine:
     assert machine.contents() == {"1:1.0-2+deb12u1"}
     assert {path.name for path in machine.unpacked.iterdir()} == UNPACKED | {"versions", "looked"}
     machine.a_day_passes()
-    assert machine.run() == (["update -qq"], ""), "where there is nothing newer a day costs one look"
+    assert machine.run() == (["update -qq"], ""), "only one update is made if there is nothing newer"
     assert machine.run() == ([], "")
 
 
 @unpacks
-def test_what_was_unpacked_before_versions_were_kept_is_unpacked_again(machine: Machine) -> None:
+def test_package_without_a_recorded_version_is_unpacked_again(machine: Machine) -> None:
     (machine.unpacked / "versions").unlink()
     asked, _ = machine.run()
     assert sum("download" in each for each in asked) == len(WANTED)
 
 
 @unpacks
-def test_without_the_archive_the_older_stays(machine: Machine) -> None:
+def test_older_package_stays_if_the_newer_one_cannot_be_downloaded(machine: Machine) -> None:
     machine.publish("2")
     machine.a_day_passes()
     for package in WANTED:
@@ -151,7 +151,7 @@ def test_without_the_archive_the_older_stays(machine: Machine) -> None:
 CHECK = runpy.run_path(str(ROOT / "scripts" / "release_check.py"))
 
 
-def test_the_list_of_parts_names_the_openssl_that_is_built() -> None:
+def test_software_bill_of_materials_names_the_openssl_that_is_built() -> None:
     assert list(CHECK["openssl_errors"](ROOT)) == []
 
 
@@ -164,7 +164,7 @@ def test_the_list_of_parts_names_the_openssl_that_is_built() -> None:
         ("# Changelog\n", "does not begin with '## 1.2.0"),
     ],
 )
-def test_the_changelog_begins_with_the_version(text: str, problem: str | None) -> None:
+def test_changelog_must_begin_with_the_version_to_release(text: str, problem: str | None) -> None:
     found = list(CHECK["changelog_errors"](text, "1.2.0"))
     assert len(found) == (problem is not None)
     assert problem is None or problem in found[0]
@@ -182,13 +182,13 @@ def test_wrong_tag_and_missing_files_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf (binutils)")
-def test_program_with_too_new_libraries_is_reported() -> None:
+def test_engine_that_needs_too_new_libraries_is_reported() -> None:
     found = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
     assert found[0] == "is not for aarch64"
     assert any("libssl.so.3" in problem for problem in found), "the engine of `make setup` links the system's OpenSSL"
 
 
-def test_a_build_without_rust_says_so_and_fetches_none(tmp_path: Path) -> None:
+def test_build_without_rust_reports_it_and_does_not_download_rust(tmp_path: Path) -> None:
     build = (
         "import build_backend as backend; print(backend.get_requires_for_build_wheel()); "
         "backend.prepare_metadata_for_build_wheel('metadata')"
@@ -203,12 +203,14 @@ def test_a_build_without_rust_says_so_and_fetches_none(tmp_path: Path) -> None:
 
 PAGE = (ROOT / "docs" / "many-hosts.md").read_text()
 KUBERAY = json.loads((ROOT / "tests" / "vectors" / "kuberay-raycluster.json").read_text())["schema"]
-# Where Ray lies: to import it takes seconds.
+# The schema is read from Ray's files, because importing Ray takes seconds.
 RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray-schema.json"))).read_text())
 
 
 @pytest.mark.parametrize(("field", "schema", "no_such"), [("kind", KUBERAY, "kind"), ("provider", RAY_UP, "docker")])
-def test_files_for_ray_keep_to_its_schemas(field: str, schema: dict[str, Any], no_such: str) -> None:
+def test_cluster_files_in_the_docs_are_valid_under_the_schemas_of_ray(
+    field: str, schema: dict[str, Any], no_such: str
+) -> None:
     files = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
     (told,) = (each for each in files if field in each)
     jsonschema.validate(told, schema)
@@ -216,6 +218,6 @@ def test_files_for_ray_keep_to_its_schemas(field: str, schema: dict[str, Any], n
         jsonschema.validate({**told, no_such: 1}, schema)
 
 
-def test_the_page_of_hosts_is_of_one_version_of_ray() -> None:
+def test_docs_on_many_hosts_use_the_pinned_version_of_ray() -> None:
     constraints = (ROOT / "constraints.txt").read_text()
     assert set(re.findall(r"2\.\d+\.\d+", PAGE)) == set(re.findall(r"^ray==(.*)$", constraints, re.MULTILINE))

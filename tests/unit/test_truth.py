@@ -149,7 +149,7 @@ def test_each_machine_first_measures_service_times(tmp_path: Path, monkeypatch: 
 
 
 class Paying(Truth):
-    """Slices whose protected arms pay `ADDED_MS`, and a relay that reports it."""
+    """A truth in which the relay reports an added time of `ADDED_MS` for protected arms."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
@@ -197,7 +197,7 @@ def test_tails_are_counted_only_in_runs_with_that_analysis() -> None:
     assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
 
 
-def test_least_found_cost_is_one_above_which_all_are_found() -> None:
+def test_smallest_detected_cost_is_the_one_from_which_on_all_costs_are_detected() -> None:
     verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
     trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
     rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]
@@ -225,7 +225,7 @@ def test_seconds_to_a_verdict_are_infinite_without_one() -> None:
     ("current", "earlier", "reached"),
     [(2.0, 4.0, "yes"), (2.1, 4.0, "no"), (9.0, None, "yes"), (None, 4.0, "no"), (None, None, "no")],
 )
-def test_goal_of_speed_is_half_the_time_of_the_earlier_version(
+def test_speed_goal_is_half_the_time_of_the_earlier_version(
     current: float | None, earlier: float | None, reached: str
 ) -> None:
     times = {"costof": {"seconds_to_verdict": current}, EARLIER: {"seconds_earlier": earlier}}

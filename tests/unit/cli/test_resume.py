@@ -1,4 +1,4 @@
-"""--resume: refusals before anything is started, such as a complete run, another target or a changed plan."""
+"""Tests of --resume: which runs and options are refused before anything is started."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def access_of(run: Path, **options: Any) -> Access:
 
 
 def refused(run: Path, *arguments: str, **env: str) -> str:
-    """Return the error with which a run is not resumed, and check that its folder is unchanged."""
+    """Resume a run, which must be refused without a change to its folder, and return the error."""
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == 2, ended.err
@@ -97,7 +97,7 @@ def test_changed_target_options_are_refused(
     assert line.endswith(f"remove {option} to resume it unchanged, or start a new run")
 
 
-def test_another_pooler_is_refused(tmp_path: Path) -> None:
+def test_resuming_with_another_pooler_is_refused(tmp_path: Path) -> None:
     pool = "postgresql://app@pool.example:6432/shop"
     run = on_target(tmp_path, "postgres-pooling", Access("postgresql://app:pass-word@db.example/shop", pooler_url=pool))
     line = refused(run, "--pooler", "postgresql://app@other.example:6432/shop", **PASSWORD_GIVEN)

@@ -60,19 +60,19 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 
 def limited(ledger: Ledger, *limits: str) -> Result:
-    """Run `costof gate`. `limits`: metrics and limits, alternating."""
+    """Run `costof gate`. `limits` are pairs: the name of a metric, then its limit."""
     pairs = zip(limits[::2], limits[1::2], strict=True)
     return called(gate, ledger.folder, *(word for pair in pairs for word in ("--limit", *pair)))
 
 
-def test_limits_that_are_kept_exit_with_0(measured: Ledger) -> None:
+def test_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
     done = limited(measured, "reused query", "+10%", "app.connect_and_first_query", "+9ms")
     assert done.exit_code == 0
     assert [line.partition(":")[0] for line in done.output.splitlines()] == ["within"] * 3
     assert "within: 'reused query' on the wire +10%, TLS 1.3, rsa-2048: +" in done.output
 
 
-def test_exceeded_limit_takes_precedence(measured: Ledger) -> None:
+def test_exit_status_of_an_exceeded_limit_takes_precedence_over_an_undecided_one(measured: Ledger) -> None:
     middle = effect_of(analyse(measured), QUERY, "tls").ratio
     assert middle is not None
     done = limited(measured, QUERY, f"+{(middle.value - 1) * 100:.4f}%")
@@ -90,7 +90,7 @@ def test_limits_are_compared_with_the_bound_of_the_interval(measured: Ledger) ->
     assert limited(measured, metric, f"+{cost.high + 0.001:.6f}ms").exit_code == 0
 
 
-def test_lower_rates_exceed_limits(tmp_path: Path) -> None:
+def test_limit_on_a_rate_is_exceeded_by_a_lower_rate(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", plan_of(HTTP, "quick", "keep_alive=1"), HttpTruth(), rounds=9)
     for limit, ends in (("-95%", 0), ("-10%", 4), ("-1/s", 4)):
         assert limited(ledger, "requests a second", limit).exit_code == ends
@@ -163,7 +163,7 @@ def change_of(changes: list[Change]) -> Change:
 
 
 def test_same_cost_on_a_slower_machine_is_not_a_change(tmp_path: Path) -> None:
-    """Costs are compared as ratios: in milliseconds, a third of them would have changed."""
+    """Costs are compared as ratios. As milliseconds, a third of them would have changed."""
     false_changes = 0
     for seed in range(0, 12, 2):
         first, second = run_of(tmp_path, 1.5, seed), run_of(tmp_path, 1.5, seed + 1, speed=1.05)
@@ -181,7 +181,7 @@ def test_grown_cost_is_detected(tmp_path: Path) -> None:
 
 
 def test_cost_with_an_interval_down_to_0_is_not_compared(tmp_path: Path) -> None:
-    """Changes are computed from logarithms, which do not exist here."""
+    """Changes are computed from logarithms, and 0 has no logarithm."""
     first, second = run_of(tmp_path, 1.2, 1), run_of(tmp_path, 1.5, 2)
     wide = [
         effect.model_copy(update={"ratio": effect.ratio.model_copy(update={"low": -0.1})}) for effect in first.effects
@@ -244,7 +244,7 @@ def at_loads() -> Runs:
     }
 
 
-def test_runs_with_two_loads_have_no_verdicts(tmp_path: Path) -> None:
+def test_comparison_of_runs_with_different_loads_has_no_verdicts(tmp_path: Path) -> None:
     runs = made(tmp_path, at_loads(), 6)
     done = called(compare, *runs)
     output = " ".join(done.output.split())
@@ -262,7 +262,7 @@ def test_runs_with_two_loads_have_no_verdicts(tmp_path: Path) -> None:
 
 
 def test_arm_with_another_level_has_no_verdict(tmp_path: Path) -> None:
-    """The arms have the same name, because a level that does not vary is not part of it."""
+    """Arms of both runs have the same name, because it contains only levels of factors that vary."""
     keys = ("rsa-2048", "ecdsa-p256")
     plans = {key: plan_of(MONGODB, "quick", "transport=plain,tls", f"key={key}") for key in keys}
     runs = made(tmp_path, {key: (plan, Truth()) for key, plan in plans.items()}, 6)
@@ -315,7 +315,7 @@ def test_versions_of_older_runs_are_read_from_their_facts() -> None:
         ("unknown", "unknown"),
     ],
 )
-def test_the_release_of_a_version_leaves_out_its_patch(version: str, release: str) -> None:
+def test_release_number_omits_the_patch_of_a_version(version: str, release: str) -> None:
     assert release_number(version) == release
 
 
@@ -325,7 +325,8 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """Return the history of one effect; the runs, with these ratios, are passed newest first."""
+    """Return the history of one effect in runs with these ratios. The runs are passed newest first, so it must sort
+    them."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
         run_effect = effect.model_copy(
@@ -337,7 +338,7 @@ def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
     return only_history
 
 
-def test_lasting_rise_is_a_step(run: Core) -> None:
+def test_history_marks_a_lasting_rise_as_a_step(run: Core) -> None:
     noise = np.random.default_rng(1).normal(1.0, 0.01, 20)
     found = series(run, [*(1.10 * noise[:12]), *(1.25 * noise[12:])])
     assert found.steps is not None
@@ -347,7 +348,7 @@ def test_lasting_rise_is_a_step(run: Core) -> None:
     assert [point.run for point in found.points] == sorted(point.run for point in found.points)
 
 
-def test_outlier_or_noise_is_not_a_step(run: Core) -> None:
+def test_history_marks_no_step_for_an_outlier_or_noise(run: Core) -> None:
     noise = np.random.default_rng(2).normal(1.0, 0.01, 20)
     noise[9] = 1.05
     assert series(run, [*(1.1 * noise)]).steps == []
@@ -356,8 +357,9 @@ def test_outlier_or_noise_is_not_a_step(run: Core) -> None:
     assert series(run, [1.0] * (FEWEST_RUNS - 2) + [2.0]).steps is None, "too few runs"
 
 
-def test_false_steps_are_rare(run: Core) -> None:
-    """The penalty allows false steps in 4 % of series: 2.4 of 60, and more than 8 with probability 0.001."""
+def test_history_rarely_marks_a_step_in_constant_costs(run: Core) -> None:
+    """The penalty for a step allows a false one in 4 % of series: 2.4 of 60 are expected, and more than 8 have a
+    probability of 0.001."""
     chance = np.random.default_rng(3)
     found = [series(run, [*(1.1 * chance.normal(1.0, 0.01, 15))]).steps for _ in range(60)]
     assert sum(bool(steps) for steps in found) <= 8
@@ -383,7 +385,7 @@ def test_history_writes_table_page_and_json(tmp_path: Path) -> None:
     assert {len(each["points"]) for each in one["histories"]} == {3}
 
 
-def test_releases_separate_series_but_patches_do_not(tmp_path: Path) -> None:
+def test_history_starts_a_new_series_at_a_server_release_but_not_at_a_patch(tmp_path: Path) -> None:
     versions = ("7.0.14", "8.0.4", "7.0.15", "8.0.4")
     runs = {f"run-{number}": (PLAN, Server(version)) for number, version in enumerate(versions)}
     older, newer = series_of(tmp_path, runs)
@@ -397,7 +399,7 @@ def test_releases_separate_series_but_patches_do_not(tmp_path: Path) -> None:
     assert page.index("mongod 7.0 (2 runs)") < page.index("mongod 8.0 (2 runs)")
 
 
-def test_loads_separate_series(tmp_path: Path) -> None:
+def test_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
     titles = [each["title"] for each in series_of(tmp_path, at_loads())]
     assert titles == [f"{rate} new connections a second, 20 queries each" for rate in (100, 300)]
 
@@ -410,7 +412,7 @@ def test_loads_separate_series(tmp_path: Path) -> None:
         ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
     ],
 )
-def test_levels_and_targets_separate_series(
+def test_history_has_a_separate_series_for_other_levels_or_targets(
     settings: list[str], target: str | None, title: str, tmp_path: Path
 ) -> None:
     other = plan_of(MONGODB, "quick", *settings).model_copy(update={"target": target})
@@ -419,7 +421,7 @@ def test_levels_and_targets_separate_series(
     assert title in second["title"]
 
 
-def test_password_in_the_url_and_records_do_not_separate_series(tmp_path: Path) -> None:
+def test_history_keeps_one_series_if_only_password_or_number_of_records_differ(tmp_path: Path) -> None:
     plans = [
         plan_of(MONGODB, "quick", f"records={records}").model_copy(update={"target": url})
         for records, url in ((500, f"mongodb://app:{HIDDEN}@db.example/"), (700, "mongodb://app@db.example/"))

@@ -26,8 +26,8 @@ from tests.fake_run import Slice, answer_of, error_of, phase_of
 from tests.support.engines import sent
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ycsb.txt"
-# Shares of read, update, insert, scan and read-modify-write, and the request distribution (Cooper et al., SoCC 2010,
-# table 2, and the files of YCSB 0.17).
+# Each workload: its shares of read, update, insert, scan and read-modify-write, and its request distribution (Cooper et
+# al., SoCC 2010, table 2, and the files of YCSB 0.17).
 PUBLISHED = {
     "workloada": (0.5, 0.5, 0, 0, 0, "zipfian"),
     "workloadb": (0.95, 0.05, 0, 0, 0, "zipfian"),
@@ -61,7 +61,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(written=st.dictionaries(NAMES, VALUES), more=st.dictionaries(NAMES, VALUES))
-def test_p_overrides_the_properties_of_a_file(written: dict[str, str], more: dict[str, str], file: Path) -> None:
+def test_option_p_overrides_the_properties_of_a_file(written: dict[str, str], more: dict[str, str], file: Path) -> None:
     file.write_bytes(javaproperties.dumps(written).encode("latin-1"))
     assignments = [f"{name}={value}" for name, value in more.items()]
     assert read_properties([str(file)], assignments, {}) == {**written, **more}
@@ -76,14 +76,14 @@ def refusal(call: Callable[[], object]) -> CostofError | None:
 
 
 @given(content=st.binary())
-def test_arbitrary_bytes_are_properties_or_one_error(content: bytes, file: Path) -> None:
+def test_property_file_of_arbitrary_bytes_is_parsed_or_refused_with_one_error(content: bytes, file: Path) -> None:
     file.write_bytes(content)
     refused = refusal(lambda: read_properties([str(file)], [], {}))
     assert refused is None or refused.problem is ErrorText.YCSB_FILE_UNREADABLE
 
 
 @given(st.dictionaries(st.sampled_from(["recordcount", "insertstart", "readproportion", "target", "w"]), VALUES))
-def test_arbitrary_values_are_a_job_or_an_error_of_one_line(properties: dict[str, str]) -> None:
+def test_arbitrary_property_values_give_a_job_or_a_one_line_error(properties: dict[str, str]) -> None:
     refused = refusal(lambda: make_job("load", properties))
     assert refused is None or len(str(refused).splitlines()) == 1
 
@@ -191,7 +191,7 @@ def test_invalid_property_is_refused_in_one_line(assignments: list[str], problem
 
 
 @pytest.mark.parametrize("name", ["site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload", "core"])
-def test_core_workload_has_three_names(name: str) -> None:
+def test_core_workload_is_accepted_by_each_of_its_three_names(name: str) -> None:
     assert job_for("run", f"workload={name}") == job_for("run")
 
 
@@ -229,7 +229,7 @@ def test_go_ycsb_names_are_refused_with_replacements(binding: str, properties: d
 
 
 @pytest.mark.parametrize("binding", ["mysql", "postgresql", "redis", "mongodb", "jdbc"])
-def test_shared_names_and_those_of_other_databases_are_accepted(binding: str) -> None:
+def test_properties_of_all_databases_or_of_another_database_are_accepted(binding: str) -> None:
     check_names(binding, {"redis.password": "p", "redis.db": "0", "mongodb.url": "x", "db.url": "y"})
     check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
 
@@ -330,7 +330,7 @@ def test_output_has_the_layout_of_ycsb(request: pytest.FixtureRequest) -> None:
 
 
 def published_algorithm(value: int) -> int:
-    """Return FNV-1a over the eight octets of a Java long, lowest first, in Java's signed 64-bit arithmetic."""
+    """Return the FNV-1a hash of a Java long, lowest octet first, computed with the signed 64-bit arithmetic of Java."""
     hashed = FNV_OFFSET_BASIS_64 - (1 << 64)
     for _ in range(8):
         octet = value & 0xFF

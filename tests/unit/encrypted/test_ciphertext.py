@@ -101,7 +101,7 @@ def test_any_flipped_bit_is_refused(algorithm: Algorithm, data_key: bytes, text:
 
 
 @given(ALGORITHMS, st.binary(max_size=60), st.integers(0, 2**32 - 1), st.binary(min_size=32, max_size=32))
-def test_another_column_key_session_or_number_is_refused(
+def test_ciphertext_of_another_column_key_session_or_number_is_refused(
     algorithm: Algorithm, text: bytes, number: int, salt: bytes
 ) -> None:
     key, sealed = bytes(16), seal(algorithm, bytes(16), 7, b"column", text)
@@ -123,7 +123,9 @@ def test_arbitrary_bytes_are_refused(algorithm: Algorithm, sealed: bytes) -> Non
 
 
 @given(COUNTING, KEYS, st.lists(st.integers(0, 2**32 - 1), min_size=2, max_size=6))
-def test_repeated_or_earlier_counts_are_refused(algorithm: Algorithm, data_key: bytes, counts: list[int]) -> None:
+def test_ciphertexts_with_repeated_or_earlier_counts_are_refused(
+    algorithm: Algorithm, data_key: bytes, counts: list[int]
+) -> None:
     reader, highest = opening(algorithm, data_key), -1
     for count in counts:
         reader.begin()

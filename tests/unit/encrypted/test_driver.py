@@ -20,7 +20,8 @@ OPAQUE_ROW = b"\x03\x01\xff\x00"
 
 
 def script(statement: str) -> ResultSet | None:
-    """Answer `sent NAME` with the encrypted rows of that case, and `original NAME` with its original rows."""
+    """Return the encrypted rows of a test vector for the statement `sent NAME`, and its original rows for `original
+    NAME`."""
     how, _, name = statement.partition(" ")
     case = CASES.get(name) or REFUSED.get(name)
     if case is None:
@@ -154,7 +155,7 @@ def test_unfetched_rows_may_leave_a_gap_before_the_next_result() -> None:
 
 
 def test_closing_erases_the_keys_and_forbids_reconnecting() -> None:
-    """The test must look into private fields: nothing else shows that keys were erased."""
+    """The test reads private fields, because nothing else shows that keys were erased."""
     connection = opened()
     everything(connection.cursor(), f"sent {TEXT_CASES[0]}")
     ring, keys = connection._key_ring, connection._session_keys
@@ -177,20 +178,20 @@ def test_lost_connection_can_be_reopened() -> None:
 
 
 @pytest.mark.parametrize("wrong", [["people.name"], ["a.b.c.d"], ["d.people.*"], ["d..n"], ["`d`.t.c"], [7], "d.t.c"])
-def test_required_column_must_have_three_parts(wrong: Any) -> None:
+def test_required_column_must_be_named_database_table_column(wrong: Any) -> None:
     with pytest.raises(encrypted.EncryptionError, match=r'must_be_encrypted: .* "database\.table\.column"') as refused:
         encrypted.connect(host="127.0.0.1", master_keys={}, must_be_encrypted=wrong)
     assert "\n" not in str(refused.value)
 
 
 def opaque() -> ResultSet:
-    """Return a result whose column this client may not decrypt."""
+    """Return a result set with an encrypted column that this client has no key to decrypt."""
     [encrypted_column] = [d for d in packets(CASES["a long value"]["definitions"]) if b"costofE2" in d]
     return ResultSet([encrypted_column[: encrypted_column.index(b"costofE2") + 19] + b"\0\0"], [OPAQUE_ROW])
 
 
-def test_opaque_ciphertext_does_not_count_as_encrypted() -> None:
-    """Anyone could have written bytes that this client cannot decrypt. (The vectors cover unencrypted columns.)"""
+def test_ciphertext_that_cannot_be_decrypted_does_not_satisfy_must_be_encrypted() -> None:
+    """The server could have sent any bytes instead of a ciphertext. (The test vectors cover plaintext columns.)"""
     case = CASES["aes-128-gcm, text"]
     must = b".".join(definition(packets(case["definitions"])[1]).names).decode().upper()
     with opened(must_be_encrypted=[must]) as connection:
@@ -203,7 +204,7 @@ def test_opaque_ciphertext_does_not_count_as_encrypted() -> None:
     assert not required.include(["", "people", "äname"])
 
 
-def test_opaque_column_is_returned_as_bytes() -> None:
+def test_column_that_cannot_be_decrypted_is_returned_as_bytes() -> None:
     with (
         opened({}, answers=lambda statement: opaque() if statement == "q" else None) as connection,
         connection.cursor() as cursor,

@@ -34,7 +34,7 @@ HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c
 
 @pytest.fixture(autouse=True)
 def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Put stand-ins for all clients on PATH, whatever this machine has."""
+    """Put stand-ins for all client programs on PATH, so that tests do not depend on what is installed."""
     for name in client_names():
         (tmp_path / name).write_text("#!/bin/sh\n")
         (tmp_path / name).chmod(0o755)
@@ -67,7 +67,7 @@ def test_pgbench_is_configured_by_its_environment() -> None:
     assert settings.addresses == POSTGRES.addresses, "needed to read the servers' counters"
 
 
-def test_wrk_ends_connections_if_the_arm_does() -> None:
+def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
     argv = client_settings("wrk", HTTP, TLS).programs["w"].argv
     assert argv[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
 
@@ -93,7 +93,7 @@ def test_setting_that_a_client_does_not_support_is_reported(
 
 
 @pytest.mark.parametrize("name", client_names())
-def test_secrets_are_hidden_and_headline_figures_are_known_to_the_reader(name: str) -> None:
+def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_knows(name: str) -> None:
     service = {"pgbench": POSTGRES, "wrk": HTTP}[name]
     settings = client_settings(name, service)
     assert PASSWORD not in settings.model_dump_json() + repr(settings) + str(settings.programs)

@@ -125,7 +125,7 @@ def test_late_host_and_different_windows_are_reported() -> None:
     assert late([part(), part("load-2", 19)]) is None
     assert late([part(), part("load-2", 21)]) == "load-2 started 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
-    # A host's window ends when it has done its share of the operations. A slow last operation does not count.
+    # The window of a host ends when it has finished its share of the operations, except a slow last operation.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
@@ -133,7 +133,7 @@ def test_late_host_and_different_windows_are_reported() -> None:
     )
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=600)], 1000, 1.0) is None
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=1900)], 1000, 1.0) is None
-    # A host without a worker ends at once.
+    # A host without a worker has an empty window, which is ignored.
     idle = part("load-3", 0, 0, operations=0, first_ns=None)
     assert not_simultaneous_reason([part(), part("load-2"), idle], 200, 1.0) is None
     assert not_simultaneous_reason([], 200, 1.0) is late([]) is None
@@ -323,7 +323,7 @@ def test_before_commands_are_rejected_with_several_hosts() -> None:
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_commands_need_no_target_and_a_rate_excludes_hosts_least() -> None:
+def test_commands_on_hosts_need_no_target_and_a_rate_excludes_option_hosts_least() -> None:
     plan = commands_plan()
     check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
     check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
@@ -334,7 +334,7 @@ def test_commands_need_no_target_and_a_rate_excludes_hosts_least() -> None:
     assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET
 
 
-def test_hosts_with_another_costof_are_rejected_with_a_remedy() -> None:
+def test_hosts_with_another_version_of_costof_are_rejected_with_a_remedy() -> None:
     check_costof({"load-1": __version__})
     with pytest.raises(CostofError) as caught:
         check_costof({"load-1": __version__, "load-2": "", "load-3": "0.0.1"})
@@ -398,7 +398,7 @@ def test_loss_of_a_host_is_reported_as_a_warning(tmp_path: Path) -> None:
     assert "load-2 failed during the run (it does not answer); the run continued with the remaining 2" in warned
 
 
-def test_a_report_says_which_view_hosts_leave_out(tmp_path: Path) -> None:
+def test_report_lists_the_workloads_that_hosts_do_not_measure(tmp_path: Path) -> None:
     told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
     (said,) = (text for text in told if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]

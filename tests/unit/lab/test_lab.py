@@ -64,7 +64,7 @@ def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(runni
 def test_children_in_new_sessions_and_folders_are_removed_with_the_lab() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
-        # The shell, setsid's shell, and sleep.
+        # Three processes are expected: the shell, the shell under setsid, and sleep.
         eventually("the children", lambda: len(descendants_of(parent.pid)) == 2)
         children, folder = descendants_of(parent.pid), lab.new_folder()
         (folder / "file").touch()
@@ -78,7 +78,7 @@ def test_cpu_time_of_children_is_counted_only_for_programs_that_fork(running: La
     def children_seconds(pid: int) -> float:
         return math.fsum(process_cpu_seconds(child) for child in descendants_of(pid))
 
-    # A child that works for ever, and a parent that only waits.
+    # Each program has a child in an endless loop and a parent that only waits.
     alone, whole = (
         running.spawn(name, name, ["sh", "-c", "(while :; do :; done) & wait"], forks=forks).pid
         for name, forks in (("alone", False), ("whole", True))
@@ -276,7 +276,7 @@ def test_links_with_impossible_values_are_rejected(network: Network, shape: dict
 
 
 @given(st.floats(0.01, 16))
-def test_quota_and_period_give_the_requested_share(cores: float) -> None:
+def test_cgroup_quota_and_period_give_the_requested_cpu_share(cores: float) -> None:
     files = limits(1, cores, PERIOD_US)
     quota, period = int(files["cpu.cfs_quota_us"]), int(files["cpu.cfs_period_us"])
     assert quota / period == pytest.approx(cores, rel=0.001)
@@ -306,7 +306,7 @@ def test_cgroup_folders_of_both_versions_are_found(tmp_path: Path) -> None:
         (2, "usage_usec 9\nthrottled_usec 1500000\n", {"cpu.max": "5000 10000"}),
     ],
 )
-def test_share_can_be_resized_and_reports_throttled_time(
+def test_cpu_share_can_be_resized_and_reports_throttled_time(
     version: int, counts: str, quota: dict[str, str], tmp_path: Path
 ) -> None:
     folder = tmp_path / "group"
@@ -319,7 +319,7 @@ def test_share_can_be_resized_and_reports_throttled_time(
     assert share.cores == 0.5
 
 
-def test_share_of_one_cpu_runs_on_that_cpu(tmp_path: Path) -> None:
+def test_program_with_a_share_of_one_cpu_runs_on_that_cpu(tmp_path: Path) -> None:
     (tmp_path / "group").mkdir()
     cpu = max(os.sched_getaffinity(0))
     share = CpuShare(0.25, Hierarchies(2, tmp_path, tmp_path), "group", cpu)

@@ -139,13 +139,14 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, record: str) -> None:
 @pytest.mark.parametrize(
     ("record", "engine"),
     [
-        # `pip install --user`, like a virtual environment, puts it with the scripts, wherever the interpreter is.
+        # `pip install --user` puts the engine next to the scripts, as in a virtual environment, but not next to the
+        # interpreter.
         ("../../../bin/costof-engine,,\n", "bin/costof-engine"),
-        # `pip install --target` moves it, but lists its path before the move.
+        # `pip install --target` moves the engine, but RECORD has its path before the move.
         ("../../bin/costof-engine,,\n", "lib/python3/site/bin/costof-engine"),
     ],
 )
-def test_the_engine_is_where_the_installer_put_it(
+def test_engine_is_found_where_the_installer_put_it(
     record: str, engine: str, alone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(alone / "lib" / "python3" / "site", monkeypatch, record)

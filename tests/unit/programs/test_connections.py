@@ -118,7 +118,7 @@ def test_at_sign_in_an_option_does_not_end_the_login(options: str) -> None:
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        # A host could follow this @.
+        # The host could begin after this @, so the URL is ambiguous.
         (AZURE + "&appName=@acc", "an @ among the options after the '\\?' as %40"),
         *((f"mongodb://shop:S3cret@{place}/", "not host:port") for place in ("h:port", "h:99999")),
         ("mongodb://shop:S3cret@/", "has no host"),
@@ -223,7 +223,7 @@ def test_one_mongodb_address_that_answers_is_enough() -> None:
     listener.wait()
 
 
-def test_maker_is_alive_only_if_process_number_and_start_match() -> None:
+def test_process_that_made_a_marker_is_alive_only_if_pid_and_start_time_match() -> None:
     here = Maker.this_process()
     assert here.is_alive() is True
     assert here.model_copy(update={"started": here.started - 1}).is_alive() is False

@@ -1,4 +1,5 @@
-"""Sections with computed figures: closed loops, predicted distances, and the intervals of predictions."""
+"""Tests of sections that compute figures: saturated workers (closed loops), and predictions for distances with their
+intervals."""
 
 from __future__ import annotations
 
@@ -33,14 +34,14 @@ ARMS = ("none", "balancer")
 
 
 class Waiting(HttpTruth):
-    """A run in which no role uses up its CPU share: requests wait for the origin."""
+    """A truth in which no role uses up its CPU share, because requests wait for the origin."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         return replace(super().slice(plan, workload, arm, chance), throttled_seconds={})
 
 
 class Idle(Waiting):
-    """A run whose workers pause after each request, for as long as the request took."""
+    """A truth whose workers pause after each request for as long as the request took."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         record = super().slice(plan, workload, arm, chance)
@@ -57,7 +58,7 @@ def findings(result: Result) -> str:
     return " ".join(each.text for each in result.answer if each.kind in ("answer", "detail"))
 
 
-def test_saturated_loop_reports_capacity_and_limit_without_its_time() -> None:
+def test_report_of_saturated_workers_has_the_capacity_and_not_the_time_of_a_request() -> None:
     truth = HttpTruth()
     result = fake_result(LOOPS, truth)
     for name in ARMS:
@@ -73,13 +74,13 @@ def test_saturated_loop_reports_capacity_and_limit_without_its_time() -> None:
     assert text.count("Little's law") == 1
 
 
-def test_loop_that_waits_for_the_origin_has_no_limit_and_one_finding() -> None:
+def test_workers_that_wait_for_the_origin_have_no_limiting_role_and_no_capacity() -> None:
     result = fake_result(LOOPS, Waiting())
     assert {loops(result)[name].limit for name in ARMS} == {None}
     assert not [words for words in ("capacity", f"to '{TIME}'") if words in findings(result)]
 
 
-def test_rate_and_time_are_two_findings_if_workers_pause() -> None:
+def test_rate_and_time_of_a_request_are_separate_findings_if_workers_pause() -> None:
     result = fake_result(LOOPS, Idle())
     assert loops(result) == {}
     assert f"lowers '{RATE}' by" in findings(result)
@@ -96,7 +97,7 @@ def result_of(setting: str, truth: Truth, load: RequestedLoad = FRESH) -> Result
 
 
 class FarAway(AtLoad):
-    """A target whose TCP handshakes take half a millisecond."""
+    """A truth of a target with TCP handshakes of half a millisecond."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         record = super().slice(plan, workload, arm, chance)
@@ -174,7 +175,7 @@ def test_run_without_a_distance_predicts_nothing() -> None:
 
 
 OWN_MS, NEAR_MS, FAR_MS = 0.3, 0.05, 45.0
-#: Standard deviations of a round's mean and of a probe.
+#: Standard deviation of the mean of a round, and of a probe of the link.
 ROUND_DEVIATION, PROBE_DEVIATION = 0.02, 0.06
 
 

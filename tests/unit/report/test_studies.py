@@ -228,7 +228,7 @@ def test_throttled_role_and_steal_are_reported() -> None:
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
 
 
-def test_contexts_have_words_and_only_the_first_has_published_figures() -> None:
+def test_contexts_are_described_in_words_and_only_the_first_has_published_figures() -> None:
     shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
     assert shown == {"balancer"}
     places = {arm.at for arm in balanced().arms}
@@ -383,7 +383,7 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
     return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
 
 
-def test_arm_with_the_same_tree_as_the_control_makes_no_difference() -> None:
+def test_answer_says_that_an_arm_with_the_same_tree_as_the_control_makes_no_difference() -> None:
     result = replicated("published")
     text = next(
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
@@ -411,7 +411,7 @@ def test_servers_figures_become_metrics() -> None:
     ]
 
 
-def test_target_gets_the_cost_of_its_write_concerns() -> None:
+def test_report_of_a_target_compares_write_concerns_without_recommending_a_tree() -> None:
     result = replicated(target="mongodb://h")
     (text,) = sentence_texts(result.answer, "answer")
     assert "Write concern majority" in text

@@ -57,7 +57,7 @@ def test_simulated_cost_is_measured_in_every_study(study: str) -> None:
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.0, Verdict.NO_DIFFERENCE), (1.0, Verdict.COSTS)])
 def test_values_that_are_always_zero_give_no_difference(value: float, verdict: Verdict) -> None:
-    """An example is the rate of failed transactions."""
+    """Such a value is, for example, the rate of failed transactions."""
     samples, control = Samples(), PLAN.controls[0]
     for each in (control, PLAN.replicate(control), TLS):
         samples.mark_succeeded(SliceKey(PLAN.study.metrics[QUERY].workload, each.name))
@@ -131,7 +131,7 @@ def test_constant_load_of_other_programs_disturbs_no_round(quiet: Slices) -> Non
 def test_rounds_are_kept_if_too_many_are_disturbed_or_too_few_exist_or_only_a_slice_was_slow(quiet: Slices) -> None:
     many = set(range(int(MOST_DISCARDED * QUIET_ROUNDS) + 1))
     few = [record for record in quiet if record.round < FEWEST_ROUNDS - 1]
-    # A slow slice may be the cost that the study measures.
+    # A single slow slice may be the cost that the study is to measure.
     slow = [
         record.model_copy(update={"answer": record.answer.model_copy(update={"elapsed_ns": 10**11})})
         if record.round == 5
@@ -158,7 +158,7 @@ def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path
 
 
 def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
-    """Return the ledger with the first rounds as measured without --server-cpu."""
+    """Return the ledger without the servers' CPU time in its first `rounds`, as measured without --server-cpu."""
     path = ledger.folder / SLICES
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
@@ -176,7 +176,7 @@ def at_load(folder: Path, rounds_without: int, carried: float = 1.0) -> Result:
 @pytest.mark.parametrize("rounds_without", [0, 6])
 def test_server_cores_use_only_rounds_with_a_reading(tmp_path: Path, rounds_without: int) -> None:
     found = {each.who: each for each in at_load(tmp_path, rounds_without).sections.load.cores}
-    # 300 connections a second, of 0.61 and 1.86 ms of the servers' CPU time.
+    # Expected are 300 connections a second, which take 0.61 ms and 1.86 ms of CPU time on the servers.
     assert found["servers"].without.value == pytest.approx(0.183, rel=0.05)
     assert found["servers"].used.value == pytest.approx(0.558, rel=0.05)
     assert (found["servers"].used.rounds, found["client"].used.rounds) == (ROUNDS - rounds_without, ROUNDS)
@@ -257,7 +257,7 @@ def test_mean_of_a_start_uses_rounds_that_both_arms_have() -> None:
 
 
 @pytest.mark.parametrize("luck", [0.0, 0.004, 0.02])
-def test_variance_share_of_starts_has_a_valid_interval(luck: float) -> None:
+def test_share_of_variance_between_server_starts_has_a_valid_interval(luck: float) -> None:
     chance, shares = np.random.default_rng(7), []
     for _ in range(200):
         logs = chance.normal(0, luck, (1, 8, 1)) + chance.normal(0, ROUND_DEVIATION, (1, 8, 6))
@@ -278,7 +278,7 @@ def restarted(starts: int, luck: float, rounds: int = 4) -> Result:
     return fake_result(plan, Truth({("wire_query", "tls"): TIMES}), rounds=rounds, noise=Noise(0.01, luck=luck))
 
 
-def test_starts_are_the_units_of_effects() -> None:
+def test_with_restarts_effects_are_estimated_over_starts_not_rounds() -> None:
     result = restarted(6, luck=0.03)
     assert (result.starts, result.rounds, result.partial) == ([4] * 6, 24, None)
     effect = effect_of(result, QUERY, "tls")
@@ -306,13 +306,13 @@ def test_every_estimate_counts_starts_instead_of_rounds(study: str) -> None:
     assert "5 starts of 3 rounds" in render_markdown(result)
 
 
-def test_too_few_starts_give_intervals_without_verdicts() -> None:
+def test_too_few_server_starts_give_intervals_without_verdicts() -> None:
     result = restarted(3, luck=0.0, rounds=20)
     assert {effect.verdict for effect in result.effects} == {Verdict.UNRESOLVED}
     assert any(warning.startswith("only 3 starts") for warning in result.warnings)
 
 
-def test_missing_start_makes_the_run_partial(tmp_path: Path) -> None:
+def test_missing_server_start_makes_the_run_partial(tmp_path: Path) -> None:
     plan = plan_of(MONGODB, restarts="3")
     ledger, source = Ledger.create(plan, tmp_path / "run"), np.random.default_rng(1)
 
@@ -334,7 +334,7 @@ def test_missing_start_makes_the_run_partial(tmp_path: Path) -> None:
     assert (result.starts, result.partial) == ([3] * 4, None)
 
 
-def test_resumed_run_without_restarts_uses_rounds_as_units(tmp_path: Path) -> None:
+def test_resumed_run_without_restarts_is_estimated_over_rounds(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=6)
     once = analyse(ledger)
     ledger.append(EnvironmentRecord(started=STARTED, facts={}))
@@ -382,7 +382,7 @@ def test_equal_failure_rates_are_reported_without_a_difference() -> None:
 
 
 def test_slices_without_any_success_do_not_stop_the_analysis() -> None:
-    """Such a slice once raised an exception in the cost model."""
+    """Regression: such a slice raised an exception in the cost model."""
     result = misleading(Failing({"tls"}, wholly=True))
     assert "failed with TLS" in warnings(result)
     assert effect_of(result, QUERY, "tls").rounds < result.rounds
@@ -390,7 +390,7 @@ def test_slices_without_any_success_do_not_stop_the_analysis() -> None:
 
 
 def test_control_that_always_fails_gives_no_effects() -> None:
-    """It once counted as 0, so that every arm seemed infinitely better."""
+    """Regression: the control counted as 0, so every arm seemed infinitely better."""
     result = misleading(NeverPlain())
     assert not [effect for effect in result.effects if effect.metric == QUERY]
     assert "100 % of operations failed with" in warnings(result)
@@ -404,7 +404,7 @@ def test_run_without_failures_has_no_failures_section() -> None:
 
 @pytest.mark.parametrize("times", [2.0, 50.0])
 def test_intermittent_cost_is_reported_and_never_judged_no_cost(times: float) -> None:
-    """The trimmed mean once judged it no cost in three of four runs."""
+    """Regression: with the trimmed mean, three of four runs judged it no cost."""
     result = misleading(Stalling(times), rounds=60)
     effect = effect_of(result, QUERY, "tls")
     assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED)

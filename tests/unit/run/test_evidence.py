@@ -49,7 +49,7 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
     [
         (TLS, EVIDENCE, moved(51, v3=51), None),
         (PLAIN, PLAIN_EVIDENCE, moved(50, v3=1), None),
-        # Client evidence.
+        # Evidence of the client differs from the settings.
         (TLS, tls_evidence(protocol=None), moved(50, v3=50), "did not use TLS"),
         (TLS, tls_evidence(protocol="TLSv1.2"), moved(50, v3=50), "TLSv1.2"),
         (TLS, tls_evidence(key="rsa-4096"), moved(50, v3=50), "rsa-4096"),
@@ -58,16 +58,16 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
         (RESUMED, tls_evidence(resumed=50), moved(50, v3=50), None),
         (RESUMED, tls_evidence(resumed=49), moved(50, v3=50), "49 of 50 handshakes were resumed"),
         (PLAIN, tls_evidence(protocol="TLSv1.3"), moved(50), "TLS"),
-        # Server counters.
+        # Counters of the server differ from the evidence of the client.
         (TLS, EVIDENCE, moved(20, v3=20), "only 20 of 50 connections"),
         (TLS, EVIDENCE, moved(90, v3=90), "the client opened 50"),
         (TLS, EVIDENCE, moved(50, v2=50), "only 0 of 50 connections with TLS 1.3"),
         (PLAIN, PLAIN_EVIDENCE, moved(50, v3=50), "TLS"),
-        # Counters of a target include other clients.
+        # Counters of a target include connections of other clients.
         (TLS, EVIDENCE, moved(90, shared=True, v3=90), None),
         (PLAIN, PLAIN_EVIDENCE, moved(90, shared=True, v3=40), None),
         (TLS, EVIDENCE, moved(20, shared=True, v3=20), "only 20 of 50 connections"),
-        # A server may count nothing, only connections, or TLS without its version.
+        # Some servers count nothing, some only connections, and some TLS without its version.
         (TLS, EVIDENCE, Counters(), None),
         (TLS, EVIDENCE, Counters(50), None),
         (TLS, EVIDENCE, Counters(20), "the server counted only 20 of 50 connections"),
@@ -75,7 +75,7 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
         (TLS, EVIDENCE, Counters(50, {"TLS": 49}), "49"),
     ],
 )
-def test_evidence_of_both_ends_must_match_the_arm(
+def test_evidence_of_client_and_server_must_match_the_arm(
     settings: ArmSettings, evidence: dict[str, Any], counters: Counters, message: str | None
 ) -> None:
     reason = mismatch(settings, "wire", answer(**evidence), counters)
@@ -96,13 +96,15 @@ def test_additional_connections_of_an_application_driver_are_accepted() -> None:
         ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
     ],
 )
-def test_suite_must_be_the_negotiated_one(suite: str, protocol: str, cipher: str, message: str | None) -> None:
+def test_negotiated_cipher_suite_must_be_that_of_the_arm(
+    suite: str, protocol: str, cipher: str, message: str | None
+) -> None:
     settings = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
     assert mismatch(settings, "wire", answer(**tls_evidence(protocol=protocol, cipher=cipher)), Counters()) == message
 
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(450, 200, True), (451, 200, False), (450, 1, False)])
-def test_each_worker_may_leave_connections_unfinished(connections: int, workers: int, passes: bool) -> None:
+def test_server_may_count_unfinished_connections_of_each_worker(connections: int, workers: int, passes: bool) -> None:
     found = mismatch(TLS, "wire", answer(**EVIDENCE), moved(connections, v3=connections), workers=workers)
     assert (found is None) == passes
 
@@ -133,12 +135,12 @@ def test_difference_of_counters_needs_both_readings() -> None:
 @pytest.mark.parametrize(
     ("evidence", "counted", "usable", "warning"),
     [
-        # A counter that does not move, or TLS that ends before the server.
+        # The counter does not change, or TLS ends at a proxy in front of the server.
         (EVIDENCE, Counters(50, {"TLS": 0}, True), Counters(50, None, True), "none of the first 50 TLS connections"),
         ({"connections": 50}, Counters(0, {"TLS": 0}, True), Counters(), "none of the first 50 connections"),
-        # The counter works, and the other connections were really not made with TLS.
+        # The counter works, so the other connections were made without TLS.
         (EVIDENCE, Counters(50, {"TLS": 1}, True), Counters(50, {"TLS": 1}, True), None),
-        # No evidence of TLS in the client, or no connections.
+        # The client has no evidence of TLS, or made no connections.
         ({"connections": 50}, Counters(50, {"TLS": 0}, True), Counters(50, {"TLS": 0}, True), None),
         ({"connections": 0}, Counters(0, {"TLS": 0}, True), Counters(0, {"TLS": 0}, True), None),
     ],

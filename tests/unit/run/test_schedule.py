@@ -42,16 +42,16 @@ def draw_orders(arms: int, rounds: int, seed: int) -> list[list[str]]:
 
 
 @given(arms=st.integers(2, 20), rounds=st.integers(1, 60), seed=st.integers(0, 100))
-def test_every_arm_follows_every_arm_equally_often(arms: int, rounds: int, seed: int) -> None:
+def test_every_arm_is_measured_equally_often_after_every_other_arm(arms: int, rounds: int, seed: int) -> None:
     rows = draw_orders(arms, rounds, seed)
     assert all(len(set(order)) == len(order) == arms for order in rows)
     measured = [arm for order in rows for arm in order]
     follows = Counter(pairwise(measured))
     counts = [follows[one, other] for one in set(measured) for other in set(measured)]
-    # With two arms the round before determines the order; with more arms several orders are equally balanced.
+    # With two arms, the previous round determines the order. With more arms, several orders are equally balanced.
     assert max(counts) - min(counts) <= (1 if arms == 2 else 3)
     itself = [follows[arm, arm] for arm in set(measured)]
-    # The first arm of the first round and the last arm of the last round lack one pair.
+    # The first arm of the first round has no predecessor, and the last arm of the last round no successor.
     assert max(itself) - min(itself) <= 2
 
 
@@ -62,7 +62,7 @@ def test_first_order_is_random_by_seed(arms: int) -> None:
     assert draw_orders(arms, 20, 7) == draw_orders(arms, 20, 7)
 
 
-def test_round_begins_with_the_last_measured_arm() -> None:
+def test_round_begins_with_the_arm_that_was_measured_last_before_it() -> None:
     orders = BalancedOrders(random.Random(3))
     assert orders.next(["a", "b", "c"], "b")[0] == "b"
     orders = BalancedOrders(random.Random(3))
@@ -82,7 +82,7 @@ def test_round_has_one_slice_of_every_arm_in_an_order_by_seed() -> None:
     assert [key.workload for key in first] == [w for w in dict.fromkeys(t.workload for t in first) for _ in ARMS]
 
 
-def test_copies_of_the_control_alternate_in_standing_for_it() -> None:
+def test_control_and_its_replicate_swap_roles_at_random_but_equally_often() -> None:
     schedule, control = Schedule(PLAN), PLAN.controls[0]
     copies = [control.name, PLAN.replicate(control).name]
     first = []
@@ -98,7 +98,7 @@ def test_copies_of_the_control_alternate_in_standing_for_it() -> None:
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_protections_follow_themselves_equally_often(workloads: int) -> None:
+def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key
@@ -113,14 +113,14 @@ def test_protections_follow_themselves_equally_often(workloads: int) -> None:
     assert own.keys() == {arm.protection for arm in PLAN.arms if not arm.replicate}
 
 
-def test_arms_of_a_distance_follow_each_other() -> None:
+def test_arms_of_one_distance_are_measured_one_after_another() -> None:
     plan = plan_of("mysql-transport", "default", "distance=lan,us-us")
     slices = Schedule(plan).round(0, {"connect": [arm.name for arm in plan.arms]})
     contexts = [plan.arm(key.arm).context for key in slices]
     assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
-def test_slow_factor_changes_once_in_a_round() -> None:
+def test_factor_that_is_slow_to_change_changes_once_in_a_round() -> None:
     plan = plan_of("mongodb-chained-replication")
     schedule = Schedule(plan)
     for number in range(4):
@@ -131,7 +131,7 @@ def test_slow_factor_changes_once_in_a_round() -> None:
         assert sum(a != b for a, b in pairwise(stars)) == len(plan.controls) - 1
 
 
-def test_run_ends_by_precision_budget_or_most_rounds() -> None:
+def test_run_ends_at_its_precision_budget_or_maximum_rounds() -> None:
     plan = resolve(STUDY, QUICK(budget="50s", precision="5%"))
     good, bad = [0.05] * 3, [0.01, 0.06, 0.01]
     assert not enough(plan, 9, 10.0, good, 1.0), "fewer than the fewest rounds"
@@ -164,7 +164,8 @@ def budgeted(seconds: int = BUDGET_ROUNDS) -> Plan:
 def simulate_with_looks(
     chance: np.random.Generator, cost: float, spread: float, arms: int = 4
 ) -> tuple[int, list[Contrast], float]:
-    """Simulate a run with rounds of a second; return its rounds, last contrasts and error rate."""
+    """Simulate a run with interim analyses and rounds of one second. Return the number of rounds, the last contrasts
+    and their error rate."""
     looks, logs = Looks(budgeted()), chance.normal(math.log(cost), spread, (arms, BUDGET_ROUNDS))
     for rounds in range(2, BUDGET_ROUNDS + 1):
         rate = looks.due(rounds, float(rounds))
@@ -180,7 +181,7 @@ def simulate_with_looks(
     return rounds, contrasts, looks.error_rate
 
 
-def test_looks_do_not_raise_the_rate_of_false_costs() -> None:
+def test_interim_analyses_do_not_raise_the_rate_of_false_costs() -> None:
     chance, wrong = np.random.default_rng(41), 0
     for _ in range(RUNS):
         _, contrasts, rate = simulate_with_looks(chance, 1.0, 0.05)
@@ -189,7 +190,7 @@ def test_looks_do_not_raise_the_rate_of_false_costs() -> None:
 
 
 @pytest.mark.parametrize(("cost", "spread"), [(1.0, 0.1), (1.02, 0.03), (1.2, 0.1)])
-def test_interval_of_a_run_ended_by_a_look_contains_the_truth(cost: float, spread: float) -> None:
+def test_interval_of_a_run_ended_by_an_interim_analysis_contains_the_truth(cost: float, spread: float) -> None:
     chance, held = np.random.default_rng(43), 0
     for _ in range(RUNS):
         rounds, contrasts, _ = simulate_with_looks(chance, cost, spread, arms=1)
@@ -198,13 +199,13 @@ def test_interval_of_a_run_ended_by_a_look_contains_the_truth(cost: float, sprea
     assert 0.92 <= held / RUNS <= 0.98
 
 
-def test_large_cost_ends_a_run_at_its_first_look() -> None:
+def test_large_cost_ends_a_run_at_its_first_interim_analysis() -> None:
     chance = np.random.default_rng(47)
     rounds = [simulate_with_looks(chance, 1.5, 0.05)[0] for _ in range(50)]
     assert set(rounds) == {math.ceil(LOOKS[0] * BUDGET_ROUNDS)}
 
 
-def test_each_look_is_due_once_and_spends_its_error_rate() -> None:
+def test_each_interim_analysis_is_due_once_and_spends_its_error_rate() -> None:
     looks = Looks(budgeted(100))
     assert looks.due(5, 99.0) is None, "fewer than the fewest rounds"
     rates = [looks.due(20, seconds) for seconds in (29.0, 30.0, 31.0, 50.0, 99.0)]
@@ -217,7 +218,7 @@ def test_each_look_is_due_once_and_spends_its_error_rate() -> None:
 
 
 @pytest.mark.parametrize("options", [QUICK(rounds="4"), QUICK(precision="2%")])
-def test_run_with_given_rounds_or_precision_has_no_looks(options: Options) -> None:
+def test_run_with_given_rounds_or_precision_has_no_interim_analyses(options: Options) -> None:
     assert Looks(resolve(STUDY, options)).due(1000, 1e6) is None
 
 
@@ -236,7 +237,8 @@ def measured_slice(
 def warm_up(
     plan: Plan, operation_ms: float, *, spread: float = 0.05, operations: int | None = None
 ) -> list[MeasuredSlice]:
-    """Return a round of slices whose operations take `operation_ms`; as many as planned if `operations` is None."""
+    """Return the slices of a warm-up round in which each operation takes `operation_ms`. They have as many
+    operations as planned if `operations` is None."""
     slices = []
     for workload in plan.study.workloads:
         for arm in plan.arms:
@@ -246,7 +248,7 @@ def warm_up(
     return slices
 
 
-def test_start_up_is_a_tenth_of_the_fastest_arms_slice() -> None:
+def test_start_up_takes_a_tenth_of_a_slice_of_the_fastest_arm() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -257,7 +259,8 @@ def test_start_up_is_a_tenth_of_the_fastest_arms_slice() -> None:
 
 
 def test_noisy_operations_lengthen_a_slice() -> None:
-    """The bias of the logarithm of a mean, half its relative variance, is limited to 0.5 %."""
+    """The logarithm of a mean is biased by half the relative variance of the mean; slices are long enough to limit
+    this to 0.5 %."""
     assert PLAN.precision == 0.05
     noisy = warm_up(PLAN, 1.0, spread=2.0)
     phase = next(each.answer.phases["operation"] for each in noisy if each.key.workload == "wire_query")
@@ -268,7 +271,7 @@ def test_noisy_operations_lengthen_a_slice() -> None:
     assert choose_sizes(finer, noisy)["wire_query"].operations == pytest.approx(2 * chosen.operations, abs=2)
 
 
-def test_slow_arm_has_two_operations_of_each_worker() -> None:
+def test_slice_of_a_slow_arm_has_two_operations_of_each_worker() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=us-us")
     chosen = choose_sizes(plan, warm_up(plan, 45.0))
     far = {name: size.operations for name, size in chosen.items() if name.endswith("@far")}
@@ -277,7 +280,7 @@ def test_slow_arm_has_two_operations_of_each_worker() -> None:
     assert chosen["query_1"] == plan.slices["query_1"], "there is no near client"
 
 
-def test_rate_of_whole_slices_has_a_hundred_operations_of_each_worker() -> None:
+def test_slice_of_a_rate_has_a_hundred_operations_of_each_worker() -> None:
     plan = plan_of("mysql-column-encryption")
     planned = round(plan.slices["transactions"].seconds / 0.005 * plan.workers("transactions", plan.arms[0]))
     chosen = choose_sizes(plan, warm_up(plan, 5.0, operations=planned))
@@ -287,7 +290,7 @@ def test_rate_of_whole_slices_has_a_hundred_operations_of_each_worker() -> None:
 @pytest.mark.parametrize(
     ("plan", "operation_ms", "spread"),
     [
-        # Slices are not longer than planned, and stay as planned with a fixed number of rounds.
+        # In the first case slices would have to be longer than planned; in the other two the number of rounds is fixed.
         (PLAN, 0.001, 3.0),
         (resolve(STUDY, QUICK(rounds="5")), 1.0, 0.05),
         (resolve(STUDY, Options("published")), 1.0, 0.05),
@@ -297,12 +300,12 @@ def test_slices_without_reason_to_shorten_stay_as_planned(plan: Plan, operation_
     assert choose_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
 
 
-def test_burst_is_not_shortened() -> None:
+def test_slice_of_a_burst_is_not_shortened() -> None:
     plan = plan_of("http-tls-termination")
     assert choose_sizes(plan, warm_up(plan, 200.0))["burst"] == plan.slices["burst"]
 
 
-def test_most_rounds_fill_the_budget() -> None:
+def test_maximum_number_of_rounds_fills_the_budget() -> None:
     few, slices = PLAN.model_copy(update={"most_rounds": PLAN.fewest_rounds + 1}), warm_up(PLAN, 1.0)
     whole_round = sum(each.seconds + each.start_up_seconds for each in slices)
     share = choose_sizes(few, slices)["wire_query"].seconds / PLAN.slices["wire_query"].seconds
@@ -310,7 +313,7 @@ def test_most_rounds_fill_the_budget() -> None:
     assert share * whole_round * few.most_rounds == pytest.approx(few.budget_seconds)
 
 
-def test_arm_without_operations_does_not_affect_sizes() -> None:
+def test_arm_without_operations_does_not_affect_sizes_of_slices() -> None:
     silent = MeasuredSlice(
         SliceKey("wire_query", "tls"), answer_of(Slice(0, 1.0, {}, {}, {}), "wire_query", "tls"), START_UP_SECONDS
     )
@@ -325,7 +328,7 @@ def test_shortened_slice_keeps_at_least_one_operation() -> None:
 
 
 def test_slices_of_several_hosts_end_by_time() -> None:
-    """They last as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
+    """A slice is as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
     slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in PLAN.slices}}
     exact = PLAN.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
     size = choose_sizes(exact, warm_up(exact, 1.0))["wire_query"]
@@ -338,7 +341,7 @@ def test_slices_of_several_hosts_end_by_time() -> None:
 
 
 def test_program_with_a_duration_keeps_its_length_on_hosts() -> None:
-    """Three hosts run the program once each. A program that runs repeatedly ends by time."""
+    """Each of the three hosts runs the program once. A program that runs repeatedly ends by time."""
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
     plan = resolve(read_study("mine", {**content, "workloads": workloads}), QUICK(hosts="auto"))
@@ -353,7 +356,7 @@ def test_program_with_a_duration_keeps_its_length_on_hosts() -> None:
     assert chosen["again"].seconds <= 1.0
 
 
-def test_cores_are_kept_awake_if_permitted(tmp_path: Path) -> None:
+def test_cores_are_kept_from_sleep_states_if_permitted(tmp_path: Path) -> None:
     request = tmp_path / "cpu_dma_latency"
     request.touch()
     with cores_awake(request) as text:

@@ -28,7 +28,7 @@ CATALOGUE = CatalogueAccount("catalogue", SecretStr('pass"word'))
 
 
 @pytest.mark.parametrize(("share", "level"), SHARES.items())
-def test_file_of_a_share_names_that_share_of_the_existing_columns(share: int, level: str) -> None:
+def test_each_level_of_encryption_names_its_percentage_of_the_existing_columns(share: int, level: str) -> None:
     assert len(COLUMNS) == len(set(COLUMNS)) == 92
     assert len(encrypted_columns(level)) == round(share / 100 * len(COLUMNS))
     named = [column for group in column_groups(level) for column in group.columns]
@@ -120,7 +120,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
 @pytest.mark.parametrize(
     ("stored", "rows", "more", "encrypted", "mismatch"),
     [
-        # Even a short value is found in its own place.
+        # In its own column, even a short plaintext value is found.
         (STORED, {**RECEIVED, NUMBER: [b"\x01aaaa", b"18"]}, b"", ENCRYPTED, "customer.c_id came in plaintext"),
         (
             STORED,
@@ -129,7 +129,7 @@ SAME: Rows = {NAME: [b"BARBARBAR"], ("customer", "c_first"): [b"BARBARBAR"]}
             {PHONE},
             "plaintext of customer.c_phone was among the bytes received",
         ),
-        # A value that is also in a plain column is no mismatch.
+        # A value that is also in an unencrypted column may be among the bytes received.
         (SAME, {**SAME, NAME: [b"\x01xxxxxxxx"]}, b"", {NAME}, None),
         (
             STORED,
@@ -162,7 +162,7 @@ GCM, CONTROL = Rules(SHARES[20], "aes-128-gcm"), Rules(None, None)
         (GCM, 500, 499, 0, "the gateway encrypted 500 values, the driver decrypted 499"),
         (GCM, 500, 499, 1000, None),
         (GCM, 1600, 500, 1000, "the gateway encrypted 1,600 values, the driver decrypted 500"),
-        # More values decrypted than encrypted cannot be explained by unread values.
+        # Unread values cannot explain that more values were decrypted than encrypted.
         (GCM, 499, 500, 1000, "the gateway encrypted 499 values, the driver decrypted 500"),
         (GCM, 0, 0, 0, "the gateway encrypted nothing"),
         (CONTROL, 0, 0, 0, None),

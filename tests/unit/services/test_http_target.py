@@ -146,14 +146,14 @@ def test_any_text_is_parsed_or_reported_in_one_line(text: str) -> None:
         if place is None:
             assert len(error.splitlines()) == 1
             continue
-        # These go into the request line and the Host header.
+        # These parts are sent in the request line and the Host header.
         for part in (place.path, place.host, place.address):
             assert part.isascii()
             assert part.isprintable()
             assert " " not in part
         assert place.path.startswith("/")
         assert 0 < place.port < 65536
-        # The shown URL is the same place, without the values of the query.
+        # Parsing the shown URL gives the same address, but without the values of the query.
         shown = parsed(place.url)
         assert shown.url == place.url
         assert (shown.name, shown.port, shown.address, shown.host) == (

@@ -62,7 +62,7 @@ def test_path_to_a_majority_has_only_voters(shape: str, nodes: int, hops: int) -
     assert hops_to_majority(tree, "primary", voters(nodes)) == hops
 
 
-def test_members_that_follow_each_other_are_not_reached() -> None:
+def test_members_that_only_follow_each_other_are_not_reached_from_the_primary() -> None:
     tree = {"primary": None, "secondary-1": "secondary-2", "secondary-2": "secondary-1", "hidden": "elsewhere:27017"}
     assert depths(tree, "primary") == {"primary": 0}
     assert hops_to_majority(tree, "primary", list(tree)) is None
@@ -75,7 +75,9 @@ def test_tree_text_lists_sources_with_their_followers() -> None:
 
 
 @pytest.mark.parametrize(("nodes", "voting", "electable"), [(3, 3, 2), (7, 7, 6), (15, 7, 6)])
-def test_members_have_the_published_roles(nodes: int, voting: int, electable: int) -> None:
+def test_numbers_of_voting_hidden_and_electable_members_are_as_published(
+    nodes: int, voting: int, electable: int
+) -> None:
     roles = list(member_roles(nodes).values())
     assert (len(roles), len(voters(nodes)), roles.count("hidden")) == (nodes, voting, 1)
     assert roles.count("primary") + roles.count("secondaries") == electable
@@ -89,7 +91,8 @@ def member(source: str | None, state: str = "SECONDARY", applied_ms: float = 100
 
 
 def chain(fetched: int = 0, **changed: MemberReading) -> SetReading:
-    """primary <- secondary-1 <- hidden."""
+    """Return the readings of a set of three members, in which secondary-1 follows the primary and hidden follows
+    secondary-1."""
     members = {
         "primary": member(None, "PRIMARY"),
         "secondary-1": member("primary", applied_ms=990.0, fetched=fetched),

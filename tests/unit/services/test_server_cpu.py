@@ -14,7 +14,7 @@ from costof.services.server_cpu import LAG_SECONDS, ServerCpu
 from costof.services.target import TargetService
 from costof.urls import is_loopback
 
-#: Outputs of Linux 6.1, systemd 252 and node_exporter 1.5.
+#: Outputs of commands on Linux 6.1, of systemd 252 and of node_exporter 1.5.
 CGROUP = "usage_usec 2500000\nuser_usec 2000000\nsystem_usec 500000\nnr_periods 0\n"
 SYSTEMD = "CPUUsageNSec=1500000000\n"
 EXPORTER = """# TYPE node_cpu_seconds_total counter
@@ -28,7 +28,7 @@ process_cpu_seconds_total 17
 
 
 class Counter:
-    """A command that prints a number, with a simulated clock."""
+    """A command with a simulated clock that prints a number."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self._now = folder / "printed", 1000.0
@@ -122,7 +122,7 @@ def test_servers_on_this_machine_cannot_use_more_than_its_cores(counter: Counter
     assert "if it prints hundredths of a second (0.3 cores), divide by 100" in message
 
 
-def test_counter_that_stands_still_under_load_is_refused(counter: Counter) -> None:
+def test_counter_that_does_not_grow_under_load_is_refused(counter: Counter) -> None:
     counter.prints("12.5")
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:

@@ -31,10 +31,10 @@ def stalling_run(
     noise: float = 0.05,
     noise_factor: float = 1.0,
 ) -> list[list[float]]:
-    """Return logarithms of the slices of an arm, its control and the replicate.
+    """Return the logarithms of the times of an arm, its control and the replicate, by round.
 
-    `arm_share` of the arm's slices stall, and `common_share` of all slices; the arm's noise is `noise_factor` times the
-    others'.
+    A share `arm_share` of the arm's slices takes `times` as long, and so does a share `common_share` of the slices
+    of all three. The arm's noise is `noise_factor` times that of the others.
     """
 
     def slices(share: float, noise: float) -> list[float]:
@@ -152,7 +152,8 @@ SPREAD = 0.05
 def carry_over_run(
     arms: int, switch: float, seed: int, drop: float = 0.0
 ) -> tuple[list[float], list[int], list[int], list[bool]]:
-    """Return logarithms, rounds, arms and whether another arm came before, with a carry-over of `switch`."""
+    """Return the logarithm, round and arm of each slice, and whether another arm was measured before it. A change of
+    arm adds `switch`."""
     chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))
     names, last, slices = [str(arm) for arm in range(arms)], None, []
     for number in range(ROUNDS):
@@ -195,7 +196,8 @@ def test_carry_over_is_unknown_if_arms_determine_it() -> None:
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("lasting", [False, True])
 def test_carry_over_does_not_bias_costs(arms: int, lasting: bool) -> None:
-    """A change of arm costs 0.4 on the log scale, or each arm has its own after-effect; 30 rounds."""
+    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm, or each arm has its own effect on the next
+    slice."""
     runs, false = 60, 0
     for seed in range(runs):
         chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))

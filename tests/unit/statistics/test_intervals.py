@@ -24,10 +24,10 @@ TRUE_RATIO = 1.10
 
 
 def simulate(chance: np.random.Generator, runs: int, rounds: int, true_ratio: float) -> tuple[Numbers, Numbers]:
-    """Return control and arm of runs on a shared machine, a row for each run.
+    """Return the times of control and arm on a shared machine, one row for each run.
 
-    The base drifts like a random walk, with noise of 3 %, and one slice in ten is slower, as after the discarding of
-    disturbed rounds.
+    The base drifts like a random walk with noise of 3 %. One slice in ten is slower, as is the case after disturbed
+    rounds were discarded.
     """
     shape = (runs, rounds)
     drift = np.cumsum(chance.normal(0, 0.02, shape), axis=1)
@@ -46,7 +46,7 @@ def intervals(samples: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
-    """Return the share of runs whose interval of the ratio, as in `ratio`, contains the truth."""
+    """Return the share of runs in which the interval of the ratio contains the truth."""
     middle, half = intervals(np.log(arm / control))
     return float(np.mean(np.abs(middle - math.log(truth)) <= half))
 
@@ -64,7 +64,7 @@ def test_interval_equals_scipy(rounds: int, confidence: float) -> None:
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
 def test_trimmed_interval_equals_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
-    # Slightly above the share that is trimmed, because scipy trims int(share * rounds).
+    # Slightly more than the trimmed share, because scipy trims int(share * rounds) values.
     share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
     low, high = scipy.stats.mstats.trimmed_mean_ci(values, limits=(share, share), alpha=1 - confidence)
     found = trimmed_mean(list(values)).estimate(rounds, confidence)
@@ -85,7 +85,7 @@ def test_interval_has_95_percent_coverage(rounds: int) -> None:
 
 
 def test_interval_without_pairing_has_low_coverage() -> None:
-    """Intervals without pairing have far lower coverage, so the test above can fail."""
+    """This shows that the test of coverage above can fail."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
 
@@ -173,7 +173,8 @@ MODERATED_RUNS = 2000
 
 
 def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -> tuple[float, float]:
-    """Return the coverage of simulated intervals against one control, and their width relative to Student's."""
+    """Return the coverage of simulated moderated intervals against one control, and their width relative to those of
+    Student's t."""
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0
     for _ in range(MODERATED_RUNS):
@@ -200,7 +201,7 @@ def test_moderated_intervals_keep_coverage_and_are_narrower(arms: int, rounds: i
 
 
 def test_moderation_narrows_intervals_of_six_rounds() -> None:
-    """At the level of many comparisons, where few degrees of freedom widen intervals most."""
+    """At the confidence level of many comparisons, few degrees of freedom widen intervals most."""
     held, width = share_and_width(4, 6, 0.0, 0.999)
     assert held > 0.997
     assert width < 0.7
@@ -269,7 +270,7 @@ def test_benjamini_hochberg_equals_scipy(p_values: list[float]) -> None:
 
 @given(P_VALUES)
 def test_holm_rejects_as_in_the_paper(p_values: list[float]) -> None:
-    """As in the paper: the smallest p-value is compared with a/m, the next with a/(m-1), until one is larger."""
+    """The smallest of m p-values is compared with a/m, the next with a/(m-1), until one is larger (Holm 1979)."""
     rejected = set()
     for rank, place in enumerate(np.argsort(p_values, kind="stable")):
         if p_values[place] * (len(p_values) - rank) > 0.05:

@@ -15,7 +15,7 @@ from costof.statistics.verdicts import Contrast, rounds_needed, smallest_detecta
 
 RUNS = 500
 MARGIN = 0.05
-#: Limit of rounds.
+#: The maximum number of rounds.
 MOST = 100_000
 
 
@@ -46,14 +46,14 @@ def test_identical_arms_rarely_cost_or_save(rounds: int) -> None:
 
 
 @pytest.mark.parametrize("cost", [1.06, 1 / 1.06])
-def test_effect_beyond_the_margin_is_rarely_no_difference(cost: float) -> None:
+def test_effect_beyond_the_margin_is_rarely_judged_no_difference(cost: float) -> None:
     """Regression: half of all runs reported a throughput of +11 % as no difference above 5 %."""
     claims = (Verdict.NO_DIFFERENCE,)
     assert runs_with(*claims, costs=[cost] * 4, rounds=10, spread=0.03) <= 0.06
     assert runs_with(*claims, costs=[1.11] * 4, rounds=10, spread=0.06) <= 0.06
 
 
-def test_cost_above_the_margin_is_rarely_no_cost() -> None:
+def test_cost_above_the_margin_is_rarely_judged_no_cost() -> None:
     assert runs_with(Verdict.NO_COST, costs=[1.06] * 4, rounds=10, spread=0.03) <= 0.06
 
 
@@ -75,7 +75,7 @@ def test_precise_run_has_the_right_verdict(cost: float, expected: Verdict) -> No
 
 
 def test_effect_whose_difference_includes_0_is_unresolved() -> None:
-    """With very long rounds the ratio may be significant although the difference is not."""
+    """If a few rounds are very long, the ratio may be significant although the difference is not."""
     chance, called, contradicted = np.random.default_rng(9), 0, 0
     for _ in range(RUNS):
         control, arm = (mean * np.exp(chance.normal(0.0, 0.5, 8)) for mean in (1.0, 1.8))
@@ -92,7 +92,7 @@ def test_effect_whose_difference_includes_0_is_unresolved() -> None:
 
 
 def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
-    """A headline effect that is significant alone is so with forty other effects too."""
+    """A headline effect that is significant without other effects stays significant with forty others."""
     chance = np.random.default_rng(5)
     barely = Contrast(Mean(0.15, 0.05, 11), 12, MARGIN)
     beside = simulate_effects(chance, [1.0] * 40, 12, 0.1, headline=0)
@@ -110,7 +110,7 @@ def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: in
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
 def test_half_of_runs_resolve_in_the_rounds_needed_and_most_in_twice_as_many(cost: float) -> None:
-    """A cost is resolved by the two-sided test, and no cost by the tests of the margin."""
+    """The two-sided test resolves a cost; the tests against the margin resolve that there is no cost."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
     assert needed is not None
@@ -144,7 +144,7 @@ def test_noise_of_rate_and_latency_agree() -> None:
 
 
 def test_difference_within_its_noise_is_unresolved() -> None:
-    """The ratio may exceed its noise although the difference does not, if single rounds are long."""
+    """If single rounds are long, the ratio may exceed its noise although the difference does not."""
     effect = Contrast(Mean(math.log(1.64), 0.05, 10), 11, MARGIN, noise=0.51, difference=Mean(0.10, 0.01, 10))
     assert verdicts([effect, replace(effect, noise_difference=0.12)]) == [Verdict.COSTS, Verdict.UNRESOLVED]
 
@@ -152,18 +152,18 @@ def test_difference_within_its_noise_is_unresolved() -> None:
 @pytest.mark.parametrize(
     ("contrast", "verdict"),
     [
-        # Surely below the margin, but otherwise uncertain.
+        # The cost is certainly below the margin; whether it exists is uncertain.
         (Contrast(Mean(-0.10, 0.06, 19), 20, MARGIN), Verdict.NO_COST),
         (Contrast(Mean(-0.3, 0.01, 19), 20, MARGIN, better="higher"), Verdict.COSTS),
         (Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, better="higher"), Verdict.SAVES),
-        # The replicate differs from the control by more.
+        # The replicate differs from the control by more than this effect.
         (Contrast(Mean(0.08, 0.01, 19), 20, MARGIN, noise=0.1), Verdict.UNRESOLVED),
         # If the control is 0, only the difference is judged.
         (Contrast(Mean(1.6, 0.1, 19), 20, None), Verdict.COSTS),
         (Contrast(Mean(0.1, 0.1, 19), 20, None), Verdict.UNRESOLVED),
-        # The difference has the other sign.
+        # The difference and the ratio have opposite signs.
         (Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, difference=Mean(-0.3, 0.01, 19)), Verdict.UNRESOLVED),
-        # Too few rounds.
+        # There are too few rounds.
         (Contrast(Mean(0.5, 0.001, 3), 4, MARGIN), Verdict.UNRESOLVED),
     ],
 )

@@ -111,7 +111,7 @@ def test_every_study_with_connecting_clients_supports_arrivals(study: str) -> No
         assert {name for name, metric in plan.study.metrics.items() if metric.headline} == {CONNECTION, QUERY}
 
 
-def test_levels_change_options_of_the_pool_workload() -> None:
+def test_levels_of_an_arm_set_options_of_the_pool_workload() -> None:
     pool = RequestedLoad("20/s", pool="8")
     plan = plan_of(ENCRYPTION, "default", load=pool)
     assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in plan.arms} == {"serializable"}
@@ -163,7 +163,7 @@ def test_cpu_metrics_are_of_the_client_and_the_serving_role(study: str, role: st
 
 
 def test_factor_that_the_load_replaces_is_removed() -> None:
-    """--queries-per-connection replaces keep_alive; clients that wait long hold many connections."""
+    """--queries-per-connection replaces the factor keep_alive, and clients that wait keep many connections open."""
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000
@@ -177,7 +177,7 @@ def test_load_of_one_query_has_only_a_first_query_and_load_without_queries_has_n
 
 
 @pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
-def test_slice_lasts_a_multiple_of_a_connection(lasts_seconds: float, seconds: float) -> None:
+def test_slice_lasts_a_multiple_of_the_time_of_a_connection(lasts_seconds: float, seconds: float) -> None:
     plan = arriving("redis-tls", "5000/s")
     phases = {phase: phase_of(lasts_seconds * 1e3 / len(PHASES), 100) for phase in PHASES}
     answer = answer_of(Slice(100, 2.0, phases, {}, {}), WORKLOAD, "tls")
@@ -186,7 +186,7 @@ def test_slice_lasts_a_multiple_of_a_connection(lasts_seconds: float, seconds: f
     ].seconds == pytest.approx(seconds)
 
 
-def test_slice_of_a_load_holds_enough_connections_and_is_not_shortened() -> None:
+def test_slice_at_a_load_is_long_enough_for_its_connections_and_is_not_shortened() -> None:
     seconds = [arriving("redis-tls", rate).slices[WORKLOAD].seconds for rate in ("5000/s", "50/s", "1/s")]
     assert seconds == [2.0, 4.0, 10.0]
     plan = arriving("redis-tls")
@@ -194,7 +194,7 @@ def test_slice_of_a_load_holds_enough_connections_and_is_not_shortened() -> None
     assert choose_sizes(plan, []) == plan.slices
 
 
-def test_default_budget_holds_the_rounds_of_a_verdict() -> None:
+def test_default_budget_has_time_for_the_rounds_that_a_verdict_needs() -> None:
     slow = arriving("postgres-tls", "40/s")
     seconds = sum(size.seconds for size in slow.slices.values())
     assert slow.budget_seconds is not None

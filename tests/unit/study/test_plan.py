@@ -31,7 +31,7 @@ def levels(plan: Plan, factor: str) -> set[str | None]:
 
 
 def changed(folder: Path, old: str, new: str) -> str:
-    """Write a study file of the user's, a changed copy of mysql-transport, and return its path."""
+    """Write a copy of mysql-transport with one text replaced, as a user's study file, and return its path."""
     text = resources.files("costof.studies").joinpath(f"{TRANSPORT}.toml").read_text()
     (folder / "mine.toml").write_text(text.replace(old, new, 1))
     return str(folder / "mine.toml")
@@ -91,7 +91,7 @@ def test_arms_are_the_valid_combinations_of_levels() -> None:
     assert found == {("rsa-2048", "modern"), ("rsa-2048", "aes256-sha"), ("ecdsa-p256", "modern")}
 
 
-def test_control_is_always_an_arm() -> None:
+def test_control_is_measured_even_if_its_level_is_not_chosen() -> None:
     plan = plan_of(MONGODB, "default", "transport=tls")
     assert names(plan) == ["plain", "plain-copy", "tls"]
     assert plan.protection_chosen
@@ -104,7 +104,7 @@ def test_label_shows_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3, rsa-2048"
 
 
-def test_target_keeps_its_own_key() -> None:
+def test_target_is_measured_with_its_own_certificate_key() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
@@ -157,7 +157,7 @@ def test_invalid_input_is_reported_in_one_line(options: dict[str, Any], error: E
     assert "\n" not in str(caught.value)
 
 
-def test_starts_share_the_budget_and_each_has_all_rounds() -> None:
+def test_server_starts_share_the_budget_but_each_has_the_full_number_of_rounds() -> None:
     shared = resolve(STUDY, Options(budget="60s", restarts="5"))
     assert (shared.starts, shared.budget_seconds, shared.start_budget_seconds) == (5, 60.0, 12.0)
     assert not shared.ends_when_resolved
@@ -206,7 +206,7 @@ def test_far_client_has_parallel_workers() -> None:
     assert plan.size("connect", far).operations % plan.workers("connect", far) == 0
 
 
-def test_rate_is_of_one_worker_or_of_all() -> None:
+def test_rate_is_the_sum_over_all_workers() -> None:
     metrics = load_study(TRANSPORT).metrics
     assert in_unit(metrics["wire.connections_per_second"], 2e6, workers=20) == pytest.approx(500)
     assert in_unit(metrics["wire.queries_per_second_32"], 2e6, workers=32) == pytest.approx(16_000)
@@ -255,7 +255,7 @@ def test_target_uses_its_own_suite_unless_the_user_names_one(
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
 
 
-def test_terminals_set_the_workers_of_transactions() -> None:
+def test_terminals_factor_sets_the_number_of_transaction_workers() -> None:
     plan = plan_of(ENCRYPTION, "default", "terminals=8,32", "keying=on", "encrypted=0,20")
     assert names(plan) == [f"{arm}{context}" for context in ("", "@terminals-32") for arm in ("0", "0-copy", "20")]
     assert [plan.workers("transactions", arm) for arm in plan.arms] == [8, 8, 8, 32, 32, 32]

@@ -1,4 +1,4 @@
-"""The command lines in README and the pages."""
+"""Command lines in README and the docs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from manual.__main__ import INDEX, REFERENCE, REPORTS
 from manual.reports import DOCS, ROOT
 
-#: A prompt may name the machine.
+#: A typed line: a prompt, which may start with the name of a machine, and a command.
 TYPED = re.compile(r"[\w-]*\$ (.*)")
 SETTING = re.compile(r"\w+=")
 BLOCK = re.compile(r"^( *)```console\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -20,7 +20,8 @@ BLOCK = re.compile(r"^( *)```console\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 @dataclass(frozen=True)
 class Line:
-    """A command line of a page. `words`: split as by a shell, from the program up to a redirection or pipe."""
+    """A command line on a page. `words` are split as by a shell, from the program's name to the first pipe or
+    redirection."""
 
     page: str
     text: str
