@@ -156,7 +156,7 @@ def refused(answer: Answer, words: str = "") -> bool:
 
 
 @pytest.mark.usefixtures("hostile_settings")
-def test_session_settings_are_enforced_against_the_servers(site: Site) -> None:
+def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
     with site.client(USER) as plain:
         ((mode,),) = plain.query(b"SELECT @@sql_mode").rows
         assert "ORACLE".encode("utf-16-be") in (mode or b""), "a session without a guard is left alone"
@@ -171,7 +171,7 @@ def test_session_settings_are_enforced_against_the_servers(site: Site) -> None:
             assert client.query(ALL_NAMES).is_sealed(0)
 
 
-def test_reset_session_is_in_the_servers_database(client: Client) -> None:
+def test_reset_session_keeps_its_database_and_forgets_prepared_statements(client: Client) -> None:
     number = client.prepare(ALL_NAMES).statement
     assert number is not None
     assert client.command(mysql.INIT_DB, ELSEWHERE.encode()).error is None
@@ -233,7 +233,7 @@ def test_commands_that_are_not_allowed_are_rejected(site: Site, client: Client) 
     assert client.command(mysql.PING).error is None
 
 
-def test_limits_of_the_plan_are_enforced(site: Site) -> None:
+def test_configured_limits_on_connections_statements_and_sizes_are_enforced(site: Site) -> None:
     before = site.process.counters().listeners[site.limited].errors
     with contextlib.ExitStack() as stack:
         guarded, other, plain = (stack.enter_context(site.client(user, site.limited)) for user in (SHOP, SHOP, USER))

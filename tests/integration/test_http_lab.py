@@ -80,7 +80,7 @@ def read_certificate(connection: _Connection) -> x509.Certificate:
     return x509.load_der_x509_certificate(shown)
 
 
-def test_every_arm_is_verified_for_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_every_arm_has_evidence_of_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         if arm.levels.get("suite") == "rc4-sha":
             continue
@@ -97,7 +97,7 @@ def test_every_arm_is_verified_for_where_its_tls_ends(lab: HttpLab, arms: list[P
             assert at_balancer == (None if termination == "direct" else "none")
 
 
-def test_tls_endpoint_shows_its_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_tls_endpoint_has_a_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
     seen = set()
     for arm in arms:
         if "key" in arm.levels and arm.levels["suite"] == "tls1.3":
@@ -220,7 +220,7 @@ def test_balancer_sends_nothing_to_an_unverified_origin(kind: type[Balancer]) ->
 
 
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
-def test_balancer_has_the_cores_of_the_arm(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_balancer_is_limited_to_the_arms_cores(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         share = lab._chain.middle[arm.levels["balancer"]].cpu_share
         assert share is not None

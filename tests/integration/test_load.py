@@ -46,7 +46,7 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
     ],
 )
-def test_load_has_the_requested_connections_and_queries(study: str, arms: str, tmp_path: Path) -> None:
+def test_load_makes_the_requested_number_of_queries_on_each_connection(study: str, arms: str, tmp_path: Path) -> None:
     output, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in output
@@ -95,7 +95,7 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_operations_go_over_connections_that_stand(
+def test_operations_use_connections_opened_before_the_slice(
     study: str, arms: str, asked: list[str], words: str, tmp_path: Path
 ) -> None:
     output, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)

@@ -110,7 +110,7 @@ def test_sessions_are_resumed_after_any_key_change() -> None:
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_first_key_is_accepted_by_every_client(asked: list[str], first: str) -> None:
+def test_server_starts_with_a_key_that_every_client_accepts(asked: list[str], first: str) -> None:
     shown = keys_to_show(asked)
     assert shown[0] == first
     assert set(shown) == {first, *asked}

@@ -81,7 +81,7 @@ def refused(access: Access) -> CostofError:
     return error.value
 
 
-def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Somebodys) -> None:
+def test_pooler_url_that_leads_elsewhere_is_rejected(somebodys: Somebodys) -> None:
     before = somebodys.server.places()
     itself = refused(somebodys.access(somebodys.server.url(USER)))
     assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)

@@ -194,7 +194,7 @@ def history(server: Standing) -> tuple[int, int]:
     return count, total
 
 
-def test_accounts_are_those_of_pgbench(server: Standing) -> None:
+def test_loaded_accounts_have_pgbenchs_numbers_and_branches(server: Standing) -> None:
     ((accounts, branches, least, most),) = server.ask(
         "SELECT count(*), count(DISTINCT bid), min(aid), max(aid) FROM pgbench_accounts"
     )

@@ -53,7 +53,7 @@ def test_account_without_createdb_uses_a_temporary_schema(server: Standing) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
-def test_server_with_only_tls_gets_figures_of_tls(server: Standing, tmp_path: Path, load: tuple[str, ...]) -> None:
+def test_server_that_accepts_only_tls_gets_figures_of_tls(server: Standing, tmp_path: Path, load: tuple[str, ...]) -> None:
     arguments = [
         "run",
         small_study("postgres-tls", tmp_path),

@@ -102,7 +102,7 @@ def test_connection_takes_its_round_trips(server: Standing, resp: int, version: 
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("workload", ["query", "write", "pipeline"])
-def test_operation_takes_one_round_trip(server: Standing, workload: str, resp: int) -> None:
+def test_redis_operation_takes_one_round_trip(server: Standing, workload: str, resp: int) -> None:
     for transport in (PLAIN, server.tls):
         answer = measured(server, transport, workload, 200, resp=resp)
         assert (answer.operations, answer.errors) == (200, [])

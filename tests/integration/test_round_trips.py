@@ -136,7 +136,7 @@ def test_round_trips_of_connections_agree_with_the_capture(far: Far) -> None:
     agrees_on_each(far, the_capture_agrees)
 
 
-def test_of_operations_on_a_connection_that_stands(far: Far) -> None:
+def test_round_trips_of_operations_on_an_open_connection_agree_with_the_capture(far: Far) -> None:
     def the_capture_agrees(arm: PlannedArm) -> bool:
         far.engines.slice(arm, "query", 2)
         with far.capture(arm) as capture:

@@ -65,7 +65,7 @@ def begins(sent: bytes, expected: bytes) -> bool:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MONGODB, BY_URL["mongodb"], strict=True)))
-def test_plain_mongodb_receives_only_a_tls_handshake(
+def test_mongodb_without_tls_receives_only_a_tls_handshake(
     plain_mongodb: Standalone, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     asked = [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -89,7 +89,7 @@ def plain_mariadb(mariadb: Callable[..., MariadbServer]) -> MariadbServer:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MYSQL, BY_URL["mysql"], strict=True)))
-def test_plain_mysql_receives_nothing(
+def test_mysql_server_without_tls_receives_nothing(
     plain_mariadb: MariadbServer, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     server, asked = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -103,7 +103,7 @@ def test_plain_mysql_receives_nothing(
     assert "SSL is required but the server doesn't support it" in done.err
 
 
-def test_ycsb_sends_nothing_to_a_plain_server_either(
+def test_ycsb_with_required_tls_sends_nothing_to_a_server_without_tls(
     plain_mariadb: MariadbServer, plain_mongodb: Standalone, tmp_path: Path
 ) -> None:
     for server, secret, first in (

@@ -73,7 +73,7 @@ def test_run_leaves_only_its_report(finished: tuple[Path, list[str]]) -> None:
     assert (run / "report.html").is_file()
 
 
-def test_far_arms_have_evidence(result: Result) -> None:
+def test_far_arms_of_an_ordinary_user_have_evidence(result: Result) -> None:
     assert "network namespace" in result.environment["topology"]
     for method in ("ICMP", "TCP_INFO"):
         (far,) = [link for link in result.links if link.nominal_ms == FAR_MS and link.method == method]
@@ -142,7 +142,7 @@ with open_service(plan, None, "run") as lab:
         pytest.param("mysql-column-encryption", ["encrypted=direct,0"], marks=pytest.mark.slow),
     ],
 )
-def test_labs_with_cpu_shares_run_without_them(study: str, settings: list[str]) -> None:
+def test_labs_run_without_cpu_limits_for_an_ordinary_user(study: str, settings: list[str]) -> None:
     argv = [*ordinary_user(), *prefix(), sys.executable, "-c", LAB, study, *settings]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -124,7 +124,7 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
     return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
 
 
-def test_hosts_are_described(cluster: Cluster) -> None:
+def test_doctor_lists_the_hosts(cluster: Cluster) -> None:
     status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
     assert status == 0, said
     assert [name for name in LOADS if f"{name}: " in said] == LOADS
@@ -138,7 +138,7 @@ def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: S
     assert not any(left(node) for node in cluster.loads)
 
 
-def test_run_of_many_hosts_has_one_answer(near: Near) -> None:
+def test_answer_of_each_slice_sums_the_operations_of_all_hosts(near: Near) -> None:
     outcome = near.outcome
     assert outcome.status == 0, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
@@ -202,7 +202,7 @@ def test_wrong_token_is_rejected(refused: subprocess.Popen[str]) -> None:
     assert "Traceback" not in err
 
 
-def test_ray_client_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
+def test_run_through_the_ray_client_measures_on_all_hosts_and_leaves_nothing_behind(cluster: Cluster, server: Standing, long_study: Path) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
     with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
         outcome = run.ends()

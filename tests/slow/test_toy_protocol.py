@@ -26,7 +26,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     return tree
 
 
-def test_new_protocol_needs_four_files_and_one_line_in_each_contract(echo: Tree) -> None:
+def test_new_protocol_needs_four_files_and_one_line_in_each_contract_test(echo: Tree) -> None:
     assert echo.touched() == [
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
@@ -38,7 +38,7 @@ def test_new_protocol_needs_four_files_and_one_line_in_each_contract(echo: Tree)
     ]
 
 
-def test_new_protocol_passes_the_house_rules(echo: Tree) -> None:
+def test_new_protocol_passes_linters_and_house_rules(echo: Tree) -> None:
     echo.run("cargo", "fmt", "--all", "--check", cwd=echo.root / "engine")
     echo.run("ruff", "check", ".")
     echo.run("ruff", "format", "--check", ".")
@@ -55,7 +55,7 @@ def test_new_protocol_can_be_measured(echo: Tree, tmp_path: Path) -> None:
 
 
 @pytest.mark.servers
-def test_new_protocol_passes_every_contract(echo: Tree) -> None:
+def test_new_protocol_passes_the_contract_tests(echo: Tree) -> None:
     tested = echo.run("python", "-m", "pytest", "tests/contract", "-k", "echo", "-v")
     for contract in ("programs", "service", "studies"):
         assert f"tests/contract/test_{contract}.py ." in tested

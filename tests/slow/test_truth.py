@@ -69,7 +69,7 @@ def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert all(record.answer.evidence["connections"] == 0 for record in slices if record.workload == "query")
 
 
-def test_interrupted_run_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_interrupted_truth_run_returns_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 
