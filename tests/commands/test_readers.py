@@ -59,7 +59,7 @@ def reader_of(output: str) -> str:
 
 
 def check(name: str, output: str) -> None:
-    """Assert that a reader refuses an output, or returns only declared figures with finite values and plausible counts."""
+    """Assert that a reader refuses an output, or returns declared figures with finite values and plausible counts."""
     each, report, refused = reader(name), Report({}), ""
     try:
         report = each.read(output)

@@ -134,7 +134,9 @@ def test_missing_secret_file_is_an_error_of_the_arm(host: HostActor, tmp_path: P
 
 
 @pytest.mark.parametrize(("number", "ahead_ns"), [(2, AHEAD_NS), (1, 3600 * 10**9)])
-def test_slice_that_was_not_prepared_or_starts_in_an_hour_is_an_error(host: HostActor, number: int, ahead_ns: int) -> None:
+def test_slice_that_was_not_prepared_or_starts_in_an_hour_is_an_error(
+    host: HostActor, number: int, ahead_ns: int
+) -> None:
     handed(host, plan_of("true"))
     prepared(host)
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
@@ -187,7 +189,9 @@ def test_running_command_ends_with_the_hosts_actor(host: HostActor, tmp_path: Pa
     eventually("the end of the command", lambda: not command.exists())
 
 
-def test_host_reports_its_costof_version_or_that_it_has_none(host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_host_reports_its_costof_version_or_that_it_has_none(
+    host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert host.facts()["costof"] == __version__
     # Simulate a host without costof: its Python finds no modules of this repository.
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -39,7 +39,7 @@ RUN = ("wrk", "k6", "hey", "benchbase")
 
 
 def failing(name: str, text: str, share: float) -> str:
-    """Return an output changed so that a share of its operations failed, written as the program itself would write it."""
+    """Return an output changed so that a share of its operations failed, as the program itself would write it."""
     match name:
         case "wrk":
             (requests,) = re.findall(r"(\d+) requests in", text)

@@ -117,9 +117,7 @@ def test_placeholder_that_an_arm_does_not_set_is_refused_before_anything_runs() 
         ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' contains '$'", "write sh -c '…'"),
     ],
 )
-def test_shell_syntax_is_refused_in_lines_that_no_shell_runs(
-    before: str, after: str, shown: str, remedy: str
-) -> None:
+def test_shell_syntax_is_refused_in_lines_that_no_shell_runs(before: str, after: str, shown: str, remedy: str) -> None:
     told = refused(FILE.replace(before, after))
     assert shown in told
     assert remedy in told

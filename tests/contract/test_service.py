@@ -119,7 +119,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         assert change.connections is not None
         assert change.connections >= opened
         if change.tls_connections is None:
-            # The server does not count TLS connections. The evidence instead has the address, plain or TLS, that was used.
+            # The server does not count TLS connections. The evidence has the address (plain or TLS) that was used.
             address = answer.evidence.get("server_side")
             assert address == engines.server(arm) if address else arm.levels["balancer"] == "nginx"
         elif arm.settings.speaks_tls:

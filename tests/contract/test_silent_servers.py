@@ -19,7 +19,7 @@ from costof.programs.redis.connection import RedisSettings
 from tests.support.command import Outcome, costof
 from tests.support.silent import silent_listener
 
-#: For each URL scheme: the study, the first half of the server's first message, and the error of the step that times out.
+#: For each URL scheme: the study, half of the server's first message, and the error of the step that times out.
 TARGETS = {
     "mysql": ("mysql-transport", b"\x4a\0\0\0\x0a8.0.36\0", "its greeting was not complete within 5 s"),
     "postgresql": ("postgres-tls", b"R\0\0\0\x08", "the log-in was not complete within 5 s"),
@@ -60,7 +60,7 @@ def ports() -> Iterator[dict[tuple[str, str], int]]:
 def outcomes(
     ports: dict[tuple[str, str], int], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Outcome]:
-    """Run costof on all servers at once with its real timeouts, and return the outcomes by scheme and kind of server."""
+    """Run costof on all servers at once with its real timeouts, and return the outcomes by scheme and server."""
 
     def run(scheme: str, how: str) -> Outcome:
         folder = tmp_path_factory.mktemp(f"{scheme}-{how}")

@@ -104,8 +104,7 @@ def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site)
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_prepared_statements_return_the_servers_bytes_for_every_type(site: Site, number: int) -> None:
-    """Compare the bytes of the binary protocol, including trailing zeros of times, before any driver converts them.
-    """
+    """Compare the bytes of the binary protocol, including trailing zeros of times, before any driver converts them."""
     statement, nonce = b"SELECT * FROM every_type ORDER BY whole IS NULL", bytes(range(32))
     attributes = {b"costof_encrypted": b"1", b"costof_nonce": nonce.hex().encode()}
     with site.raw(site.server.port) as direct, site.raw(PORT + number, attributes=attributes) as client:
@@ -200,7 +199,7 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
         assert wire.slice(1, "direct", "load", ROWS, HANGS_SECONDS).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).counts == {}
         past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
-        # There may be more errors than operations: after one a worker prepares its statement again, and fails at that too.
+        # There may be more errors than operations: after an error a worker prepares its statement again and fails again.
         assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
             answer = wire.slice(3, kind.label, "query", 50, HANGS_SECONDS)

@@ -77,7 +77,7 @@ class Site:
         return self.learned.read_text().replace('"encrypt"', '"plain"')
 
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
-        """Check that the client's statements `trip` are rejected with a remedy, and work once they are learned and approved."""
+        """Check that the statements that `trip` runs are rejected with a remedy until they are learned and approved."""
         self.approve("")
         told = outcome(lambda: trip(self.guarded, f"{client}-early"))
         assert "is not approved for this account" in told, told

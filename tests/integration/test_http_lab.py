@@ -1,4 +1,4 @@
-"""The HTTP lab: TLS endpoints, their keys, the counters of each end, and failures."""
+"""The HTTP lab: where TLS ends, the keys there, the counters of balancer and origin, and failures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lab(plan: Plan) -> Iterator[HttpLab]:
 
 @contextlib.contextmanager
 def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
-    """Yield a connection like that of the arm's client, from the client's host."""
+    """Yield a connection from the client's host with the arm's address and TLS settings."""
     address = lab._entry(arm)
     context = _context(lab.endpoint(arm).transport)
     with contextlib.closing(_Connection(lab._chain.client, address, context)) as connection:
@@ -161,7 +161,7 @@ def test_connections_to_the_origin_stay_open(
     before = lab._origin_counters(Route.from_arm(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
-            # The last request ends only the client's connection.
+            # The last request closes the client's connection to the balancer, but not the balancer's to the origin.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
     after = lab._origin_counters(Route.from_arm(arm))
     assert before is not None
@@ -187,7 +187,7 @@ def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], bala
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
             assert secure.session_reused == resumed
             session = secure.session
-            # The server has certainly finished the handshake only after a request.
+            # Only after a request has the server certainly finished the handshake and counted it.
             secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
     moved = counted(lab, arm).since(before)

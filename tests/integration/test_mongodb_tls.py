@@ -1,4 +1,4 @@
-"""The MongoDB study on its lab, as a user runs it: costs, evidence, limits, and rebuilt reports."""
+"""A run of the MongoDB study on its lab, as a user starts it: costs, memory, evidence, and rebuilt reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a complete quick run with a TLS arm, and repeat it if a busy machine hid the cost of TLS."""
+    """Make a quick run with a TLS arm, again if a busy machine hid the cost of TLS, and return its folder."""
     folder = tmp_path_factory.mktemp("quick")
     study = small_study("mongodb-tls", folder)
     kept, broken = ("--limit", "wire.tcp", "+10000%"), ("--limit", "wire.connect_and_first_query", "+0.001ms")

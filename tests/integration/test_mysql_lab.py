@@ -1,4 +1,4 @@
-"""The lab of the MySQL study: every level works, near and far."""
+"""The lab of the MySQL study: every transport, key and distance works."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_every_arm_negotiates_its_transport(every_level: tuple[Plan, ServerLab, 
         assert evidence["protocol"] == ("TLSv1.3" if suite == "modern" else "TLSv1.2")
         assert evidence["cipher"] == ("TLS_AES_256_GCM_SHA384" if suite == "modern" else suite.upper())
         seen.add((suite, arm.levels["key"]))
-    # Three keys for the modern suites; RSA's two for the old ones.
+    # The modern suite works with all three keys; each of the two old suites only with the two RSA keys.
     assert len(seen) == 3 + 2 * 2
     assert len(tunnels) == 4
 
@@ -106,7 +106,7 @@ def test_sessions_are_resumed_after_any_key_change() -> None:
         ([], "rsa-2048"),
         (["rsa-1024"], "rsa-1024"),
         (["ecdsa-p256"], "ecdsa-p256"),
-        # Several keys: the default one, which every client accepts.
+        # With several keys the server starts with the default key, which every client accepts.
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
@@ -129,7 +129,7 @@ def test_links_of_the_quick_profile_have_the_requested_delay() -> None:
         (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
     }
     for link in links:
-        # A busy machine delays packets, but never speeds them up.
+        # A busy machine may delay packets, so there is only a lower bound.
         assert link.median_ms >= link.nominal_ms - SHORTER_MS
 
 

@@ -1,4 +1,4 @@
-"""The engine and redis-py on a real Redis: log-ins and their errors, reads, writes, and its key."""
+"""The engine and redis-py on a real Redis: log-ins and their errors, reads, writes, and TLS keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.redis import Standing, a_redis
 
 pytestmark = pytest.mark.servers
 RECORDS = 1000
-#: Of YCSB's records; more are inserted.
+#: The number of YCSB records that are loaded; workloads insert more.
 HASHES = 100
 MIX = {
     "record_count": HASHES,
@@ -37,13 +37,13 @@ WORKLOADS = [
     Workload(name="ycsb", kind="ycsb", ycsb=MIX),
     Workload(name="ycsb_fields", kind="ycsb", ycsb={**MIX, "read_all_fields": False}),
 ]
-#: Who may meet a server: the engine, and the driver of applications.
+#: All instruments that connect to Redis: the engine, and the driver of applications.
 INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py": lambda: application("redis", {})}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
-    """Start one server, with strings loaded, for all tests that do not change it."""
+    """Start one server with loaded strings, for all tests that do not change it."""
     with Lab() as lab, a_redis(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
@@ -81,7 +81,8 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
     assert refused(10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     with server.showing_an_expired_certificate():
         assert refused(tls=({}, server.tls)) == {"tls": "tls_certificate_expired"}
-    # The administrator's is there already. Redis says why before any handshake, so in TLS not at all.
+    # The administrator's connection is the only one allowed. Redis sends the reason in plaintext before any TLS
+    # handshake, so clients with TLS only see a failed handshake.
     with server.configured("maxclients", "1"):
         by_tls = {"engine": "tls_refused", "redis-py": "tls_handshake"}[instrument]
         assert refused(plain=({}, PLAIN), tls=({}, server.tls)) == {"plain": "server", "tls": by_tls}
@@ -111,7 +112,7 @@ def test_redis_operation_takes_one_round_trip(server: Standing, workload: str, r
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
 def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, value_bytes: int) -> None:
-    """A driver chooses keys that the engine has loaded."""
+    """`any_key`, which drivers of applications use, returns keys that the engine has loaded."""
     settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS
     key = server.client_settings().asking(settings).any_key(RECORDS, Random(value_bytes))
@@ -124,7 +125,7 @@ def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, va
 
 
 def called(server: Standing) -> dict[str, int]:
-    """Return the count of each command. The administrator's own ones are only INFO and CONFIG."""
+    """Return how often the server has run each command. The test's own connection runs only INFO and CONFIG."""
     return {
         name.removeprefix("cmdstat_"): counters["calls"]
         for name, counters in server.ask("INFO", "commandstats").items()
@@ -166,7 +167,7 @@ def test_server_and_client_count_the_same(server: Standing, workload: str, comma
     assert (moved.connections, moved.tls_connections) == (opened, {"TLS": opened if tls else 0})
     sent = [phase for name, phase in answer.phases.items() if name in ("auth", "first_operation", "operation")]
     on_the_wire = sum(phase.bytes_sent or 0 for phase in sent)
-    # A record of TLS 1.3 has 22 bytes beside what is in it (RFC 8446, 5.2); each of these is one record.
+    # A TLS 1.3 record adds 22 bytes to its content (RFC 8446, 5.2), and each command is sent as one record.
     added = 22 * sum(phase.count for phase in sent) if tls else 0
     assert on_the_wire - added == bytes_moved
 

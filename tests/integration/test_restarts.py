@@ -17,7 +17,7 @@ from .conftest import SHORT, SHORT_ROUND, alive, costof_running, descendants, wa
 
 pytestmark = pytest.mark.servers
 
-#: Slices of a start: a round to warm up and two that are measured.
+#: The number of slices in a start: one warm-up round and two measured rounds.
 A_START = 3 * SHORT_ROUND
 ASKED = [*SHORT, "--rounds", "2", "--restarts"]
 

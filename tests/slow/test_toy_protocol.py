@@ -8,14 +8,14 @@ import pytest
 
 from tests.toy.tree import Tree, assert_answered
 
-#: What a new protocol's tester writes into the tables of the contracts.
+#: The lines that a contributor of a protocol adds to the lists of the contract tests.
 SERVICE = '    "echo-lab": lambda: in_lab(Kind("echo-tls", counted_as="TLSv1.3", records=False)),\n'
 PROGRAM = '    "echo": functools.partial(standing_server, "echo"),\n'
 
 
 @pytest.fixture(scope="module")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """Return a copy with a toy protocol, its server program and a study, registered in the lists and contracts."""
+    """Return a copy of the repository with a toy protocol, its server program and a study, registered in the lists."""
     tree = Tree(tmp_path_factory.mktemp("echo"))
     tree.lay("protocol")
     tree.insert("engine/crates/wire/src/lib.rs", "pub mod echo;\n", before="pub mod http;\n")
@@ -31,7 +31,7 @@ def test_new_protocol_needs_four_files_and_one_line_in_each_contract_test(echo: 
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
         "engine/crates/wire/src/echo/",
-        # Its module, and its entry in the list of protocols.
+        # The two lines are the module's declaration and its entry in the list of protocols.
         "engine/crates/wire/src/lib.rs +2 -0",
         "tests/support/programs.py +1 -0",
         "tests/support/services.py +1 -0",
