@@ -1,4 +1,4 @@
-"""The contract of every lab: it leaves nothing behind, works without hosts of its own, and a dead process fails only its arms."""
+"""The contract of every lab: it leaves nothing behind, works without separate hosts, and a dead process fails only its arms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SLOW = ("redis", "pooling")
 
 @needs_root
 @pytest.mark.parametrize("lab", [pytest.param(lab, marks=[pytest.mark.slow] * (lab in SLOW)) for lab in LABS])
-def test_nothing_is_left_after_kill_9(lab: str) -> None:
+def test_every_lab_leaves_nothing_after_kill_9(lab: str) -> None:
     left_by_kill_9("-m", "tests.support.services", lab)
 
 

@@ -111,5 +111,5 @@ def authority(lab: Lab) -> Authority:
 
 @pytest.fixture(scope="module")
 def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
-    """Return a function that starts a `mongod`. It takes a number for the address, and arguments of `start_standalone`."""
+    """Return a function that starts a `mongod`. It takes a number (for the address) and options of the server."""
     return functools.partial(start_standalone, lab, authority)

@@ -174,5 +174,5 @@ with EncryptionLab(plan) as lab:
 """
 
 
-def test_nothing_is_left_after_kill_9() -> None:
+def test_encryption_lab_leaves_nothing_after_kill_9() -> None:
     assert len(left_by_kill_9("-c", RUN)["pids"]) == 2

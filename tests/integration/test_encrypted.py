@@ -199,7 +199,7 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
         assert wire.slice(1, "direct", "load", ROWS, HANGS_SECONDS).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).counts == {}
         past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
-        # There may be more errors than operations: after an error a worker prepares its statement again and fails again.
+        # There may be more errors than operations: after one a worker prepares its statement again, and fails again.
         assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
             answer = wire.slice(3, kind.label, "query", 50, HANGS_SECONDS)

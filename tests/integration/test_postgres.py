@@ -59,7 +59,7 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
 
 
 @pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
+def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(**arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
@@ -103,7 +103,9 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
         ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
     ],
 )
-def test_connection_takes_its_round_trips(server: Standing, settings: dict[str, str], trips: dict[str, int]) -> None:
+def test_postgres_connection_takes_the_expected_round_trips(
+    server: Standing, settings: dict[str, str], trips: dict[str, int]
+) -> None:
     plain = measured(server, PLAIN, "connect", 5)
     answer = measured(server, server.tls.model_copy(update=settings), "connect", 5)
     assert round_trips(plain) | {"tcp": 1, "hello": 1, "auth": 2, "connect": 4} == round_trips(plain)

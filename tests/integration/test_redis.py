@@ -56,7 +56,7 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
 
 
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
-def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
+def test_rejected_redis_login_has_an_error_class_for_its_cause(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(seconds: float = HANGS_SECONDS, **arms: tuple[dict[str, object], Transport]) -> dict[str, str]:
@@ -90,7 +90,9 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize(("version", "handshake"), [(None, 0), ("1.3", 1), ("1.2", 2)])
-def test_connection_takes_its_round_trips(server: Standing, resp: int, version: str | None, handshake: int) -> None:
+def test_redis_connection_takes_the_expected_round_trips(
+    server: Standing, resp: int, version: str | None, handshake: int
+) -> None:
     transport = server.tls.model_copy(update={"version": version}) if version else PLAIN
     answer = measured(server, transport, "connect", 5, resp=resp)
     trips = {name: phase.round_trips / phase.count for name, phase in answer.phases.items()}
