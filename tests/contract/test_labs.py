@@ -1,4 +1,4 @@
-"""The contract of every lab: it leaves nothing behind, works without separate hosts, and a dead process fails only its arms."""
+"""The contract of every lab: it leaves nothing behind, needs no hosts, and a dead process fails only its arms."""
 
 from __future__ import annotations
 
