@@ -1,4 +1,4 @@
-"""Command lines without a shell: how they are split, the signs of a shell in them, and the passwords in them."""
+"""Command lines without a shell: how they are split, and how shell syntax and passwords in them are detected."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def test_shell_syntax_is_detected(line: str, sign: str, tmp_path: Path) -> None:
         "wrk -s 'a;b' http://x/",
     ],
 )
-def test_characters_without_meaning_to_a_shell_are_accepted(line: str, tmp_path: Path) -> None:
+def test_characters_without_special_meaning_in_a_shell_are_accepted(line: str, tmp_path: Path) -> None:
     (tmp_path / "small1").touch()
     assert shell_sign(line, tmp_path) is None
 
 
 @given(st.text("ab '\"\\\t$<", max_size=20))
-def test_words_are_those_of_shlex(line: str) -> None:
+def test_line_is_split_into_the_same_words_as_by_shlex(line: str) -> None:
     try:
         words = shlex.split(line)
     except ValueError:
@@ -134,7 +134,7 @@ def test_unsplittable_line_is_refused_with_a_reason(line: str, wrong: str) -> No
         ("sh -c 'tar c . | PGPASSWORD=S3cret psql'", "PGPASSWORD"),
     ],
 )
-def test_a_password_is_found_and_struck_out(line: str, place: str) -> None:
+def test_password_in_a_command_line_is_found_and_redacted(line: str, place: str) -> None:
     (found,) = find_passwords(shlex.split(line))
     assert (found.place, "S3cret" in found.value) == (place, True)
     assert "S3cret" not in repr(found)
@@ -166,10 +166,10 @@ def test_line_without_password_is_unchanged(line: str) -> None:
     assert without_passwords(line) == line
 
 
-def test_a_line_that_cannot_be_split_is_shown_without_its_password() -> None:
+def test_password_is_redacted_in_a_line_that_cannot_be_split() -> None:
     assert without_passwords("psql --password=S3cret it's") == "psql --password=<redacted> it's"
 
 
-def test_a_password_with_quotation_marks_in_it_is_not_shown_in_parts() -> None:
+def test_no_part_of_a_password_with_quotation_marks_is_shown() -> None:
     assert without_passwords("redis-cli --pass S3'cr'et") == "redis-cli …"
     assert without_passwords("PGPASSWORD=S3'cr'et psql") == "…"

@@ -1,4 +1,4 @@
-"""Readers of what load generators print: figures and failures of real runs, and an error for all that is no report."""
+"""Readers, the parsers of load generators' output: figures and failures of real runs, and errors for anything else."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from costof.instruments.commands.readers import Report, UnreadableError, last_js
 OUTPUTS = Path(__file__).parent / "outputs"
 EXPECTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "figures.toml").read_text())
 FIGURES = {name: each["figures"] for name, each in EXPECTED.items() if "figures" in each}
-#: How many operations were tried and how many failed; None where the program does not print it.
+#: For each output: how many operations were tried and how many failed. None if the program does not print the number.
 COUNTS = {name: (*each["counts"], None)[:2] for name, each in EXPECTED.items() if "counts" in each}
-#: Why each of these is refused.
+#: For each output without figures: the expected reason for refusing it.
 UNREADABLE = {name: each["refused"] for name, each in EXPECTED.items() if "refused" in each}
 
-#: A unit is one of these, or a word of its own as it is to be printed.
+#: All units that figures of readers may have.
 UNITS = {"ms", "us", "per_second", "percent", "bytes", "errors", "MB/s", "MiB/s"}
-#: What a program may write where a number is looked for, and a parser may fall over.
+#: Invalid texts that a program may print instead of a number.
 ODD = [
     "",
     "-",
@@ -40,7 +40,7 @@ ODD = [
     "0",
     "-1",
     "1.2.3",
-    # Beyond a float, and beyond what Python reads as an integer.
+    # The first is too large for a float; the second has more digits than Python converts to an integer.
     "9" * 400,
     "9" * 5000,
     "[]",
@@ -48,18 +48,18 @@ ODD = [
     '"',
     "\x00",
 ]
-#: For each reader: an eighth of what the profile has.
+#: An eighth of the usual number of random examples, since these tests run once for each reader.
 FEW = settings(max_examples=settings().max_examples // 8)
 WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE)}
 
 
 def reader_of(output: str) -> str:
-    """The reader whose name the file begins with; wrk2 has that of wrk."""
+    """Return the name of the reader for a file, which begins with it. The reader of wrk also reads wrk2."""
     return max((name for name in reader_names() if output.startswith(name)), key=len)
 
 
 def check(name: str, output: str) -> None:
-    """Assert that a reader refuses an output, or gives finite numbers of its own figures and plausible counts."""
+    """Assert that a reader refuses an output, or returns declared figures with finite values and plausible counts."""
     each, report, refused = reader(name), Report({}), ""
     try:
         report = each.read(output)
@@ -79,25 +79,25 @@ def check(name: str, output: str) -> None:
 
 
 def read(output: str) -> Report:
-    """Return the report of a file of `outputs/`."""
+    """Read a file in `outputs/` with its reader."""
     return reader(reader_of(output)).read(WRITTEN[output])
 
 
 @pytest.mark.parametrize("output", FIGURES)
-def test_real_output_gives_exactly_its_figures(output: str) -> None:
+def test_figures_of_real_outputs_are_exact(output: str) -> None:
     report = read(output)
     assert report.figures == pytest.approx(FIGURES[output], rel=1e-12, abs=0)
     assert (report.operations, report.failed) == COUNTS.get(output, (None, None))
 
 
 @pytest.mark.parametrize("output", UNREADABLE)
-def test_a_run_without_an_operation_is_refused(output: str) -> None:
+def test_output_without_a_completed_operation_is_refused(output: str) -> None:
     with pytest.raises(UnreadableError, match=re.escape(UNREADABLE[output])):
         read(output)
 
 
 @pytest.mark.parametrize("output", FIGURES)
-def test_lines_around_a_report_and_of_another_system_change_nothing(output: str) -> None:
+def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: str) -> None:
     name, expected = reader_of(output), read(output)
     said = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n{{x}}\n"
     assert reader(name).read(said) == expected
@@ -107,10 +107,10 @@ def test_lines_around_a_report_and_of_another_system_change_nothing(output: str)
 @pytest.mark.parametrize("name", reader_names())
 @FEW
 @given(data=st.data())
-def test_the_last_whole_report_counts_and_reports_are_never_mixed(name: str, data: st.DataObject) -> None:
+def test_last_complete_report_is_read_and_reports_are_never_mixed(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
     first = data.draw(st.sampled_from(outputs))
-    # A table without a header is told from another one by a test that comes again alone.
+    # Older redis-benchmark prints no header: a second table is recognised only if it repeats a test of the first.
     last = data.draw(st.sampled_from([each for each in outputs if each != "redis-benchmark-older.txt"]))
     assert reader(name).read(f"{WRITTEN[first]}\n{WRITTEN[last]}") == read(last)
     cut = WRITTEN[last][: data.draw(st.integers(0, len(WRITTEN[last])))]
@@ -124,7 +124,7 @@ def test_the_last_whole_report_counts_and_reports_are_never_mixed(name: str, dat
     assert found[0] in allowed
 
 
-def test_every_output_is_in_the_table_and_read() -> None:
+def test_every_sample_output_is_documented_and_tested() -> None:
     files = {path.name for path in OUTPUTS.iterdir()} - {"README.md"}
     assert files == set(WRITTEN)
     rows = re.findall(r"^\| (`[^|]+`) \|", (OUTPUTS / "README.md").read_text(), re.MULTILINE)
@@ -132,7 +132,7 @@ def test_every_output_is_in_the_table_and_read() -> None:
 
 
 @pytest.mark.parametrize("name", reader_names())
-def test_a_reader_declares_its_figures(name: str) -> None:
+def test_every_reader_declares_valid_figures(name: str) -> None:
     each = reader(name)
     assert any(reader_of(output) == name for output in FIGURES)
     assert each.hint
@@ -147,7 +147,7 @@ def test_a_reader_declares_its_figures(name: str) -> None:
     assert "failed_percent" in each.figures or each.silent_on_failures.endswith(".")
 
 
-def test_the_page_for_users_has_every_reader_as_it_is() -> None:
+def test_documentation_of_readers_matches_the_code() -> None:
     page = (Path(__file__).parents[2] / "docs" / "readers.md").read_text()
     rows = {
         row[0]: row[1:]
@@ -164,7 +164,7 @@ def test_the_page_for_users_has_every_reader_as_it_is() -> None:
 @pytest.mark.parametrize("name", reader_names())
 @FEW
 @given(output=st.text())
-def test_any_text_is_refused(name: str, output: str) -> None:
+def test_arbitrary_text_never_crashes_a_reader(name: str, output: str) -> None:
     check(name, output)
 
 
@@ -181,7 +181,7 @@ def test_broken_output_is_refused_or_gives_numbers(name: str, data: st.DataObjec
 @pytest.mark.parametrize("name", reader_names())
 @FEW
 @given(data=st.data())
-def test_odd_numbers_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
+def test_invalid_numbers_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
     output = WRITTEN[data.draw(st.sampled_from([each for each in WRITTEN if reader_of(each) == name]))]
     numbers = list(re.finditer(r"-?\d+(\.\d+)?", output))
     some = data.draw(st.sets(st.integers(0, len(numbers) - 1), max_size=8))
@@ -191,11 +191,11 @@ def test_odd_numbers_are_refused_or_left_out(name: str, data: st.DataObject) -> 
     check(name, re.sub(r"\d+(\.\d+)?", data.draw(st.sampled_from(ODD)), output))
 
 
-#: The line of ab below its failed requests, which come with the same count as both kinds.
+#: The line in which ab breaks failed requests down. The cases set `Receive` to 0 or to the same count as `Length`.
 AB = "   (Connect: 0, Receive: {}, Length: 1000, Exceptions: 0)"
-#: Half or all of a run failed, as changes of a real output, and then how many were tried and failed.
+#: A real output, text replacements after which half or all operations failed, and the numbers of tried and failed ones.
 FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
-    # Without -l a differing length is a failure; a request that broke off has another length as well.
+    # Without -l a response of different length is a failure. An aborted response counts under both Receive and Length.
     ("ab.txt", {"requests:        0": f"requests:        1000\n{AB.format(0)}"}, (2000, 1000)),
     ("ab.txt", {"requests:        0": f"requests:        2000\n{AB.format(1000)}"}, (2000, 1000)),
     ("ab.txt", {"Total trans": "Non-2xx responses:      2000\nTotal trans"}, (2000, 2000)),
@@ -214,7 +214,7 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("memtier.json", {'"Connection Errors": 0': '"Connection Errors": 4000'}, (8000, 4000)),
     ("pgbench-failed.txt", {"248/800": "0/800", "552 (69.000%)": "800 (100.000%)"}, (800, 800)),
     ("pgbench.txt", {"failed transactions: 0 (0": "failed transactions: 34230 (50"}, (68460, 34230)),
-    # A client that another error ended leaves transactions undone. Skipped ones were not tried.
+    # A client that stopped at an error leaves transactions undone: they failed. Skipped transactions were not tried.
     ("pgbench-13.txt", {"10000/10000": "9000/10000"}, (10000, 1000)),
     ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
     ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),
@@ -235,20 +235,20 @@ def test_failed_operations_are_counted(output: str, changes: dict[str, str], cou
     assert report.figures["failed_percent"] == pytest.approx(100 * counts[1] / counts[0])
 
 
-def test_every_reader_that_counts_failures_has_a_test_of_them() -> None:
+def test_every_reader_that_counts_failures_has_an_example_with_failures() -> None:
     counted = {name for name in reader_names() if "failed_percent" in reader(name).figures}
     assert counted == {reader_of(output) for output, _, _ in FAILED}
 
 
 def changed(output: str, *changes: Callable[[Any], object]) -> Report:
-    """Return the report of a real JSON output whose document, or a part of it, `changes` make another one."""
+    """Apply `changes` to the document of a real JSON output, and return what its reader reads from the result."""
     document = json.loads(WRITTEN[output])
     for change in changes:
         change(document)
     return reader(reader_of(output)).read(json.dumps(document))
 
 
-def test_fio_without_counts_or_bytes_is_read_and_without_both_bandwidths_has_none() -> None:
+def test_fio_report_without_some_fields_still_gives_the_other_figures() -> None:
     def remove(*names: str) -> Callable[[Any], object]:
         parts = ("read", "write")
         return lambda document: [document["jobs"][0][part].pop(name, None) for part in parts for name in names]
@@ -266,7 +266,7 @@ def test_fio_without_counts_or_bytes_is_read_and_without_both_bandwidths_has_non
     assert "measured no completion latency" in nothing.missing["read_latency_us"]
 
 
-def test_an_average_that_k6_leaves_out_is_missing_and_its_other_forms_are_read() -> None:
+def test_k6_summary_without_averages_lacks_only_the_mean_and_its_json_stream_is_refused() -> None:
     report = read("k6-no-average.json")
     assert report.missing == {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
     assert report.figures["p95_ms"] > 0
@@ -274,16 +274,16 @@ def test_an_average_that_k6_leaves_out_is_missing_and_its_other_forms_are_read()
         reader("k6").read('{"type":"Metric","data":{"name":"http_reqs"}}\n{"metric":"vus","type":"Point","data":{}}\n')
 
 
-def test_the_mean_that_memtier_cuts_to_whole_ms_is_worked_out_of_its_commands() -> None:
+def test_memtier_mean_in_whole_ms_is_replaced_by_the_mean_of_its_commands() -> None:
     assert json.loads(WRITTEN["memtier-2.3.0.json"])["ALL STATS"]["Totals"]["Latency"] == 8.0
     assert read("memtier-2.3.0.json").figures["latency_ms"] == pytest.approx(8.3548, abs=1e-4)
-    # JSON keeps the last of two commands of one name.
+    # If two commands have one name, a JSON parser keeps only the last, so their rates do not add up to the total.
     alike = changed("memtier-commands.json", lambda document: document["ALL STATS"]["Sets"].update({"Ops/sec": 10}))
     assert "latency_ms" not in alike.figures
     assert alike.missing == {"latency_ms": "memtier wrote several commands under one name"}
 
 
-def test_unknown_tests_of_redis_benchmark_overwrite_no_others() -> None:
+def test_unknown_redis_benchmark_tests_are_named_and_change_no_other_figure() -> None:
     report = reader("redis-benchmark").read('"PING_BULK","3.0"\n"FCALL","1.0"\n"MGET (10 keys)","2.0"\n')
     assert report.figures == {"ping_mbulk_rps": 3.0}
     assert report.missing == {"command_rps": "these tests are unknown: FCALL, MGET (10 keys)"}
@@ -292,7 +292,7 @@ def test_unknown_tests_of_redis_benchmark_overwrite_no_others() -> None:
     assert reader("redis-benchmark").read('"FCALL f 0","1.0"\n').figures == {"command_rps": 1.0}
 
 
-def test_older_pgbench_writes_a_colon_and_has_no_latency_of_0() -> None:
+def test_output_of_older_pgbench_is_read_and_its_latency_of_0_is_missing() -> None:
     older = WRITTEN["pgbench-13.txt"].replace("tps = 85.18", "latency average: 11.7 ms\ntps = 85.18")
     assert reader("pgbench").read(older).figures["latency_ms"] == 11.7
     report = reader("pgbench").read(older.replace("11.7", "0.000"))
@@ -300,17 +300,17 @@ def test_older_pgbench_writes_a_colon_and_has_no_latency_of_0() -> None:
     assert report.missing == {"latency_ms": "pgbench before 9.6 measures it only with -T or -P"}
 
 
-def test_the_rate_that_older_vegeta_leaves_out_is_worked_out() -> None:
+def test_rate_that_older_vegeta_does_not_print_is_computed() -> None:
     older = changed("vegeta-failed.json", lambda document: document.pop("throughput"))
     assert older.figures == pytest.approx(FIGURES["vegeta-failed.json"])
 
 
-def test_ycsb_whose_threads_all_failed_to_connect_is_refused() -> None:
+def test_ycsb_output_is_refused_if_no_thread_could_connect() -> None:
     with pytest.raises(UnreadableError, match="no operation was done"):
         reader("ycsb").read("[OVERALL], RunTime(ms), 104\n[OVERALL], Throughput(ops/sec), 0.0\n")
 
 
-def test_percentiles_that_ycsb_cuts_to_whole_ms_are_left_out() -> None:
+def test_ycsb_percentiles_in_whole_ms_are_left_out() -> None:
     cut = re.sub(
         r"^(\[READ\], 9[59]thPercentileLatency)\(us\), \d+", r"\1(ms), 1", WRITTEN["ycsb.txt"], flags=re.MULTILINE
     )
@@ -319,7 +319,7 @@ def test_percentiles_that_ycsb_cuts_to_whole_ms_are_left_out() -> None:
     assert reader("ycsb").read(cut).figures.keys() == left
 
 
-def test_an_operation_that_ycsb_never_did_has_no_figures() -> None:
+def test_ycsb_operation_that_never_succeeded_has_no_figures() -> None:
     none = "[READ], Operations, 0\n[READ], AverageLatency(us), NaN\n[READ], 99thPercentileLatency(us), 0\n"
     rest = "[READ], Return=ERROR, 9\n"
     rest += "[READ-MODIFY-WRITE], AverageLatency(us), 5.0\n[UPDATE], Return=OK, 1\n"
@@ -328,12 +328,12 @@ def test_an_operation_that_ycsb_never_did_has_no_figures() -> None:
     assert report.missing == {"read_latency_us": "every READ failed"}
 
 
-def test_wrk_without_an_answer_in_time_has_no_latency() -> None:
+def test_wrk_output_has_no_latency_if_every_response_came_after_the_timeout() -> None:
     assert read("wrk-slow.txt").missing == {"latency_ms": "every answer came after wrk's timeout"}
 
 
 @pytest.mark.parametrize("output", ["wrk.txt", "pgbench.txt", "sysbench.txt", "hey.txt", "ab.txt", "ycsb.txt"])
-def test_reports_without_their_first_lines_are_not_mixed(output: str) -> None:
+def test_two_reports_without_their_first_lines_are_refused(output: str) -> None:
     name = reader_of(output)
     whole = WRITTEN[output]
     begun = re.search(reader(name).begins, whole, re.MULTILINE)
@@ -346,12 +346,12 @@ def test_reports_without_their_first_lines_are_not_mixed(output: str) -> None:
 
 
 @pytest.mark.parametrize("opened", ["[", '{"a":', "[\n", '{"jobs":[\n'])
-def test_a_document_nested_beyond_measure_is_refused(opened: str) -> None:
+def test_too_deeply_nested_json_is_refused(opened: str) -> None:
     with pytest.raises(UnreadableError, match="JSON is broken"):
         last_json(opened * 100_000)
 
 
-def test_a_document_is_found_below_what_was_said_first() -> None:
+def test_last_json_document_is_found_among_other_lines() -> None:
     assert last_json('[INFO] {x}\nfio: a note\n{"a": [1]}\nbye') == {"a": [1]}
     assert last_json('result: {"a": 1}') == {"a": 1}
     assert last_json('{"a": 1}\n{"a": 2}\n[3]\n{"a": ') == {"a": 2}
@@ -360,11 +360,11 @@ def test_a_document_is_found_below_what_was_said_first() -> None:
         last_json("nothing")
 
 
-def test_a_row_beyond_measure_is_refused() -> None:
+def test_too_long_csv_row_is_refused() -> None:
     with pytest.raises(UnreadableError, match="CSV is broken"):
         reader("redis-benchmark").read('"' + "x" * 200_000)
 
 
-def test_an_unknown_reader_is_refused_with_the_nearest() -> None:
+def test_unknown_reader_is_refused_with_the_most_similar_name() -> None:
     with pytest.raises(CostofError, match="pgbench"):
         reader("pgbnch")

@@ -1,4 +1,4 @@
-"""The command runner on one of several hosts: a real one, started as a host's actor starts it."""
+"""The process that runs commands on each of several hosts: a real one, started like a Ray actor does on a host."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def measured(host: HostActor, number: int = 1, ahead_ns: int = AHEAD_NS) -> dict
     return {"opens": opens, **said(host.ask(line({"slice": order}), SECONDS))}
 
 
-def test_a_slice_begins_at_its_instant_and_tells_figures_and_no_secret(host: HostActor, tmp_path: Path) -> None:
+def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(host: HostActor, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("of-a-file\n")
     ready = handed(host, plan_of('echo "rate: 300 p99: 7 $PASSWORD $OF_FILE"', secret=secret))
@@ -100,7 +100,7 @@ def test_a_slice_begins_at_its_instant_and_tells_figures_and_no_secret(host: Hos
     assert answer.evidence["output"] == "rate: 300 p99: 7 <redacted> <redacted>\n"
 
 
-def test_a_variable_that_is_called_so_holds_a_secret_but_for_where_a_shell_stands(
+def test_values_of_variables_named_like_passwords_are_redacted_except_pwd(
     monkeypatch: pytest.MonkeyPatch, host: HostActor, tmp_path: Path
 ) -> None:
     for name, value in {"PWD": str(tmp_path), "MYSQL_PWD": "of-mysql", "Some_Token": "of-some"}.items():
@@ -127,14 +127,16 @@ def test_unverified_arm_is_not_measured(host: HostActor, tmp_path: Path) -> None
     assert ran.exists()
 
 
-def test_a_secret_that_a_host_has_not_is_no_arm_of_it(host: HostActor, tmp_path: Path) -> None:
+def test_missing_secret_file_is_an_error_of_the_arm(host: HostActor, tmp_path: Path) -> None:
     (arm,) = handed(host, plan_of("true", secret=tmp_path / "nowhere")).arms
     assert arm.error is not None
     assert arm.error.error_class == "no_secret"
 
 
 @pytest.mark.parametrize(("number", "ahead_ns"), [(2, AHEAD_NS), (1, 3600 * 10**9)])
-def test_a_slice_that_was_not_prepared_ends_it(host: HostActor, number: int, ahead_ns: int) -> None:
+def test_slice_that_was_not_prepared_or_starts_in_an_hour_is_an_error(
+    host: HostActor, number: int, ahead_ns: int
+) -> None:
     handed(host, plan_of("true"))
     prepared(host)
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
@@ -147,7 +149,7 @@ def test_two_hosts_on_one_file_system_are_reported(host: HostActor, tmp_path: Pa
 
 
 @pytest.mark.parametrize("sealed_to_another", [False, True])
-def test_a_plan_that_is_not_sealed_to_it_is_refused_and_not_quoted(host: HostActor, sealed_to_another: bool) -> None:
+def test_plan_not_encrypted_for_this_runner_is_refused_and_not_quoted(host: HostActor, sealed_to_another: bool) -> None:
     host.start_runner()
     plan = plan_of("true")
     written = sealed(plan, Opener().public_key) if sealed_to_another else line({"plan": plan})
@@ -155,7 +157,7 @@ def test_a_plan_that_is_not_sealed_to_it_is_refused_and_not_quoted(host: HostAct
     assert error == {"class": "plan", "detail": "it is not a plan that was sealed to this key"}
 
 
-def test_a_sealed_plan_of_another_form_is_not_quoted(host: HostActor) -> None:
+def test_error_about_an_invalid_encrypted_plan_does_not_quote_its_secrets(host: HostActor) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])
     plan = plan_of("true")
     service = plan.arms[0].service.model_copy(update={"environment": [SECRET], "proofs": SECRET})
@@ -166,7 +168,7 @@ def test_a_sealed_plan_of_another_form_is_not_quoted(host: HostActor) -> None:
     assert SECRET not in error["detail"]
 
 
-def test_runner_and_its_commands_end_with_the_host(host: HostActor, tmp_path: Path) -> None:
+def test_running_command_ends_with_the_hosts_actor(host: HostActor, tmp_path: Path) -> None:
     started = tmp_path / "started"
     handed(host, plan_of(f"echo $$ > {started}; sleep 1000"))
     process = host._process
@@ -181,15 +183,17 @@ def test_runner_and_its_commands_end_with_the_host(host: HostActor, tmp_path: Pa
     command = Path("/proc", started.read_text().strip())
     assert command.exists()
     assert process.pid not in parents().values(), "Ray kills the children of an actor that ends"
-    # As the end of the actor's process would.
+    # Simulate the end of the actor's process, which closes this pipe.
     process.stdin.close()
     process.stdin = None
     eventually("the end of the command", lambda: not command.exists())
 
 
-def test_a_host_says_which_costof_it_has(host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_host_reports_its_costof_version_or_that_it_has_none(
+    host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert host.facts()["costof"] == __version__
-    # Its Python would find nothing of ours there.
+    # Simulate a host without costof: its Python finds no modules of this repository.
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     bare = tmp_path / "python"

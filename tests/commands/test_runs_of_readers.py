@@ -1,4 +1,4 @@
-"""Whole runs whose programs report failures, or lack a figure: no tick, no cost, and no limit that is kept."""
+"""Whole runs whose programs report failures, or lack a figure: the report has no tick, no cost, and no kept limit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from costof.report.result import Result
 from tests.support.command import Outcome, costof
 
 OUTPUTS = Path(__file__).parent / "outputs"
-#: By reader, the real output that is changed, the headline figure that is taken away, and what holds it there.
+#: For each reader: a real output, a headline figure to remove, and a pattern of the text that holds the figure.
 GOOD = {
     "ab": ("ab.txt", "latency_ms", r"^Time per request:.*\n"),
     "benchbase": ("benchbase.json", "latency_ms", r'"Average Latency \(microseconds\)"'),
@@ -31,15 +31,15 @@ GOOD = {
     "wrk": ("wrk.txt", "latency_ms", r"^ +Latency  .*\n"),
     "ycsb": ("ycsb.txt", "read_latency_us", r"^\[READ\], AverageLatency.*\n"),
 }
-#: Readers that refuse an output without its headline figures, and so count a failed run.
+#: Readers that refuse an output without its headline figures, so that the run of the program counts as failed.
 REFUSED = {"hey", "oha"}
-#: What whole runs are made of: a report in text and one in JSON that count failures, one whose reader refuses it
-#: without its figure, and one of a program that counts none and says itself that it failed.
+#: Readers used in whole runs: wrk (text) and k6 (JSON) count failures, the reader of hey refuses a report without its
+#: figure, and BenchBase counts no failures but reports that the whole run failed.
 RUN = ("wrk", "k6", "hey", "benchbase")
 
 
 def failing(name: str, text: str, share: float) -> str:
-    """A good output with a share of failed operations, as the program itself would write it."""
+    """Return an output changed so that a share of its operations failed, as the program itself would write it."""
     match name:
         case "wrk":
             (requests,) = re.findall(r"(\d+) requests in", text)
@@ -66,7 +66,7 @@ def without_figure(name: str, text: str) -> str:
 
 
 @pytest.mark.parametrize("name", reader_names())
-def test_a_figure_that_an_output_lacks_is_missing_and_not_0(name: str) -> None:
+def test_figure_absent_from_an_output_is_missing_and_not_zero(name: str) -> None:
     output, figure, _ = GOOD[name]
     text = (OUTPUTS / output).read_text()
     assert reader(name).figures[figure].headline
@@ -86,7 +86,10 @@ def as_it_is(name: str, text: str) -> str:
 
 
 def run(folder: Path, before: Change, after: Change) -> tuple[Outcome, Result]:
-    """A run with a workload for each of `RUN`, whose commands write prepared outputs; a limit on each figure."""
+    """Run a study with a workload and a limit for each reader in `RUN`. Its commands print prepared outputs.
+
+    `before` and `after` change the outputs of the two arms.
+    """
     limits, workloads = [], []
     for name in RUN:
         output, figure, _ = GOOD[name]
@@ -112,7 +115,7 @@ def check_nothing_is_judged(ended: Outcome, result: Result) -> None:
     assert f"{len(RUN)} of {len(RUN)} limits are undecided" in " ".join(ended.out.split())
 
 
-def test_good_outputs_keep_every_limit(tmp_path: Path) -> None:
+def test_runs_without_failures_keep_every_limit(tmp_path: Path) -> None:
     ended, result = run(tmp_path, as_it_is, as_it_is)
     assert ended.status == 0, ended.err
     assert f"All {len(RUN)} limits are kept" in ended.out
@@ -122,7 +125,7 @@ def test_good_outputs_keep_every_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("side", "share"), [("before", 1.0), ("after", 0.5)])
-def test_failed_operations_remove_the_figure(tmp_path: Path, side: str, share: float) -> None:
+def test_runs_with_failed_operations_report_no_cost_and_no_kept_limit(tmp_path: Path, side: str, share: float) -> None:
     def failed(name: str, text: str) -> str:
         return failing(name, text, share)
 
@@ -133,7 +136,7 @@ def test_failed_operations_remove_the_figure(tmp_path: Path, side: str, share: f
     assert min(shares.values()) >= 0.4
 
 
-def test_a_figure_that_one_side_lacks_is_not_compared(tmp_path: Path) -> None:
+def test_figure_missing_on_one_side_is_not_compared(tmp_path: Path) -> None:
     ended, result = run(tmp_path, without_figure, as_it_is)
     check_nothing_is_judged(ended, result)
     missing = {(each.metric, each.arm) for each in result.missing if each.entirely}

@@ -55,7 +55,7 @@ def refused(text: str) -> str:
     return str(caught.value)
 
 
-def test_defaults_are_filled_in() -> None:
+def test_missing_parts_of_a_study_file_get_defaults() -> None:
     made = study()
     assert made.question == made.title
     assert made.factors["transport"].default == ["plain", "tls"]
@@ -63,7 +63,7 @@ def test_defaults_are_filled_in() -> None:
     assert list(made.profiles) == ["quick", "default"]
 
 
-def test_a_program_that_is_told_how_long_to_run_has_no_time_of_its_own() -> None:
+def test_command_whose_duration_costof_sets_has_no_time_metric() -> None:
     told, again = study(), study(FILE.replace("{seconds}", "7"))
     assert "load.time" not in told.metrics
     assert again.metrics["load.time"].headline
@@ -71,14 +71,14 @@ def test_a_program_that_is_told_how_long_to_run_has_no_time_of_its_own() -> None
     assert sizes[0] == 1 < sizes[1]
 
 
-def test_figures_that_a_reader_knows_answer_and_the_time_stands_beside_them() -> None:
+def test_figures_of_a_known_program_are_headlines_and_its_time_is_not() -> None:
     made = study(FILE.replace("{seconds}", "7") + 'read = "pgbench"\n')
     headline = {name for name, metric in made.metrics.items() if metric.headline}
     assert "load.tps" in headline
     assert "load.time" not in headline
 
 
-def test_words_are_filled_in_before_the_line_is_split() -> None:
+def test_placeholders_are_filled_in_before_the_line_is_split() -> None:
     of = {arm.name: Commands(plan()).endpoint(arm).service for arm in plan().arms}
     settings = {name: each.model_dump() for name, each in of.items()}
     control, tls = settings["plain"], settings["tls"]
@@ -96,13 +96,13 @@ def test_after_commands_run_in_reverse_order() -> None:
     assert settings["after"] == [["loud"], ["off", "c"]]
 
 
-def test_replicate_runs_the_commands_of_its_control() -> None:
+def test_control_replicate_runs_the_same_commands_as_the_control() -> None:
     commands = Commands(plan())
     control, replicate = plan().arms[:2]
     assert commands.endpoint(control) == commands.endpoint(replicate)
 
 
-def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> None:
+def test_placeholder_that_an_arm_does_not_set_is_refused_before_anything_runs() -> None:
     assert "did you mean 'name'" in refused(FILE.replace("'{name}' --out", "'{nam}' --out"))
     assert "{ca}" in refused(FILE.replace("plain = { set = {", "plain = { set = { ca = 'x',").replace("{tls}", "{ca}"))
 
@@ -117,9 +117,7 @@ def test_a_word_that_an_arm_does_not_set_is_refused_before_anything_runs() -> No
         ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' contains '$'", "write sh -c '…'"),
     ],
 )
-def test_a_sign_of_a_shell_is_refused_where_no_shell_reads_the_line(
-    before: str, after: str, shown: str, remedy: str
-) -> None:
+def test_shell_syntax_is_refused_in_lines_that_no_shell_runs(before: str, after: str, shown: str, remedy: str) -> None:
     told = refused(FILE.replace(before, after))
     assert shown in told
     assert remedy in told
@@ -138,7 +136,7 @@ shell = true
 """
 
 
-def test_braces_are_kept_for_a_shell() -> None:
+def test_braces_that_are_no_placeholders_reach_the_shell() -> None:
     of = {arm.name: Commands(plan(SHELL)).endpoint(arm).service.model_dump() for arm in plan(SHELL).arms}
     scripts = {name: each["programs"]["load"]["argv"][2] for name, each in of.items()}
     rest = '{a,b} ${v} | while read x; do echo "$x"; done'
@@ -147,11 +145,11 @@ def test_braces_are_kept_for_a_shell() -> None:
 
 
 @pytest.mark.parametrize("place", ["${v}", "awk '{print}'"])
-def test_a_word_that_another_level_sets_is_no_brace_of_a_shell(place: str) -> None:
+def test_placeholder_that_only_another_level_sets_is_refused_in_shell_lines(place: str) -> None:
     assert "contains the placeholder {more}" in refused(SHELL.replace(place, place + " {more}"))
 
 
-def test_a_password_in_any_line_is_warned_of_without_it() -> None:
+def test_password_in_any_command_line_is_warned_about_but_not_shown() -> None:
     text = FILE.replace("load {tls}", "mysql -pS3cret {tls}").replace("off {name}", "redis-cli -a S3cret")
     text = text.replace("environment.CA =", "environment.CA_TOKEN =")
     (warning,) = Commands(plan(text)).early_warnings()
@@ -181,7 +179,7 @@ def test_error_in_a_study_file_names_its_place(wrong: str, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_target_is_refused_for_commands(tmp_path: Path) -> None:
+def test_target_option_is_refused_for_a_study_of_commands(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(FILE)
     ended = costof("run", "mine.toml", "--target", "mysql://localhost", cwd=tmp_path)
@@ -189,7 +187,7 @@ def test_target_is_refused_for_commands(tmp_path: Path) -> None:
     assert "remove --target" in ended.err
 
 
-def test_the_schema_is_that_of_today_and_every_study_keeps_it() -> None:
+def test_committed_study_schema_is_current_and_every_study_conforms_to_it() -> None:
     told = Study.model_json_schema()
     assert {*SCHEMA["properties"]} == {*told["properties"]} - {"name"}
     assert {name: part["properties"] for name, part in SCHEMA["$defs"].items() if "properties" in part} == {
@@ -201,7 +199,7 @@ def test_the_schema_is_that_of_today_and_every_study_keeps_it() -> None:
 
 
 @pytest.mark.parametrize("program", ["command", *reader_names()])
-def test_new_file_is_a_valid_study(program: str, tmp_path: Path) -> None:
+def test_file_written_by_new_is_a_valid_study(program: str, tmp_path: Path) -> None:
     ended = costof("new", "mine.toml", "--from", program, cwd=tmp_path)
     assert ended.status == 0, ended.err
     file = tmp_path / "mine.toml"
@@ -215,8 +213,8 @@ def test_new_file_is_a_valid_study(program: str, tmp_path: Path) -> None:
         assert headline <= {metric.phase for metric in made.metrics.values()}
 
 
-def test_ten_lines_are_enough() -> None:
-    """Of a file with an arm of each program that most people know; blank lines and comments aside."""
+def test_arms_of_common_programs_need_at_most_ten_lines_in_a_template() -> None:
+    """Blank lines and comments are not counted."""
     for program in ("pgbench", "wrk", "fio", "redis-benchmark"):
         text = (resources.files(templates) / f"{program}.toml").read_text()
         arms = text[text.index("[factors") :]
@@ -252,7 +250,7 @@ def test_invalid_versus_is_refused_in_one_line(arguments: list[str], tmp_path: P
     assert not (tmp_path / "runs").exists()
 
 
-def test_a_command_without_its_closing_quotation_mark_is_named(tmp_path: Path) -> None:
+def test_command_without_closing_quotation_mark_is_quoted_in_the_error(tmp_path: Path) -> None:
     ended = costof("versus", "echo it's", "echo b", cwd=tmp_path)
     assert ended.told == [
         "costof: cannot run the command 'echo it's': it has no closing quotation mark; add it, or write \\' or "
@@ -260,7 +258,7 @@ def test_a_command_without_its_closing_quotation_mark_is_named(tmp_path: Path) -
     ]
 
 
-def test_a_dry_run_shows_every_command_and_runs_none(tmp_path: Path) -> None:
+def test_dry_run_shows_every_command_and_runs_none(tmp_path: Path) -> None:
     ended = costof("versus", "--dry-run", "touch ran {seconds}", "touch ran {{seconds}}", cwd=tmp_path)
     assert ended.status == 0
     assert "command   a: run touch ran 2\n" in ended.out

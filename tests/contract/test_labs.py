@@ -1,4 +1,4 @@
-"""The contract of every lab: it leaves nothing behind, works without hosts, and a dead process fails only its arms."""
+"""The contract of every lab: it leaves nothing behind, needs no hosts, and a dead process fails only its arms."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.servers
 
 
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
-#: Labs that use the same code as another of their kind, so they are tested only with --slow.
+#: Labs that share their code with another lab here, so they are tested only with --slow.
 SLOW = ("redis", "pooling")
 
 
 @needs_root
 @pytest.mark.parametrize("lab", [pytest.param(lab, marks=[pytest.mark.slow] * (lab in SLOW)) for lab in LABS])
-def test_nothing_is_left_after_kill_9(lab: str) -> None:
+def test_every_lab_leaves_nothing_after_kill_9(lab: str) -> None:
     left_by_kill_9("-m", "tests.support.services", lab)
 
 
@@ -82,8 +82,8 @@ def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
 class Deaths:
     """A lab whose processes are killed.
 
-    `entrances` are processes that are killed one after the other, each with the arms that fail then, by their levels
-    of the study's main factor. When `server` is killed, the run fails.
+    `entrances` are processes that are killed one after the other. Each has the arms that fail with it, named by their
+    level of the study's main factor. When `server` is killed, the run fails.
     """
 
     study: str
@@ -96,7 +96,7 @@ DEATHS = [
     Deaths(
         "mysql-transport",
         ("transport=plain,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan", "records=200"),
-        # Open tunnels have separate processes.
+        # sshd has a separate process for each open tunnel, so no arm fails with the process that listens.
         {"ssh-aes256-ctr-lan": ("ssh-aes256-ctr",), "sshd": ()},
         "mariadb",
     ),
@@ -122,7 +122,7 @@ DEATHS = [
 
 
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
-def test_dead_process_fails_only_its_arms_and_a_dead_server_the_run(deaths: Deaths) -> None:
+def test_dead_process_fails_only_its_arms_but_a_dead_server_fails_the_run(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
     workloads = HTTP_WORKLOADS if deaths.study == HTTP.study else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:

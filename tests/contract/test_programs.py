@@ -22,7 +22,7 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def standing(program: str) -> Iterator[Standing]:
-    """Yield a running program, the same for all tests here."""
+    """Start a program, and yield it to all tests of this file."""
     with PROGRAMS[program]() as standing:
         yield standing
 

@@ -50,8 +50,8 @@ def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
 
 @pytest.fixture(scope="module")
 def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a predicted
-    distance, carry-over, and a server that refuses the control."""
+    """Return results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a
+    predicted distance, carry-over, and a server that refuses the control."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
@@ -88,7 +88,7 @@ def blocks_of(section: Section[Any, Any], result: Result) -> list[Block]:
         ({"break_even": [{"view": "wire"}]}, "sections.break_even.0.connection: Field required"),
     ],
 )
-def test_invalid_table_of_a_section_is_a_broken_study(sections: dict[str, object], message: str) -> None:
+def test_study_with_invalid_settings_of_a_section_is_rejected(sections: dict[str, object], message: str) -> None:
     study = load_study("http-tls-termination").model_copy(update={"sections": sections})
     with pytest.raises(CostofError) as caught:
         check(study)

@@ -1,4 +1,4 @@
-"""The contract of every service, lab or target, on which experiments rely."""
+"""The contract of every service (a lab or a target): what every run relies on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_endpoints_of_arms_differ_only_in_the_arms_settings(standing: Standing) 
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
     assert common(ends[0], apart) == common(ends[2], apart)
-    # Only the address of a tunnel is different.
+    # Other arms may also have other addresses: a tunnel's entrance.
     for arm, end in zip(arms[3:], ends[3:], strict=True):
         assert (end["transport"] == {"kind": "plain"}) != arm.settings.speaks_tls
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
@@ -70,7 +70,7 @@ def test_endpoint_hides_its_secrets_except_from_instruments(standing: Standing) 
         end = standing.service.endpoint(arm)
         service = sent(end)["service"]
         secrets = [service[name] for name in ("password",) if name in service]
-        # Not every protocol has a log-in.
+        # A protocol without a log-in, such as HTTP, has no password.
         assert bool(secrets) == hasattr(end.service, "password")
         for secret in (*secrets, *service.get("decryption", {}).get("master_keys", {}).values()):
             assert secret not in end.model_dump_json() + repr(end) + str(end.model_dump())
@@ -78,7 +78,7 @@ def test_endpoint_hides_its_secrets_except_from_instruments(standing: Standing) 
 
 def test_service_describes_itself_and_its_writes(standing: Standing) -> None:
     described = standing.service.describe()
-    # The version of a user's balancer is at most in its responses.
+    # The version of a target balancer is known only if its responses name it.
     assert described.versions or described.facts
     assert described.topology
     assert standing.service.writes()
@@ -86,7 +86,7 @@ def test_service_describes_itself_and_its_writes(standing: Standing) -> None:
     assert not any(standing.service.failure_reason(arm) for arm in standing.plan.arms)
 
 
-def test_identity_stays_the_same(standing: Standing) -> None:
+def test_identity_of_a_service_does_not_change(standing: Standing) -> None:
     identity = standing.service.identity()
     assert identity == standing.service.identity()
     if standing.plan.target is None:
@@ -119,12 +119,12 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         assert change.connections is not None
         assert change.connections >= opened
         if change.tls_connections is None:
-            # Instead of TLS connections, the evidence has the server's address that was used, plain or TLS.
+            # The server does not count TLS connections. The evidence has the address (plain or TLS) that was used.
             address = answer.evidence.get("server_side")
             assert address == engines.server(arm) if address else arm.levels["balancer"] == "nginx"
         elif arm.settings.speaks_tls:
             assert answer.evidence["protocol"] == "TLSv1.3"
-            # If TLS ends only at the origin, the origin counts.
+            # If TLS ends at the origin and not at the balancer, the origin counts the TLS connections.
             counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else standing.kind.counted_as
             assert change.tls_connections[counted_as] >= opened
 
@@ -137,7 +137,7 @@ def assert_phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_open_connections_are_opened_anew_where_that_is_asked_for(standing: Standing, engines: Engines) -> None:
+def test_open_connections_are_replaced_by_new_ones_on_request(standing: Standing, engines: Engines) -> None:
     if standing.kind is HTTP:
         pytest.skip("a request opens its connection itself, in measured time")
     service = standing.service

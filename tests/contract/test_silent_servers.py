@@ -19,13 +19,13 @@ from costof.programs.redis.connection import RedisSettings
 from tests.support.command import Outcome, costof
 from tests.support.silent import silent_listener
 
-#: By scheme: the study, the first half of the server's first message, and the error of the step that times out.
+#: For each URL scheme: the study, half of the server's first message, and the error of the step that times out.
 TARGETS = {
     "mysql": ("mysql-transport", b"\x4a\0\0\0\x0a8.0.36\0", "its greeting was not complete within 5 s"),
     "postgresql": ("postgres-tls", b"R\0\0\0\x08", "the log-in was not complete within 5 s"),
     "mongodb": ("mongodb-tls", b"\x80\0\0\0\x01\0\0\0", "its answer to hello was not complete within 5 s"),
     "redis": ("redis-tls", b"+O", "the log-in was not complete within 5 s"),
-    # Half of a TLS message, for which the protected arms wait.
+    # Half of a TLS message: the arms with TLS wait for the rest.
     "http": ("http-tls-termination", b"\x16\x03\x03\0\x7a\x02", "no answer within 10 s after the TCP handshake"),
 }
 CASES = [(scheme, how) for scheme in TARGETS for how in ("silent", "half")]
@@ -60,7 +60,7 @@ def ports() -> Iterator[dict[tuple[str, str], int]]:
 def outcomes(
     ports: dict[tuple[str, str], int], tmp_path_factory: pytest.TempPathFactory
 ) -> dict[tuple[str, str], Outcome]:
-    """Run costof on all servers at once, with its real time limits."""
+    """Run costof on all servers at once with its real timeouts, and return the outcomes by scheme and server."""
 
     def run(scheme: str, how: str) -> Outcome:
         folder = tmp_path_factory.mktemp(f"{scheme}-{how}")
@@ -107,7 +107,7 @@ def test_engine_names_the_step_that_times_out_in_every_protocol(ports: dict[tupl
         assert arm.error is not None
         assert f"127.0.0.1:{ports[name.split()[0], 'silent']}: " in arm.error.detail
         if name == "redis tls":
-            # Redis's plain port would also be silent towards a client that uses TLS.
+            # A plain Redis port does not answer a TLS handshake either, so silence is reported as refused TLS.
             assert arm.error.error_class == "tls_refused"
         else:
             assert arm.error.error_class == "timeout"
@@ -118,7 +118,7 @@ def test_engine_names_the_step_that_times_out_in_every_protocol(ports: dict[tupl
     ("driver", "scheme"),
     [("mongodb", "mongodb"), ("postgres", "postgresql"), ("asyncpg", "postgresql"), ("redis", "redis")],
 )
-def test_driver_times_out(ports: dict[tuple[str, str], int], driver: str, scheme: str) -> None:
+def test_driver_times_out_on_a_silent_server(ports: dict[tuple[str, str], int], driver: str, scheme: str) -> None:
     arm = Arm(name="plain", service=service_settings(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"))
     arms = ready_arms(application(driver, {}), Plan(operation_timeout_ms=1000, arms=[arm], workloads=[]))
     assert arms["plain"].error is not None

@@ -33,7 +33,7 @@ def test_each_context_has_a_control_its_replicate_and_at_least_one_arm(study: St
         assert len({arm.name for arm in plan.arms}) == len(plan.arms) >= 3 * len(contexts)
 
 
-def test_arms_have_other_settings_than_the_control_and_replicates_the_same(study: Study) -> None:
+def test_arms_differ_from_their_control_in_settings_and_replicates_do_not(study: Study) -> None:
     for plan in plans(study):
         control = {arm.context: arm for arm in plan.controls}
         for arm in plan.arms:

@@ -1,4 +1,4 @@
-"""The contract of every target: a run measures it, writes only what it announced, and leaves it as it was."""
+"""The contract of every target: a run measures it, writes only what the dry run announced, and leaves it as it was."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.support.small_plans import small_study
 from tests.support.users_servers import CHOSEN, SPOILED, THEIRS, USERS_SERVERS, UsersServer
 
 pytestmark = pytest.mark.servers
-#: Servers that keep an empty database.
+#: Targets on servers that have empty databases; others create a database with its first content.
 KEEP_EMPTY = pytest.mark.parametrize("server", ["mariadb", "postgres-database"], indirect=True)
 
 
-#: Targets that use the same code as others here; `tests/integration/test_postgres_target.py` tests the difference.
+#: Targets that share most code with another one here; `tests/integration/test_postgres_target.py` tests the rest.
 SLOW = {"postgres-schema"}
 
 
@@ -43,7 +43,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
 
 @contextlib.contextmanager
 def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[Service, str, Engines]]:
-    """Yield the service, the place and the engines of a run whose data is loaded."""
+    """Load the data of a run. Yield the service, the name of the run's database, schema or prefix, and the engines."""
     plan = server.plan()
     with server.open(access) as service, Engines(plan, service) as engines:
         service.prepare(plan.arms[0], engines.load)
@@ -51,7 +51,7 @@ def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[
 
 
 def measure(server: UsersServer, access: Access | None = None) -> str:
-    """Do a small run, and return its place."""
+    """Do a small run, and return the name of its database, schema or prefix."""
     before = server.places()
     with loaded(server, access) as (_, place, engines):
         assert server.places() - before <= {place}
@@ -154,13 +154,13 @@ def test_invalid_database_name_is_refused(server: UsersServer) -> None:
         assert error.value.problem is ErrorText.BAD_DATABASE, name
 
 
-def test_occupied_place_is_refused_and_not_changed(server: UsersServer) -> None:
+def test_database_or_prefix_with_other_data_is_refused_and_not_changed(server: UsersServer) -> None:
     server.occupy(CHOSEN)
     assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
     server.drop(CHOSEN)
 
 
-def test_second_run_in_the_same_place_is_refused(server: UsersServer) -> None:
+def test_second_run_in_the_same_database_or_prefix_is_refused(server: UsersServer) -> None:
     before = server.state()
     with loaded(server, server.access(database=CHOSEN)) as (_, _, engines):
         assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
@@ -169,7 +169,7 @@ def test_second_run_in_the_same_place_is_refused(server: UsersServer) -> None:
 
 
 @KEEP_EMPTY
-def test_empty_place_that_existed_before_is_kept(server: UsersServer) -> None:
+def test_empty_database_that_existed_before_is_kept(server: UsersServer) -> None:
     server.make_empty(CHOSEN)
     before = server.state()
     measure(server, server.access(database=CHOSEN))
@@ -197,7 +197,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     server: UsersServer, tmp_path: Path, temporary: Path
 ) -> None:
     before, places = server.state(), server.places()
-    # The form of generated names of runs.
+    # Run folders that costof names itself have this form.
     run, study = tmp_path / "20261123-101112-study", small_study(server.study, tmp_path)
     with costof_running(run, temporary, *options(server, study), "--rounds", "100000") as process:
         wait_for_slices(process, run, 1)
@@ -209,7 +209,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
         process.send_signal(signal.SIGKILL)
         process.wait()
         assert made in server.places()
-        # The server notices the end of the connection after a while.
+        # The server notices only after a while that the connection has ended.
         eventually("the end of its run", lambda: "left by run" in clean(server, tmp_path).out)
     assert "nothing was removed; add --yes" in clean(server, tmp_path).out
     assert "nothing to remove" in clean(server, tmp_path, "--yes", "--database", "costof_another").out

@@ -1,4 +1,4 @@
-"""Canaries: a search for protected values in received bytes, in every form in which a long enough part may appear."""
+"""A search for canaries (recognisable protected values) in received bytes, in every encoding and also in part."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIGITS = 8
 
 
 class Canaries:
-    """A search for texts of letters and digits, and for numbers, in the bytes that a client received."""
+    """A search for canaries, which are texts of letters and digits or numbers, in bytes that a client received."""
 
     def __init__(self, texts: Iterable[bytes], numbers: Iterable[int]) -> None:
         self._forms: dict[bytes, str] = {}
@@ -21,7 +21,7 @@ class Canaries:
             self._forms |= dict(_forms_of_number(number))
 
     def found(self, data: bytes) -> list[str]:
-        """Describe the protected values found in the data."""
+        """Return a description of each protected value found in the data."""
         return [f"{kind} {form!r}" for form, kind in self._forms.items() if form in data]
 
 
@@ -42,7 +42,7 @@ def _forms_of_text(text: bytes) -> Iterator[tuple[bytes, str]]:
         for width, encoding in ((2, "utf-16-le"), (2, "utf-16-be"), (4, "utf-32-le"), (4, "utf-32-be")):
             yield piece.decode().encode(encoding), f"a piece in UTF-{8 * width}"
         for phase in range(3):
-            # Neighbouring bytes change the characters at both ends.
+            # In base64 the bytes before and after a value change its first and last characters.
             whole = base64.b64encode(b"\0" * phase + piece)
             yield whole[(phase * 8 + 5) // 6 : (phase + PIECE) * 8 // 6], "a piece in base64"
 

@@ -24,7 +24,7 @@ PORT = 3310
 OPAQUE_PORT = PORT + len(Algorithm)
 ROWS = 40
 
-# A column of each type that MariaDB 10.11 sends, with a value. A second row has only NULLs.
+# For each type that MariaDB 10.11 sends: a column and its value in the first row. A second row has only NULLs.
 TYPES = {
     "tiny TINYINT": "-128",
     "tiny_unsigned TINYINT UNSIGNED": "255",
@@ -93,7 +93,7 @@ class Site:
         return Client(address, user, self.server.password.get_secret_value(), DATABASE.encode(), **more)
 
 
-#: What its accounts may send.
+#: The statements that the gateway accepts from the accounts.
 APPROVED = [
     "SELECT * FROM every_type ORDER BY whole",
     "SELECT name AS n, t.price, whole + 1, COUNT(*), NOW() > moment FROM every_type t GROUP BY 1, 2, 3, 5 ORDER BY 3",

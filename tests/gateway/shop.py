@@ -42,7 +42,7 @@ name = "{SHOP}"
 role = "ciphertext"
 master_key = "app"
 """
-#: The approved statements of the shop's accounts.
+#: The statements that the gateway accepts from the shop's accounts.
 APPROVED = [
     "SELECT name, price, city, visits FROM people ORDER BY id",
     "SELECT * FROM people",
@@ -77,7 +77,10 @@ APPROVED = [
 
 
 def approval(text: str, **more: object) -> str:
-    """Return an entry of the rules with further keys; lists and texts look the same in TOML and JSON."""
+    """Return the entry of an approved statement for the rules file, with further keys.
+
+    Values are written as JSON: lists and strings look the same in TOML.
+    """
     lines = [f"{key} = {json.dumps(value)}" for key, value in {"text": text, **more}.items()]
     return "\n".join(["", "[[statements]]", *lines, ""])
 
@@ -92,7 +95,7 @@ PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
 
 @dataclass
 class Shop:
-    """A gateway before a server, with connections of its accounts."""
+    """A gateway in front of a server, and connections of the accounts, which are closed with it."""
 
     server: MariadbServer
     process: GatewayProcess
@@ -110,7 +113,7 @@ class Shop:
         return {**login, "database": DATABASE, "autocommit": True, "ssl_disabled": True, "read_timeout": 300}
 
     def connect(self, user: str = SHOP, port: int | None = None, **settings: Any) -> pymysql.Connection:
-        """Connect with an ordinary driver, which does not decrypt."""
+        """Connect an account to the gateway with an ordinary driver, which does not decrypt."""
         return pymysql.connect(**{**self.login(user, port), **settings})
 
     def decrypting(self, user: str = SHOP, **settings: Any) -> encrypted.Connection:
@@ -120,7 +123,7 @@ class Shop:
         write_rules(self.rules_file, rules, self.server)
 
     def reload(self, rules: str) -> str | None:
-        """Write and load new rules. Return the error if the old rules stay in force."""
+        """Write new rules and load them. Return None, or the error for which the gateway keeps the old rules."""
         self.write(rules)
         return self.process.reload()[self.address]
 
@@ -129,7 +132,7 @@ class Shop:
 
 
 def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
-    """Write rules, adding the usual account for [check] and the usual statements if they have none."""
+    """Write rules to the file. If they have no [check] or no statements, add the usual ones."""
     check = "" if "[check]" in rules else check_of(CATALOGUE, server.password.get_secret_value())
     statements = "" if "[[statements]]" in rules else "".join(map(approval, APPROVED))
     write_private(rules_file, (rules + check + statements).encode())
@@ -153,7 +156,7 @@ def shop_server(lab: Lab) -> Iterator[MariadbServer]:
 
 @contextlib.contextmanager
 def before(lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any) -> Iterator[Shop]:
-    """Start a separate gateway before the server, with these rules."""
+    """Start another gateway in front of the server with these rules, and stop it at the end."""
     rules_file = lab.folder / f"{name}.toml"
     write_rules(rules_file, rules, server)
     with GatewayProcess() as process:
@@ -185,7 +188,7 @@ def attacks() -> list[bytes]:
 
 
 def shows(data: bytes) -> bool:
-    """Return whether the data contains a protected value."""
+    """Return whether the data contains a protected value of the shop."""
     return any(word in data for word in (b"Abercrombie", b"Secret"))
 
 

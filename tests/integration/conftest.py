@@ -24,14 +24,14 @@ from tests.support.programs import eventually
 COSTOF = [sys.executable, "-m", "costof"]
 SMALL = ["--profile", "quick", "--set", "records=500"]
 SHORT = [str(Path(__file__).with_name("short.toml")), "--profile", "quick"]
-SHORT_ROUND = 6  # slices: of two workloads over plain, its replicate and TLS
+SHORT_ROUND = 6  # slices: 2 workloads x 3 arms (plain, its replicate and TLS)
 
 
 @contextlib.contextmanager
 def costof_running(
     run: Path, temporary: Path, *arguments: str, prefix: Sequence[str] = ()
 ) -> Iterator[subprocess.Popen[str]]:
-    """Run the command in the background, after the words of `prefix`."""
+    """Run costof in the background, with the command line `prefix` before its own, and kill it at the end."""
     process = subprocess.Popen(
         [*prefix, *COSTOF, "run", *arguments, "--out", str(run)],
         env={**os.environ, "TMPDIR": str(temporary)},
@@ -53,13 +53,13 @@ def slices_measured(run: Path) -> int:
 
 
 def wait_for_slices(process: subprocess.Popen[str], run: Path, count: int) -> None:
-    """Wait until so many slices are measured. Fail with the run's output if it ends before."""
+    """Wait until the run has measured `count` slices. Fail with its output if it ends before."""
     eventually("measuring", lambda: slices_measured(run) >= count or process.poll() is not None)
     assert slices_measured(run) >= count, process.communicate()
 
 
 def processes_of(folder: Path) -> dict[int, list[str]]:
-    """Return running processes whose command line contains the folder, such as servers of a lab with this TMPDIR."""
+    """Return pid and command line of processes whose command line contains the folder, such as a lab's servers."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -71,7 +71,7 @@ def processes_of(folder: Path) -> dict[int, list[str]]:
 
 
 def descendants(pid: int) -> dict[int, list[str]]:
-    """Return the command lines of a process's descendants."""
+    """Return pid and command line of all descendants of a process."""
     return {child: _words(child) for child in descendants_of(pid)}
 
 
@@ -82,7 +82,7 @@ def _words(pid: int) -> list[str]:
 
 
 def alive(pids: Iterable[int]) -> list[int]:
-    """Return the pids that still run. A zombie has no command line."""
+    """Return the pids of processes that still run. Zombies are left out: they have no command line."""
     return [pid for pid in pids if _words(pid) not in ([], [""])]
 
 
@@ -94,7 +94,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="module")
 def shop(lab: Lab) -> Iterator[Shop]:
-    """Start one gateway for most tests."""
+    """Start a gateway with a shop's tables behind it, shared by most tests of a file."""
     with shop_server(lab) as server, before(lab, server, "rules") as shop:
         yield shop
 
@@ -111,5 +111,5 @@ def authority(lab: Lab) -> Authority:
 
 @pytest.fixture(scope="module")
 def standalone(lab: Lab, authority: Authority) -> Callable[..., Standalone]:
-    """Start a `mongod` by its number and the arguments of `start_standalone`."""
+    """Return a function that starts a `mongod`. It takes a number (for the address) and options of the server."""
     return functools.partial(start_standalone, lab, authority)

@@ -26,13 +26,13 @@ COUNTED = ("Document Length", "Complete requests", "Non-2xx responses", "Total t
 
 
 class Served(BaseHTTPRequestHandler):
-    """A handler that answers `OK` after a wait over persistent connections; other paths are 404."""
+    """A handler of HTTP requests that waits and then responds; connections stay open, and unknown paths get 404."""
 
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self.server.requests.append((self.path, dict(self.headers)))  # type: ignore[attr-defined]
-        time.sleep(WAIT_MS / 1e3)  # the service time that the report must show
+        time.sleep(WAIT_MS / 1e3)  # a known service time, which the report must show
         match = self.path.startswith("/?")
         body = b"OK" if match else b"not here"
         if self.path == "/growing":
@@ -58,11 +58,11 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
         super().__init__(address, handler)
-        #: The path and the headers of each.
+        #: Path and headers of each received request.
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect during a handshake, as tests make them do."""
+        """Ignore clients that disconnect during a handshake: tests that reject the certificate make them do so."""
 
 
 @dataclass
@@ -139,7 +139,7 @@ def test_options_of_apachebench_are_accepted(site: Site) -> None:
     assert "S3cret" not in result.out + result.err
 
 
-def test_responses_of_different_length_fail_without_l(site: Site) -> None:
+def test_responses_of_different_length_count_as_failed_without_option_l(site: Site) -> None:
     growing = f"{site.http}/growing"
     assert figure(ab("-n", "4", growing).out, "Failed requests") == "4"
     assert figure(ab("-n", "4", "-l", growing).out, "Failed requests") == "0"
@@ -156,16 +156,16 @@ def test_report_has_the_same_layout_and_counts_as_apachebench(site: Site) -> Non
     asked = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
     theirs = subprocess.run(["ab", "-q", *asked], capture_output=True, text=True, check=True).stdout
     ours = ab(*asked).out
-    # ab speaks HTTP/1.0, so a server that says so in its answer could differ; this one does not.
+    # ab sends HTTP/1.0 requests. This server responds to both versions with the same bytes, so the counts agree.
     assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
-    # Both measured the same service time.
+    # Both reports contain the same service time.
     assert total_mean_ms(ours) >= WAIT_MS
     assert total_mean_ms(theirs) >= WAIT_MS
     assert layout(ours) == layout(theirs[theirs.index("Server Software") :])
 
 
 def layout(report: str) -> list[list[str]]:
-    """Return the report's words without figures, and without ab's note on a skewed distribution."""
+    """Return the words of each line of the report, without numbers and without ab's note on a skewed distribution."""
     warning = ("WARNING: The median and mean", "ERROR: The median and mean", "These results are")
     lines = [line for line in report.split("\n") if not line.strip().startswith(warning)]
     return [re.sub(r"[\d.]+", "#", line).split() for line in lines]
@@ -198,7 +198,7 @@ def test_time_limit_ends_the_test(site: Site) -> None:
         result = ab("-t", "1", "-c", "2", "-k", f"{site.http}/?wait=20")
         served = int(figure(result.out, "Complete requests"))
         assert served < 50_000
-        # A paused machine may serve no requests at its start, and abandon some at its end.
+        # On a machine that pauses, no request may be served in time, or the last ones may be abandoned.
         return result.status == 0 and served > 0
 
     eventually("requests within the time", requests_were_served)

@@ -1,4 +1,4 @@
-"""Load generators as clients of a lab's servers: their figures, and the servers' evidence of TLS."""
+"""Load generators (pgbench and others) as clients of a lab's servers: their figures, and evidence of TLS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.programs import HANGS_SECONDS
 from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
-#: For each client: the study, its settings, a figure, and the error of an arm that the client does not support.
+#: For each load generator: the study, its settings, a figure, and the error of an arm that the program cannot measure.
 CLIENTS = {
     "pgbench": (
         "postgres-tls",

@@ -34,7 +34,7 @@ STUDY = "mysql-column-encryption"
 
 
 def small(*settings: str, target: str | None = None) -> Plan:
-    """Return a plan with 8 terminals and enough transactions to include each kind."""
+    """Return a plan with 8 terminals and enough transactions that each of TPC-C's five kinds occurs."""
     return two_rounds(plan_of(STUDY, "quick", *settings, target=target), transactions=400)
 
 
@@ -49,7 +49,7 @@ def values(result: Result, arm: str) -> tuple[str, str]:
 
 
 class Finished:
-    """A run on the lab, and its secrets."""
+    """A finished run on the lab, with the secrets that it used."""
 
     def __init__(self, folder: Path) -> None:
         self.plan = small("encrypted=direct,0,20,50,100", "algorithm=aes-128-gcm,sm4-cbc")

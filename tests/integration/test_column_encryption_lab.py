@@ -64,7 +64,7 @@ def test_accounts_get_plaintext_or_ciphertext_by_role(lab: EncryptionLab) -> Non
         assert read_rows(administrator, DATABASE) == kept
     rows, received = read_recorded(login(lab, "100", STRANGER), DATABASE)
     assert compare(kept, rows, received, encrypted_columns("mysql-column-encryption/100.toml")).mismatch is None
-    # The measured account, without announcing that it decrypts.
+    # Log in to the measured account like an ordinary client, which does not announce that it can decrypt.
     with pytest.raises(MySQLError), log_in_raw(login(lab, "100", USER)) as stock:
         read_rows(stock, DATABASE)
 
@@ -174,5 +174,5 @@ with EncryptionLab(plan) as lab:
 """
 
 
-def test_nothing_is_left_after_kill_9() -> None:
+def test_encryption_lab_leaves_nothing_after_kill_9() -> None:
     assert len(left_by_kill_9("-c", RUN)["pids"]) == 2

@@ -71,14 +71,14 @@ def test_dry_run_lists_actions_and_does_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_dry_run_reports_whether_restarts_suffice(tmp_path: Path) -> None:
+def test_dry_run_reports_whether_there_are_enough_restarts_for_verdicts(tmp_path: Path) -> None:
     asked = ("run", "mongodb-tls", "--profile", "quick", "--budget", "60s", "--dry-run", "--restarts")
     few, enough = (costof(*asked, number, cwd=tmp_path).out for number in ("4", "5"))
     assert "15 s at most, in each start\nstarts    4: intervals without verdicts, which need 5\n" in few
     assert "12 s at most, in each start\nstarts    5\n" in enough
 
 
-def test_list_and_doctor(tmp_path: Path) -> None:
+def test_list_shows_studies_and_doctor_shows_the_engine(tmp_path: Path) -> None:
     listed = costof("list", cwd=tmp_path)
     assert listed.status == 0
     assert "mongodb-tls" in listed.out

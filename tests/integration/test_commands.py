@@ -1,4 +1,4 @@
-"""Runs of commands: their results, and cleanup however they end."""
+"""Runs that measure commands: their results, and cleanup however the run ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.programs import eventually
 from .conftest import PASSWORD, alive, costof_running, processes_of
 
 pytestmark = pytest.mark.servers
-#: Counts how often it was run, in a file, and says the number.
+#: A shell line that counts its runs in a file, and prints the number of this run.
 COUNTER = "n=$(($(cat {file} 2>/dev/null || echo 0) + 1)); echo $n > {file}"
 ROUNDS = ["--profile", "quick", "--rounds", "6", "--seed", "1"]
 
@@ -41,13 +41,13 @@ on = {{ {arm} }}
 """
 
 
-def test_added_time_is_within_the_commands_interval(tmp_path: Path) -> None:
+def test_known_added_time_of_a_command_agrees_with_the_reported_interval(tmp_path: Path) -> None:
     text = study('set.more = "0"', 'set.more = "0.02"', 'run = "sh -c \\"sleep 0.01; sleep {more}\\""\nseconds = 0.2')
     ended, result = ran(text, tmp_path, "--rounds", "10")
     assert ended.status == 0, ended.err
     (effect,) = (each for each in result.effects if each.metric == "load.time")
     assert effect.verdict in (Verdict.COSTS, Verdict.UNRESOLVED), "a busy machine may hide it"
-    # Three times the interval: a test must not fail by chance, as one interval of twenty does.
+    # The test allows three times the interval: one 95 % interval in twenty misses the true value by chance.
     wide = 3 * (effect.difference.high - effect.difference.low) / 2
     assert abs(effect.difference.value - 20) < max(wide, 2)
 
@@ -125,7 +125,8 @@ def test_slices_whose_proof_does_not_match_are_discarded_and_reported(tmp_path: 
     _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
     (arm,) = (arm for arm in result.arms if arm.name == "on")
     (evidence,) = (each for each in arm.evidence if each.view == "command")
-    # The proof runs once before the run, then before and after each slice. Five slices pass, one of them a warm-up.
+    # The proof command runs once before the run, then before and after each slice. It passes for five slices, one of
+    # them a warm-up.
     assert (evidence.slices, evidence.discarded) == (4, 2)
     assert any("'sh' printed 'off', which does not match 'on'" in warning for warning in result.warnings)
 
@@ -189,7 +190,7 @@ run = \"\"\"COMMAND\"\"\"
 once = true
 """
 STUBBORN = 'trap "" TERM INT HUP;'
-#: A command that reports its pid and runs longer than any test, with a child in a new session that does too.
+#: A command that writes its pid to a file and runs longer than any test, and so does its child in a new session.
 LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; do sleep 3600; done'"
 
 
@@ -221,7 +222,7 @@ def test_processes_and_levels_are_cleaned_up_however_a_run_ends(
 
 
 def started_with(temporary: Path) -> list[int]:
-    """Return processes started by a run, which have its TMPDIR."""
+    """Return the pids of processes that a run started: their environment has its TMPDIR."""
     found = []
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -277,7 +278,7 @@ def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
 
-#: Time for the last child to execute its program, perhaps in a new session.
+#: A shell line that waits until the child has executed `sleep`, by then in its new session if it gets one.
 STARTED = 'until [ "$(cat /proc/$!/comm)" = sleep ]; do :; done'
 
 

@@ -1,4 +1,4 @@
-"""`costof completion`: each shell completes commands, studies and options, typed at a terminal."""
+"""`costof completion`: each shell completes commands, studies and options that a user types at a terminal."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from pathlib import Path
 
 import pytest
 
-#: Arguments that start a shell without the user's configuration, and the command that loads the script.
+#: For each shell: arguments that start it without the user's configuration, and the command that loads the completion.
 SHELLS = {
     "bash": (["bash", "--norc", "--noprofile", "-i"], "source {script}"),
     "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source {script}"),
     "fish": (["fish", "--no-config", "-i"], "source {script}"),
 }
-#: The tabs complete it to `costof run mongodb-tls --dry-run`.
+#: With its tabs completed this is `costof run mongodb-tls --dry-run`.
 TYPED = "costof ru\tmongodb-t\t--dry\t"
 
 
 def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
-    """Return all that a terminal shows until the shell ends."""
+    """Type lines into a shell at a terminal, and return all that the terminal shows until the shell ends."""
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "TERM": "dumb", "HOME": str(folder), "XDG_DATA_HOME": str(folder)}
     terminal, shells = pty.openpty()

@@ -1,4 +1,4 @@
-"""Both drivers through a real gateway to a real MariaDB: they read the same values as without it."""
+"""Decrypting drivers through a real gateway to a real MariaDB: they read the same values as without the gateway."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATEMENTS = [
     "SELECT name FROM every_type WHERE name = 'nobody'",
     "SHOW TABLES",
 ]
-#: By MYSQL_TYPE_TIMESTAMP, DATE, TIME and DATETIME: bytes of one with all its parts.
+#: Length in the binary protocol of a TIMESTAMP, DATE, TIME and DATETIME with all its parts, by the type's code.
 WHOLE_TIMES = {0x07: 11, 0x0A: 4, 0x0B: 12, 0x0C: 11}
 
 
@@ -70,7 +70,7 @@ def test_driver_reads_the_same_values_as_without_the_gateway(site: Site, number:
 
 def test_custom_converters_receive_plaintext(site: Site) -> None:
     conv = {**pymysql.converters.conversions, pymysql.constants.FIELD_TYPE.NEWDECIMAL: float}
-    # Without unicode PyMySQL converts neither decimals nor times.
+    # With use_unicode off, PyMySQL converts neither decimals nor times.
     for settings, columns in (
         ({"use_unicode": False}, "latin, whole, blob_"),
         ({"conv": conv}, "latin, price"),
@@ -104,9 +104,7 @@ def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site)
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_prepared_statements_return_the_servers_bytes_for_every_type(site: Site, number: int) -> None:
-    """Compare the bytes of the binary protocol, including trailing zeros of times, so that no driver's conversion
-    matters.
-    """
+    """Compare the bytes of the binary protocol, including trailing zeros of times, before any driver converts them."""
     statement, nonce = b"SELECT * FROM every_type ORDER BY whole IS NULL", bytes(range(32))
     attributes = {b"costof_encrypted": b"1", b"costof_nonce": nonce.hex().encode()}
     with site.raw(site.server.port) as direct, site.raw(PORT + number, attributes=attributes) as client:
@@ -138,7 +136,7 @@ def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: st
     with pytest.raises(encrypted.EncryptionError, match=r"column costof\.every_type\.name: must_be_encrypted lists it"):
         past.cursor().execute(statement)
     assert not past.open
-    # Without the key this is not detected either.
+    # A driver without the key must reject these values too.
     opaque = encrypted.connect(master_keys={}, **demand, **site.settings(OPAQUE_PORT))
     with pytest.raises(encrypted.EncryptionError, match="must_be_encrypted lists it"):
         opaque.cursor().execute(statement)
@@ -155,7 +153,7 @@ def test_required_encryption_applies_to_aliases(site: Site) -> None:
 
 @pytest.mark.parametrize("number", range(len(Algorithm)), ids=[kind.label for kind in Algorithm])
 def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int) -> None:
-    """The replayed answer is of the same statement, at the same position, gateway and account."""
+    """Only the session is different: the statement, its position, the gateway and the account are the same."""
     recorded: list[bytes] = []
 
     def read_through(swap: Callable[[bytes], bytes]) -> Any:
@@ -181,7 +179,7 @@ def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int)
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])
 def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, statements: str) -> None:
-    """The engine expects rows of one string column, and reports anything else as an error."""
+    """The engine reports an error unless each decrypted row is one string column."""
     demand = f"{DATABASE}.{TABLE}.c"
     keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}
 
@@ -201,10 +199,10 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
         assert wire.slice(1, "direct", "load", ROWS, HANGS_SECONDS).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).counts == {}
         past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
-        # Failures may be more: a worker prepares its statement anew, and fails at that too.
+        # There may be more errors than operations: after one a worker prepares its statement again, and fails again.
         assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
             answer = wire.slice(3, kind.label, "query", 50, HANGS_SECONDS)
             assert (answer.operations, answer.errors) == (50, [])
-            # `c` is 119 characters long.
+            # Each value of the column `c` is 119 characters long.
             assert answer.counts == {"decrypted.values": 50, "decrypted.bytes": 50 * 119}

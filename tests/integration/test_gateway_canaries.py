@@ -1,6 +1,6 @@
-"""TPC-C's statements behind the gateway, with a canary in every protected column.
+"""TPC-C's statements through the gateway, with a canary (a recognisable value) in every protected column.
 
-No canary reaches the client, and the search detects two disabled checks.
+No canary reaches the client. With either of two checks disabled, the search finds one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OPAQUE, CATALOGUE = "opaque", "catalogue"
 EVERYTHING = "mysql-column-encryption/100.toml"
 ROWS = 3
 LETTERS = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-# Values that rows share, so that statements find them; the rest of a key is a canary.
+# Key columns with small numbers, so that statements find existing rows; other parts of keys are canaries.
 SMALL = re.compile("_w_id$|_d_id$|^d_id$|^w_id$|_d_w_id$|_supply_w_id$")
 
 
@@ -50,7 +50,7 @@ class Site:
     canaries: Canaries
     values: list[str]
     tls: ssl.SSLContext
-    # The keys say whether the connection uses TLS.
+    # The key is True for the gateway's address with TLS.
     addresses: dict[bool, str]
     rules: dict[bool, GatewayListener]
 
@@ -82,7 +82,7 @@ def rules(password: SecretStr) -> str:
 
 
 def made_value(kind: str, name: str, row: int, rng: random.Random) -> str:
-    """Return a canary of this type as SQL, or a small value if the type is too short for one."""
+    """Return a canary as an SQL literal of this type, or a small value if the type is too short for a canary."""
     if SMALL.search(name):
         return "1"
     if match := re.match(r"(?:VAR)?CHAR\((\d+)\)", kind):
@@ -97,7 +97,7 @@ def made_value(kind: str, name: str, row: int, rng: random.Random) -> str:
 
 
 def fill(server: MariadbServer) -> list[str]:
-    """Fill the tables; return all values, as SQL."""
+    """Fill the tables, and return all inserted values as SQL literals."""
     rng, made = random.Random(7), []
     server.ask(f"USE {DATABASE}")
     for table, definitions in tpcc.COLUMNS.items():
@@ -150,7 +150,7 @@ def text_of(statement: str, values: list[str]) -> bytes:
 
 
 def parameters(values: list[str]) -> bytes:
-    """Encode the parameters of a prepared statement: no NULLs, their types, and each value as a string."""
+    """Encode values as string parameters of a prepared statement, in the binary protocol."""
     raw = [value.strip("'").encode() for value in values]
     return (
         bytes((len(raw) + 7) // 8)
@@ -161,7 +161,7 @@ def parameters(values: list[str]) -> bytes:
 
 
 def play(site: Site, *, prepared: bool, secured: bool, rounds: int = 1) -> tuple[Client, list[Row], list[Answer]]:
-    """Send all approved statements, mostly with existing values of the tables. Return the client, rows and answers."""
+    """Send all approved statements, mostly with values that are in the tables. Return the client, rows and answers."""
     rng = random.Random(3)
     texts = [each.text for each in approved_statements(EVERYTHING)]
     texts += [sample_statement(DATABASE, table, "?") for table in tpcc.TABLES]
@@ -205,7 +205,7 @@ def test_no_canary_reaches_the_client(site: Site, prepared: bool, secured: bool,
     assert not refused
 
 
-def test_column_without_a_rule_is_detected(site: Site) -> None:
+def test_search_detects_a_column_without_a_rule(site: Site) -> None:
     usual = rules(site.server.password)
     try:
         whole, part = (f'table = "customer"\ncolumn = "{name}"' for name in ("*", "c_id"))
@@ -217,7 +217,7 @@ def test_column_without_a_rule_is_detected(site: Site) -> None:
         site.reload(usual)
 
 
-def test_computed_output_approved_as_plain_is_detected(site: Site) -> None:
+def test_search_detects_computed_output_approved_as_plaintext(site: Site) -> None:
     usual = rules(site.server.password)
     text = 'text = "SELECT MAX(c_data) FROM customer"'
     try:
@@ -230,7 +230,7 @@ def test_computed_output_approved_as_plain_is_detected(site: Site) -> None:
         site.reload(usual)
 
 
-def test_canaries_are_detected_without_a_gateway(site: Site) -> None:
+def test_search_detects_canaries_without_a_gateway(site: Site) -> None:
     address = f"{site.server.address}:{site.server.port}"
     with Client(address, OPAQUE.encode(), site.server.password.get_secret_value(), DATABASE.encode()) as client:
         for table in tpcc.TABLES:

@@ -1,4 +1,4 @@
-"""Common clients through the gateway: each application's statements are learned, reviewed and enforced.
+"""Common clients through the gateway, which first learns a client's statements and then accepts only these.
 
 A test is skipped, with the reason, if this machine lacks its client.
 """
@@ -30,13 +30,13 @@ from tests.support.programs import check_of, running_mariadb
 pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
-# The account is guarded, except while its statements are learned.
+# SHOP is the guarded account (the gateway accepts only its approved statements), except while statements are learned.
 SHOP, CATALOGUE = "shop", "catalogue"
 
 
 @dataclass(frozen=True)
 class Login:
-    """The account's log-in through a gateway. `sealed`: the account is guarded there."""
+    """The account's log-in at one address of the gateway. `sealed`: the gateway encrypts protected columns there."""
 
     address: str
     password: str = field(repr=False)
@@ -73,11 +73,11 @@ class Site:
         assert set(self.process.reload().values()) == {None}
 
     def reviewed(self) -> str:
-        """Return the learned file after review: no computed output shows a protected column."""
+        """Return the learned statements as a reviewer would approve them: computed outputs may be sent as plaintext."""
         return self.learned.read_text().replace('"encrypt"', '"plain"')
 
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
-        """Check that the client's statements are rejected with a remedy, and work once they are approved."""
+        """Check that the statements that `trip` runs are rejected with a remedy until they are learned and approved."""
         self.approve("")
         told = outcome(lambda: trip(self.guarded, f"{client}-early"))
         assert "is not approved for this account" in told, told
@@ -92,7 +92,7 @@ class Site:
 
 
 class Unlearned:
-    """A connection that first sends a statement that was not learned."""
+    """A connection whose `ping` sends a statement that the gateway has not learned."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -103,7 +103,7 @@ class Unlearned:
 
 
 def outcome(work: Callable[[], list[str]]) -> str:
-    """Return the client's output, or its error's message."""
+    """Run a client, and return its output, or the message of its error."""
     try:
         return "\n".join(work())
     except Exception as error:
@@ -154,18 +154,18 @@ def decrypting(login: Login) -> encrypted.Connection:
     return encrypted.connect(master_keys={"app": KEY}, **login.settings, ssl_disabled=True)
 
 
-# Drivers of the Python database API: how to connect, and how to make a cursor.
+# For each driver of the Python database API: a function that connects, and arguments for a cursor.
 CONNECTIONS: dict[str, tuple[Callable[[Login], Any], dict[str, Any]]] = {
     "pymysql": (lambda login: pymysql.connect(**login.settings, ssl_disabled=True), {}),
     "connector": (functools.partial(connector, pure=True), {}),
     "connector-prepared": (functools.partial(connector, pure=True), {"prepared": True}),
-    # Not prepared as well: 9.4's extension then corrupts memory, even without a gateway.
+    # Not with prepared statements: the C extension of 9.4 then corrupts memory, even without a gateway.
     "connector-c": (functools.partial(connector, pure=False), {}),
 }
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_python_drivers(client: str, site: Site) -> None:
+def test_statements_of_python_drivers_are_rejected_until_approved(client: str, site: Site) -> None:
     connect, cursor = CONNECTIONS[client]
 
     def trip(login: Login, owner: str) -> list[str]:
@@ -178,7 +178,7 @@ def test_python_drivers(client: str, site: Site) -> None:
     site.assert_round_trip(trip, client)
 
 
-def test_sqlalchemy(site: Site) -> None:
+def test_statements_of_sqlalchemy_are_rejected_until_approved(site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         settings = {**login.settings, "username": SHOP}
         del settings["user"]
@@ -211,7 +211,7 @@ GO = {"prepared": "", "interpolated": "&interpolateParams=true"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statements", GO)
-def test_go_driver(statements: str, site: Site) -> None:
+def test_statements_of_the_go_driver_are_rejected_until_approved(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         dsn = f"{SHOP}:{login.password}@tcp({login.address})/{DATABASE}?parseTime=true{GO[statements]}"
         arguments = (owner, dsn, owner, "sealed" if login.sealed else "plain")
@@ -227,10 +227,10 @@ JDBC = {"text": "", "prepared": "&useServerPrepStmts=true"}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("statements", JDBC)
-def test_hibernate_over_connector_j(statements: str, site: Site) -> None:
+def test_statements_of_hibernate_are_rejected_until_approved(statements: str, site: Site) -> None:
     def trip(login: Login, owner: str) -> list[str]:
         url = f"jdbc:mysql://{login.address}/{DATABASE}?sslMode=DISABLED{JDBC[statements]}"
-        # It reads encrypted columns by another class, whose statements are learned too.
+        # The application has a separate entity class for encrypted columns, whose statements are learned too.
         kinds = ("sealed",) if login.sealed else ("plain", "sealed")
         arguments = [(kind, url, SHOP, login.password, owner, kind) for kind in kinds]
         return programs.run(programs.java(), arguments)[kinds[0]]

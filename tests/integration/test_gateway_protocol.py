@@ -1,6 +1,6 @@
-"""The gateway's protocol checks before a real MariaDB: log-ins, capability flags, commands and sizes.
+"""The gateway's checks of the MySQL protocol, in front of a real MariaDB: log-ins, flags, commands and sizes.
 
-The file is long, since all tests share one server, one gateway, and one search for protected values.
+All tests share one server, one gateway, and one search for protected values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ database = "{DATABASE}"
 table = "people"
 column = "name"
 """
-#: The approved statements of the accounts.
+#: The statements that the gateway accepts from the guarded account.
 APPROVED = [
     approval("SELECT name FROM people"),
     approval("SELECT HEX(?)", outputs=["plain"]),
@@ -52,7 +52,7 @@ APPROVED = [
     approval("UPDATE people SET city = ? WHERE id = ?"),
 ]
 LIMITED = {"connections_an_address": 3, "statement_bytes": 1000, "long_data_bytes": 100, "prepared_statements": 2}
-#: QUIT, INIT_DB, QUERY, PING, the commands of prepared statements except FETCH, and RESET_CONNECTION.
+#: Codes of accepted commands: QUIT, INIT_DB, QUERY, PING, RESET_CONNECTION, and prepared statements without FETCH.
 ALLOWED = {0x01, 0x02, 0x03, 0x0E, 0x16, 0x17, 0x18, 0x19, 0x1A, 0x1F}
 CUT = (
     mysql.COMPRESS,
@@ -78,7 +78,7 @@ class Site:
         return f"{self.server.address}:{self.server.port}"
 
     def client(self, user: str | bytes = SHOP, address: str | None = None, **settings: Any) -> Client:
-        """Connect as a user of the rules. The received data is searched for protected values after the test."""
+        """Connect as an account in the rules. What guarded accounts receive is searched for protected values later."""
         name = user if isinstance(user, bytes) else user.encode()
         client = Client(
             address or self.address, name, self.server.password.get_secret_value(), DATABASE.encode(), **settings
@@ -88,7 +88,7 @@ class Site:
         return client
 
     def refusal(self, user: str | bytes = SHOP, **settings: Any) -> tuple[int, str]:
-        """Return the code and message of a rejected log-in."""
+        """Try to log in, which must fail. Return the code and message of the error."""
         with self.client(user, **settings) as client:
             assert client.refusal is not None
             return client.refusal
@@ -149,14 +149,14 @@ def hostile_settings(site: Site) -> Iterator[None]:
 
 
 def refused(answer: Answer, words: str = "") -> bool:
-    """Return whether the gateway rejected a statement with these words, or closed the connection."""
+    """Return whether the gateway sent no rows, and either closed the connection or an error that contains `words`."""
     gateway_words = ("the gateway", "not approved", "value ")
     told = "" if answer.error is None else answer.error[1]
     return not answer.rows and (answer.over or (any(each in told for each in gateway_words) and words in told))
 
 
 @pytest.mark.usefixtures("hostile_settings")
-def test_session_settings_are_enforced_against_the_servers(site: Site) -> None:
+def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
     with site.client(USER) as plain:
         ((mode,),) = plain.query(b"SELECT @@sql_mode").rows
         assert "ORACLE".encode("utf-16-be") in (mode or b""), "a session without a guard is left alone"
@@ -164,14 +164,14 @@ def test_session_settings_are_enforced_against_the_servers(site: Site) -> None:
         for command, body in ((mysql.PING, b""), (mysql.RESET_CONNECTION, b""), (mysql.INIT_DB, DATABASE.encode())):
             assert client.command(command, body).error is None
             settings = client.query(b"SELECT @@sql_mode, @@character_set_results").rows
-            # ORACLE brings the second.
+            # NO_AUTO_CREATE_USER is part of sql_mode ORACLE, which `hostile_settings` sets.
             assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4")]
-            # A string, not a name.
+            # Without ANSI_QUOTES the double-quoted text is a string, not a column name.
             assert client.query(b'SELECT HEX("name\\\\")').rows == [(b"6E616D655C",)]
             assert client.query(ALL_NAMES).is_sealed(0)
 
 
-def test_reset_session_is_in_the_servers_database(client: Client) -> None:
+def test_reset_session_keeps_its_database_and_forgets_prepared_statements(client: Client) -> None:
     number = client.prepare(ALL_NAMES).statement
     assert number is not None
     assert client.command(mysql.INIT_DB, ELSEWHERE.encode()).error is None
@@ -186,14 +186,14 @@ def test_logins_with_wrong_character_set_name_or_password_are_rejected(site: Sit
     for gbk in (28, 87):
         code, words = site.refusal(charset=gbk)
         assert (code, "utf8mb4" in words) == (1045, True)
-    # latin1, utf8mb3, binary, and what MySQL 8's clients say.
+    # Collations of latin1, utf8mb3 and binary, and the default of MySQL 8's clients.
     for collation in (8, 33, 63, 255):
         with site.client(charset=collation) as client:
             assert client.query(b"SELECT HEX('\xc3\xa9')").rows == [(b"C3A9",)]
     for name in (b"x" * 33, f"'{SHOP}'".encode(), "m\U0001f600ller".encode(), b"sh\xfcp"):
         code, words = site.refusal(name)
         assert (code, "which account" in words) == (1045, True)
-    # The error depends on the plugin that the server pretends an unknown account to have.
+    # For an unknown account the server picks an authentication plugin, on which the error code depends.
     assert site.refusal("nobody")[0] in (1045, 1698)
     with Client(site.address, SHOP.encode(), "wrong") as wrong:
         assert wrong.refusal == (1045, "Access denied for this account")
@@ -201,7 +201,7 @@ def test_logins_with_wrong_character_set_name_or_password_are_rejected(site: Sit
 
 @pytest.mark.parametrize("claims", [*CUT, mysql.EVERYTHING], ids=hex)
 def test_unsupported_capability_flags_do_not_change_statements(site: Site, claims: int) -> None:
-    """A client with flags that were not offered is rejected, or answered as if it had not set them."""
+    """A client that sets flags that the gateway does not offer is rejected, or the flags have no effect."""
     elsewhere = b"SELECT city FROM elsewhere.people WHERE id = 0"
     with site.client(USER, site.direct, claims=mysql.NO_SCHEMA) as direct:
         assert direct.query(elsewhere).rows == [(b"costof",)], "so the server reads it under this flag"
@@ -233,7 +233,7 @@ def test_commands_that_are_not_allowed_are_rejected(site: Site, client: Client) 
     assert client.command(mysql.PING).error is None
 
 
-def test_limits_of_the_plan_are_enforced(site: Site) -> None:
+def test_configured_limits_on_connections_statements_and_sizes_are_enforced(site: Site) -> None:
     before = site.process.counters().listeners[site.limited].errors
     with contextlib.ExitStack() as stack:
         guarded, other, plain = (stack.enter_context(site.client(user, site.limited)) for user in (SHOP, SHOP, USER))
@@ -247,7 +247,7 @@ def test_limits_of_the_plan_are_enforced(site: Site) -> None:
         for _ in range(2):
             assert guarded.prepare(b"SELECT 1").error is None
         assert refused(guarded.prepare(b"SELECT 1"), "2 prepared statements")
-        # A command without an answer ends the session at the next command's answer.
+        # SEND_LONG_DATA has no answer, so its error is reported in the answer to the next command.
         number = other.prepare(b"UPDATE people SET city = ? WHERE id = 0").statement
         assert number is not None
         for _ in range(2):

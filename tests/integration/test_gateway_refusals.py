@@ -1,4 +1,4 @@
-"""Statements that the gateway rejects before a real MariaDB, and the content of its errors."""
+"""Statements that the gateway in front of a real MariaDB rejects, and the content of its errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
 def test_every_attack_is_rejected(shop: Shop) -> None:
-    """Attacks are sent as text and prepared; the session continues."""
+    """Each attack is sent as text and as a prepared statement. The session continues after the error."""
     assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM other")) is None
     with tapped(shop) as (connect, tap), connect() as connection:
         for attack in attacks():
@@ -74,7 +74,7 @@ def test_logins_pass_through_end_to_end(shop: Shop) -> None:
     wrong = {**shop.login(), "password": "wrong"}
     with pytest.raises(pymysql.MySQLError, match="Access denied"):
         pymysql.connect(**wrong)
-    # An authentication exchange that the server starts after the first one.
+    # For this user the server asks for a second authentication method after the first.
     if make_ed25519_user(shop.server):
         through = {"addresses": [shop.address], "username": ED25519_USER}
         arm = Arm(name="gateway", service=shop.server.client_settings().model_copy(update=through))

@@ -1,4 +1,4 @@
-"""The gateway as a service before a real MariaDB: new rules, the catalogue, TLS, lost servers, and its command."""
+"""The gateway as a service in front of a real MariaDB: new rules, the catalogue, TLS, lost servers, and its command."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
 def address_in(ready: str) -> tuple[str, int]:
-    """Return host and port in 'gateway ready on HOST:PORT in front of SERVER'."""
+    """Return host and port from the line 'gateway ready on HOST:PORT in front of SERVER'."""
     host, port = ready.removeprefix("gateway ready on ").partition(" ")[0].split(":")
     return host, int(port)
 
 
 def test_new_column_is_encrypted_until_the_catalogue_is_reread(shop: Shop, lab: Lab) -> None:
-    """The gateway rereads the catalogue periodically; until then a new column is encrypted."""
+    """The gateway rereads the list of columns every second here. It encrypts columns that it does not know."""
     shop.server.ask(f"CREATE TABLE {DATABASE}.late (id INT PRIMARY KEY)")
     rules = RULES + PEOPLE + approval("SELECT town FROM late")
     try:
@@ -112,7 +112,7 @@ def test_unreachable_server_and_ended_session_are_reported(shop: Shop, lab: Lab)
             pymysql.connect(host=host, port=int(port), user=USER)
     with shop.connect() as connection, connection.cursor() as cursor:
         cursor.execute("SET wait_timeout = 1")
-        # The server ends the idle connection, and so the gateway the client's.
+        # The server closes the idle connection, so the gateway closes the client's connection.
         connection._sock.settimeout(300)
         assert connection._rfile.read(1) == b""
         connection._force_close()

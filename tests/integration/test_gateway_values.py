@@ -1,4 +1,4 @@
-"""Values through the gateway before a real MariaDB: plaintext or ciphertext, by account, of every type."""
+"""Values of every type through the gateway in front of a real MariaDB: plaintext or ciphertext, by account."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_accounts_read_plaintext_or_ciphertext_by_role(shop: Shop) -> None:
         assert [row[2:] for row in got] == [row[2:] for row in direct]
         assert [(row[0][0], row[1][0]) for row in got] == [(1, 6)] * len(NAMES), "GCM, and SM4 in CBC"
         assert not shows(repr(got).encode())
-    # A decrypting driver returns values without a key unchanged.
+    # The analyst's driver has no key for these values, so it returns them as encrypted bytes.
     assert {type(row[0]) for row in rows(shop.decrypting(ANALYST), statement)} == {bytes}
 
 
@@ -76,7 +76,7 @@ def test_computed_output_is_plain_only_if_approved(shop: Shop) -> None:
         connection.cursor().execute(statement)
 
 
-#: Bytes that could end a text, a statement or a character.
+#: Texts with bytes that could end a string, a statement or a character too early.
 HARD = [
     "",
     "'",
@@ -97,7 +97,7 @@ HARD = [
 
 @pytest.mark.parametrize("mode", ["", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT,IGNORE_SPACE", "ORACLE"])
 def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
-    """The server echoes the values, under every SQL mode."""
+    """The server returns each value that it received, under SQL modes that change the meaning of quotes."""
     rng = random.Random(1)
     texts = HARD + ["".join(rng.choices("'\"\\%_`;-#*/?ax \n\0é", k=rng.randrange(12))) for _ in range(300)]
     ((before,),) = shop.server.ask("SELECT @@GLOBAL.sql_mode")
@@ -106,14 +106,14 @@ def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
     shop.server.ask(f"SET GLOBAL sql_mode = '{mode}'")
     try:
         with shop.connect() as connection, connection.cursor() as cursor:
-            # PyMySQL quotes by the SQL mode of the greeting until its first OK.
+            # Until the first OK, PyMySQL quotes values by the SQL mode in the server's greeting, not by the session's.
             cursor.execute("SET autocommit = 1")
             for text in texts:
                 cursor.execute("SELECT HEX(%s), %s + 0", (text, -7))
                 assert cursor.fetchall() == ((text.encode().hex().upper(), -7),), repr(text)
                 cursor.execute("SELECT HEX(%s), %s + 0", (text.encode() + b"\xff", 1.5e300))
                 assert cursor.fetchall() == ((text.encode().hex().upper() + "FF", 1.5e300),), repr(text)
-            # As other drivers quote.
+            # Other drivers quote in these ways.
             for quoted, text in (('"it\'s ""x"""', 'it\'s "x"'), ("'it''s'", "it's"), ("x'00ff'", None)):
                 cursor.execute(f"SELECT HEX({quoted}), 1 + 0")
                 expected = "00FF" if text is None else text.encode().hex().upper()
@@ -124,7 +124,7 @@ def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
 
 @pytest.fixture
 def prepared(shop: Shop) -> Iterator[Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]]:
-    """Yield a function that runs prepared statements by the binary protocol."""
+    """Yield a function that runs a prepared statement as a user, by the binary protocol, and returns its rows."""
     with contextlib.ExitStack() as stack:
 
         def ask(user: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:

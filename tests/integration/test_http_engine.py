@@ -1,4 +1,4 @@
-"""The engine's HTTP client against its own origin server: many connections, and shared TLS sessions."""
+"""The engine's HTTP client with the engine's own origin server: many connections, and shared TLS sessions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @pytest.fixture
 def origin(authority: Authority) -> Iterator[list[str]]:
-    """Yield the origin's listeners as 'address:port': plain, then TLS."""
+    """Start the origin server. Yield its two listeners as 'address:port': plain, then TLS."""
     certificate = authority.issue("origin", "rsa-2048", [ADDRESS])
     with OriginProcess() as process:
         yield process.begin(
@@ -54,13 +54,13 @@ def begin(instrument: Instrument, arm: Arm, workers: int) -> None:
 )
 @pytest.mark.parametrize("kind", MOST_MEMORY_BYTES)
 def test_ten_thousand_connections_need_little_memory(origin: list[str], authority: Authority, kind: str) -> None:
-    # Resumed, to avoid ten thousand full handshakes.
+    # With resumption the test needs no ten thousand full handshakes.
     tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
     asked = arm(origin[0], PLAIN, None) if kind == "plain" else arm(origin[1], tls, None)
     with engine() as instrument:
         begin(instrument, asked, MANY)
         opened = 0
-        # Slow workers may leave their share of a slice's requests to others.
+        # In one slice faster workers may take all requests, so a slow worker may only connect in a later slice.
         while opened < MANY:
             answer = instrument.slice(1, "arm", "request", 2 * MANY, HANGS_SECONDS)
             assert answer.errors == []
@@ -77,5 +77,5 @@ def test_all_workers_resume_one_tls_session(origin: list[str], authority: Author
         answers = [instrument.slice(number, "arm", "request", 500, HANGS_SECONDS) for number in (1, 2)]
     for answer in answers:
         assert answer.errors == []
-        # The request that verified the arm brought the first ticket.
+        # All handshakes resume: the first ticket came with the request that verified the arm.
         assert answer.evidence["resumed"] == answer.evidence["handshakes"] == 500

@@ -1,4 +1,4 @@
-"""The HTTP lab: TLS endpoints, their keys, the counters of each end, and failures."""
+"""The HTTP lab: where TLS ends, the keys there, the counters of balancer and origin, and failures."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def lab(plan: Plan) -> Iterator[HttpLab]:
 
 @contextlib.contextmanager
 def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
-    """Yield a connection like that of the arm's client, from the client's host."""
+    """Yield a connection from the client's host with the arm's address and TLS settings."""
     address = lab._entry(arm)
     context = _context(lab.endpoint(arm).transport)
     with contextlib.closing(_Connection(lab._chain.client, address, context)) as connection:
@@ -80,7 +80,7 @@ def read_certificate(connection: _Connection) -> x509.Certificate:
     return x509.load_der_x509_certificate(shown)
 
 
-def test_every_arm_is_verified_for_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_every_arm_has_evidence_of_where_its_tls_ends(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         if arm.levels.get("suite") == "rc4-sha":
             continue
@@ -97,7 +97,7 @@ def test_every_arm_is_verified_for_where_its_tls_ends(lab: HttpLab, arms: list[P
             assert at_balancer == (None if termination == "direct" else "none")
 
 
-def test_tls_endpoint_shows_its_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_tls_endpoint_has_a_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
     seen = set()
     for arm in arms:
         if "key" in arm.levels and arm.levels["suite"] == "tls1.3":
@@ -161,7 +161,7 @@ def test_connections_to_the_origin_stay_open(
     before = lab._origin_counters(Route.from_arm(arm))
     for _ in range(20):
         with connected(lab, arm) as connection:
-            # The last request ends only the client's connection.
+            # The last request closes the client's connection to the balancer, but not the balancer's to the origin.
             assert [ask(connection, last=number == 9) for number in range(10)] == ["OK"] * 10
     after = lab._origin_counters(Route.from_arm(arm))
     assert before is not None
@@ -187,7 +187,7 @@ def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], bala
         with context.wrap_socket(plain, server_hostname=address, session=session) as secure:
             assert secure.session_reused == resumed
             session = secure.session
-            # The server has certainly finished the handshake only after a request.
+            # Only after a request has the server certainly finished the handshake and counted it.
             secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
     moved = counted(lab, arm).since(before)
@@ -220,7 +220,7 @@ def test_balancer_sends_nothing_to_an_unverified_origin(kind: type[Balancer]) ->
 
 
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
-def test_balancer_has_the_cores_of_the_arm(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_balancer_is_limited_to_the_arms_cores(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         share = lab._chain.middle[arm.levels["balancer"]].cpu_share
         assert share is not None

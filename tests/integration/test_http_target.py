@@ -51,7 +51,7 @@ def old() -> Iterator[RunningBalancer]:
 
 
 def ask(balancer: RunningBalancer, folder: Path, *settings: str, trusted: bool = True) -> Run:
-    """Run with one number of requests for each connection, without a warm-up."""
+    """Run the study on a balancer with one request on each connection, and return the run."""
     ca_file = balancer.authority.ca_file if trusted else None
     settings = ("keep_alive=1", "termination=none,balancer", *settings)
     options = Options("quick", settings, target=balancer.url("tls"), plain_target=balancer.url("plain"))

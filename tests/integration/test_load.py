@@ -1,4 +1,4 @@
-"""Runs at a load on real servers: their counts and their reports."""
+"""Runs with --load, a fixed rate of operations, on real servers: their counts and their reports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[Sl
 
 
 def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
-    """Return slices with operations; a machine that was paused for a whole slice leaves it empty."""
+    """Return the slices with operations. A slice is empty if the machine was paused for all of it."""
     found = [each for each in slices if each.answer.operations]
     assert found
     return found
@@ -40,17 +40,17 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     ("study", "arms"),
     [
         ("redis-tls", "transport=plain,tls"),
-        # The clients are the same, and the servers use more CPU time.
+        # The engine does the same work for all, but these servers use more CPU time: only with --slow.
         pytest.param("postgres-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("mongodb-tls", "transport=plain,tls", marks=pytest.mark.slow),
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
     ],
 )
-def test_load_has_the_requested_connections_and_queries(study: str, arms: str, tmp_path: Path) -> None:
+def test_load_makes_the_requested_number_of_queries_on_each_connection(study: str, arms: str, tmp_path: Path) -> None:
     output, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in output
-    # A slow machine may not carry it.
+    # A slow machine may be unable to carry the load.
     assert " cores busy instead of " in output or "cannot carry " in output
     for record in with_operations(slices):
         phases = record.answer.phases
@@ -95,7 +95,7 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_operations_go_over_connections_that_stand(
+def test_operations_use_connections_opened_before_the_slice(
     study: str, arms: str, asked: list[str], words: str, tmp_path: Path
 ) -> None:
     output, result, slices = ran(study, tmp_path, "--set", arms, "--pool", "8", *asked)

@@ -1,4 +1,4 @@
-"""The lab's MariaDB: real servers, real handshakes."""
+"""The lab's MariaDB server: its start, users, TLS keys and counters."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 def client(server: MariadbServer, suite: str | None = None, version: ssl.TLSVersion | None = None) -> ssl.SSLContext:
-    """Return a client that verifies chain and name, and accepts a key of 1024 bits."""
+    """Return the TLS settings of a client that verifies chain and name, and accepts even a key of 1024 bits."""
     context = ssl.create_default_context(cafile=server._authority.ca_file)
     context.set_ciphers(f"{suite or 'DEFAULT'}:@SECLEVEL=0")
     with warnings.catch_warnings():
-        # TLS 1.0 and 1.1 are deprecated, but tested here.
+        # Python warns that TLS 1.0 and 1.1 are deprecated.
         warnings.simplefilter("ignore", DeprecationWarning)
         context.minimum_version = version or ssl.TLSVersion.TLSv1_2
         if version:

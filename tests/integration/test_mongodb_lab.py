@@ -42,10 +42,10 @@ def test_every_client_reaches_the_announced_members() -> None:
         lab.prepare(plan.arms[0], engines.load)
         there = next(lab.prefix(arm) for arm in plan.arms if is_far(plan, arm))
         for arm in plan.arms:
-            # An application's driver also connects to the addresses that the members announce.
+            # Unlike the engine, the driver connects to the addresses that the members announce, so it is used here.
             before = packets_come_to(there)
             quickest_ms = quickest_by_driver_ms(plan, lab, arm)
-            # Each connection has at least three answers. Packets that end earlier connections may come late.
+            # Each connection brings at least three packets. A few late packets of closed connections may be added.
             assert (packets_come_to(there) - before >= 3 * CONNECTIONS) == is_far(plan, arm), arm.name
             assert quickest_ms >= 3 * FAR_MS or not is_far(plan, arm), arm.name
 
@@ -55,14 +55,14 @@ def is_far(plan: Plan, arm: PlannedArm) -> bool:
 
 
 def packets_come_to(host: list[str]) -> int:
-    """Return the packets received so far on all links of a host, given by its prefix (/proc/net/dev)."""
+    """Return how many packets a host has received on all links. `host`: the command prefix that runs programs there."""
     output = subprocess.run([*host, "cat", "/proc/net/dev"], capture_output=True, text=True, check=True).stdout
     links = [line.partition(":") for line in output.splitlines()[2:]]
     return sum(int(counts.split()[1]) for name, _, counts in links if name.strip() != "lo")
 
 
 def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
-    """Return the quickest new connection with its first operation."""
+    """Return the shortest time, in ms, that pymongo takes for a new connection and its first operation."""
     with application("mongodb", {}, lab.prefix(arm)) as driver:
         asked, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
         (ready,) = driver.plan(patient_plan([asked], [workload], records=plan.records)).arms
@@ -79,7 +79,7 @@ def test_near_clients_need_no_hosts_and_negotiate_the_arms_tls() -> None:
         assert all(ipaddress.ip_address(host).is_loopback for host in hosts(lab, plan.arms[0]))
         assert "on loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
-        # Regression: after a log-in that came too early pymongo retried only at its next heartbeat, and the lab hung.
+        # A regression: pymongo logged in before the user existed and retried only at its next heartbeat; the lab hung.
         logs = [process.log.read_text(errors="replace") for process in lab._lab.processes.values()]
         assert not any("Authentication failed" in log for log in logs)
         lab.prepare(plan.arms[0], engines.load)

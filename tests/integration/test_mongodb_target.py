@@ -46,7 +46,7 @@ def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
 
 
 def failed(done: Outcome, folder: Path, *told: str) -> None:
-    """Check that the command failed with status 1 and one line, and left nothing."""
+    """Check that the command failed with status 1 and one line that contains all of `told`, and left no run folder."""
     assert done.status == 1, done.err
     assert len(done.told) == 1
     for words in told:

@@ -1,4 +1,4 @@
-"""The MongoDB study on its lab, as a user runs it: costs, evidence, limits, and rebuilt reports."""
+"""A run of the MongoDB study on its lab, as a user starts it: costs, memory, evidence, and rebuilt reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a complete quick run with a TLS arm, and repeat it if a busy machine hid the cost of TLS."""
+    """Make a quick run with a TLS arm, again if a busy machine hid the cost of TLS, and return its folder."""
     folder = tmp_path_factory.mktemp("quick")
     study = small_study("mongodb-tls", folder)
     kept, broken = ("--limit", "wire.tcp", "+10000%"), ("--limit", "wire.connect_and_first_query", "+0.001ms")
@@ -62,7 +62,7 @@ def result(finished: Path) -> Result:
     return Result.model_validate_json((finished / "result.json").read_bytes())
 
 
-def test_tls_costs_are_found(result: Result) -> None:
+def test_run_finds_the_costs_of_tls(result: Result) -> None:
     effects = {effect.metric: effect for effect in result.effects if effect.arm == "tls"}
     assert effects["wire.tls"].control_value == 0 < effects["wire.tls"].value
     for metric in ("wire.connect_and_first_query", "app.connect_and_first_query"):

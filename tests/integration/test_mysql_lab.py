@@ -1,4 +1,4 @@
-"""The lab of the MySQL study: every level works, near and far."""
+"""The lab of the MySQL study: every transport, key and distance works."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_every_arm_negotiates_its_transport(every_level: tuple[Plan, ServerLab, 
         assert evidence["protocol"] == ("TLSv1.3" if suite == "modern" else "TLSv1.2")
         assert evidence["cipher"] == ("TLS_AES_256_GCM_SHA384" if suite == "modern" else suite.upper())
         seen.add((suite, arm.levels["key"]))
-    # Three keys for the modern suites; RSA's two for the old ones.
+    # The modern suite works with all three keys; each of the two old suites only with the two RSA keys.
     assert len(seen) == 3 + 2 * 2
     assert len(tunnels) == 4
 
@@ -106,11 +106,11 @@ def test_sessions_are_resumed_after_any_key_change() -> None:
         ([], "rsa-2048"),
         (["rsa-1024"], "rsa-1024"),
         (["ecdsa-p256"], "ecdsa-p256"),
-        # Several keys: the default one, which every client accepts.
+        # With several keys the server starts with the default key, which every client accepts.
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_first_key_is_accepted_by_every_client(asked: list[str], first: str) -> None:
+def test_server_starts_with_a_key_that_every_client_accepts(asked: list[str], first: str) -> None:
     shown = keys_to_show(asked)
     assert shown[0] == first
     assert set(shown) == {first, *asked}
@@ -129,7 +129,7 @@ def test_links_of_the_quick_profile_have_the_requested_delay() -> None:
         (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
     }
     for link in links:
-        # A busy machine delays packets, but never speeds them up.
+        # A busy machine may delay packets, so there is only a lower bound.
         assert link.median_ms >= link.nominal_ms - SHORTER_MS
 
 

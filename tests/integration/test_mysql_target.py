@@ -50,7 +50,7 @@ def test_user_who_requires_tls_can_log_in(lab: Lab) -> None:
     other = MariadbServer(lab, Authority(lab.folder / "other"), [lab.address(5)], name="strict")
     other.start()
     user_of_many_databases(other, requires="SSL")
-    # Without a CA plain is tried first, which this user may not use.
+    # The target has no CA, so costof first connects without TLS, and the server refuses this user.
     plan = small()
     with target(other) as service, Engines(plan, service) as engines:
         errors = {name: ready.error for name, ready in engines.ready.items()}
@@ -77,7 +77,7 @@ def test_ended_connection_is_reopened_with_its_lock(server: MariadbServer) -> No
 
 
 def test_empty_database_of_a_running_run_is_kept(server: MariadbServer) -> None:
-    """A run has created the database, but not marked it yet."""
+    """The run has created its database, but not yet written the table that marks it as costof's."""
     name = "costof_another_run_ffffff"
     session = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
     session.open()

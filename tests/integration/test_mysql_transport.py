@@ -33,7 +33,7 @@ SMALL = ["--profile", "quick", "--set", "records=500"]
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    """Make a run with plain, TLS and a tunnel, on a LAN and at 20 ms."""
+    """Make a run with plain, TLS and a tunnel, on a LAN and at 20 ms, and return its ledger."""
     return carried_out(far_plan(rounds="2"), tmp_path_factory.mktemp("mysql") / "run")
 
 
@@ -51,7 +51,7 @@ def result(finished: Ledger) -> Result:
 
 
 def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
-    """Return the shortest time, in any of these runs, of the phase that the workload is named after."""
+    """Return the shortest connection time, or operation time for other workloads, of an arm in any of these runs."""
     name = "connect" if workload == "connect" else "operation"
     slices = [each for ledger in ledgers for each in read_run(ledger).counted_slices(workload, arm)]
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
@@ -59,7 +59,7 @@ def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
 
 def test_far_connection_takes_its_round_trips(finished: Ledger, result: Result, tmp_path: Path) -> None:
     trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.connect"}
-    # An open tunnel accepts TCP at its near end, so connecting needs no round trip.
+    # Round trips over the far link. A tunnel accepts TCP at the client's end, so its handshake crosses no link.
     crossing = {"plain@20": 3, "tls@20": 4, "ssh-aes256-ctr@20": 2}
     assert (trips["plain@20"], trips["tls@20"]) == (crossing["plain@20"], crossing["tls@20"])
     for arm, expected in crossing.items():
@@ -85,10 +85,10 @@ def test_model_predicts_every_far_arm_from_the_lan(result: Result) -> None:
 
 @pytest.mark.slow
 def test_delay_of_5_ms_is_measured_as_5_ms(tmp_path: Path) -> None:
-    """The same plain transport over the same kind of link, but for 5 ms more that only one arm's client has.
+    """The arms are the same, except that one client's link is 5 ms longer.
 
-    The quickest of as many runs as a busy machine takes tells; how near the mean comes, and its interval, is
-    `make bench`'s to tell (`distances`).
+    The shortest times are compared, over more runs if the machine is busy. `make bench` (`distances`) tests means and
+    intervals.
     """
     runs: list[Ledger] = []
 
@@ -107,14 +107,14 @@ def test_delay_of_5_ms_is_measured_as_5_ms(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_parallel_sequences_do_not_slow_each_other(tmp_path: Path) -> None:
-    """Sequences on a far link can run in parallel, since they do not wait for each other."""
+    """Five workers on a far link connect as fast as one, since they do not wait for each other."""
     settings = ["records=500", "distance=20", "transport=tls"]
     runs: dict[int, list[Ledger]] = {1: [], 5: []}
 
     def carry_out_again(workers: int) -> None:
         plan = resolve(load_study(STUDY), Options(profile="quick", settings=settings, rounds="2"))
         far = plan.slices["connect@far"].model_copy(update={"operations": 8 * workers, "workers": workers})
-        # Queries do not matter here: one for each worker.
+        # Only connections matter here, so each worker makes just one query.
         queries = {
             f"query_{n}@far": plan.slices[f"query_{n}@far"].model_copy(update={"operations": n}) for n in (1, 8, 32)
         }
@@ -129,5 +129,5 @@ def test_parallel_sequences_do_not_slow_each_other(tmp_path: Path) -> None:
         )
 
     carry_out_again(1)
-    # Retried until a busy machine delays none of the five.
+    # A busy machine may delay one of the five workers; then the run is repeated.
     eventually("a sequence among five as quick as one alone", is_as_quick)

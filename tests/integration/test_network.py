@@ -31,26 +31,26 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# asm-generic/socket.h: beyond net.core.rmem_max, so that no burst is lost at its receiver.
+# From asm-generic/socket.h. A receive buffer beyond net.core.rmem_max holds a whole burst without loss.
 SO_RCVBUFFORCE = 33
 ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait longer for packets, since a paused machine has not lost them."""
+    """Wait longer for packets before they count as lost: the machine may be paused."""
     monkeypatch.setattr(round_trips, "PATIENCE_SECONDS", HANGS_SECONDS)
 
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[Network]:
-    """Start all links of these tests in one process, between the same two hosts."""
+    """Start two hosts and all links between them that these tests use, in one process."""
     with Lab() as lab, Network(lab, seed=42, netem=False) as network:
         client, server = network.host("client"), network.host("server")
         network.link(client, server, "lan")
         for milliseconds in ROUND_TRIPS_MS:
             network.link(client, server, f"{milliseconds:g}ms", round_trip_ms=milliseconds)
-        # Long enough for the whole burst to be on its way before the first packet arrives.
+        # The delay is so long that the whole burst is sent before the first packet arrives.
         network.link(client, server, "tiny-queue", round_trip_ms=2000, queue_packets=10)
         network.link(client, server, "lossy", round_trip_ms=2, loss=0.2)
         network.link(client, server, "narrow", round_trip_ms=10, bandwidth_mbit=2, queue_packets=1000)
@@ -60,8 +60,10 @@ def network() -> Iterator[Network]:
 
 @pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
 def test_link_has_the_requested_round_trip(network: Network, asked: float, next_asked: float) -> None:
-    """A busy machine makes packets later and never earlier, and not for ever; how little later a quiet one does,
-    `make bench` tells."""
+    """A busy machine may delay packets, so the upper bound is only the next link's round trip.
+
+    `make bench` tests on a quiet machine how exact the delay is.
+    """
 
     def is_less_than_the_next() -> bool:
         evidence = measure_link(network.links[f"{asked:g}ms"])
@@ -87,7 +89,7 @@ def test_full_queue_drops_and_counts_packets_in_order(network: Network) -> None:
 def test_link_has_the_requested_loss(network: Network) -> None:
     received, counters = send_burst(network, network.links["lossy"], count=1000, size=100)
     assert received == sorted(received)
-    # 63 is five standard deviations of a binomial distribution with 1000 draws.
+    # 200 ± 63: five standard deviations of a binomial distribution with 1000 draws.
     assert 137 <= counters.lost <= 263
     assert len(received) == 1000 - counters.lost
 
@@ -95,8 +97,8 @@ def test_link_has_the_requested_loss(network: Network) -> None:
 def test_link_has_the_requested_bandwidth(network: Network) -> None:
     def is_near_its_bandwidth() -> bool:
         times: list[float] = []
-        # 1472 bytes in a UDP packet are 1500 on the link. The kernel stamps the arrivals. So many that what a busy
-        # machine may add at the end is a small share.
+        # A UDP packet of 1472 bytes has 1500 on the link, and the kernel notes its time of arrival. With 200 packets a
+        # delay by a busy machine at the end is a small share.
         send_burst(network, network.links["narrow"], count=200, size=1472, times=times)
         mbit = 199 * 1500 * 8e-6 / (times[-1] - times[0])
         assert mbit < 2 * 1.02
@@ -108,7 +110,10 @@ def test_link_has_the_requested_bandwidth(network: Network) -> None:
 def send_burst(
     network: Network, link: Link, count: int, size: int, times: list[float] | None = None
 ) -> tuple[list[int], DirectionCounters]:
-    """Send numbered UDP packets at once. Return the numbers that arrived, and the link's counters."""
+    """Send numbered UDP packets at once. Return the numbers in order of arrival, and the change of the link's counters.
+
+    Arrival times are appended to `times`.
+    """
     before = network.counters(link).a_to_b
 
     def gone() -> bool:
@@ -170,7 +175,7 @@ def test_cpu_share_is_enforced_and_counted() -> None:
         eventually("a first share", lambda: cpu(slow) > 0.01)
         start, begun = time.monotonic(), cpu(slow)
         eventually("a tenth of a second of CPU", lambda: cpu(slow) >= begun + 0.1)
-        # No less than what it was given; how much longer it took is the machine's business. One period is the grain.
+        # 0.1 s of CPU at a share of 0.2 takes at least 0.5 s, less one period. A busy machine may take longer.
         assert time.monotonic() - start >= 0.1 / 0.2 - 0.03
 
 

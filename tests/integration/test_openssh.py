@@ -63,7 +63,7 @@ def test_tunnel_disables_nagles_algorithm(lab: Standing) -> None:
 
 
 def delays_nothing(lab: Standing, tunnel: Tunnel) -> list[bool]:
-    """Return TCP_NODELAY of the tunnel's TCP connection, for each sshd process that holds it."""
+    """Return whether TCP_NODELAY is set on the tunnel's TCP connection, for each sshd process that has it open."""
     ends = [end for end in connections_of(tunnel.process.pid) if end.remote_port == PORT]
     assert len(ends) == 1
     sessions = descendants_of(lab.lab.processes["sshd"].pid)
@@ -80,7 +80,7 @@ class Connection:
 
 
 def connections_of(pid: int) -> list[Connection]:
-    """Return the TCP connections of another process (pidfd_getfd)."""
+    """Return the TCP connections of another process, by copying its sockets (pidfd_getfd)."""
     libc, found = ctypes.CDLL(None, use_errno=True), []
     try:
         process = os.pidfd_open(pid)
@@ -95,7 +95,7 @@ def connections_of(pid: int) -> list[Connection]:
             continue  # The process closed it after it was listed.
         if descriptor < 0:
             pytest.skip("this kernel or user may not look at another process' sockets")
-        # Unix sockets have no peer's port, and one that listens has no peer.
+        # Sockets without a peer's port, namely Unix sockets and listening ones, raise an error and are left out.
         with socket.socket(fileno=descriptor) as end, contextlib.suppress(OSError, IndexError):
             ports = end.getsockname()[1], end.getpeername()[1]
             found.append(Connection(*ports, bool(end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))))
@@ -119,7 +119,7 @@ def test_failed_tunnel_is_reported_and_tunnel_ends_with_its_server(lab: Standing
         with pytest.raises(CostofError, match=r"ssh-late ended: .*forward"):
             other.open("ssh-late", CIPHERS[1], 4000)
         other.lab.processes.pop("ssh-late")
-        # The other lab's client, at this lab's server.
+        # Point the other lab's client to this lab's sshd, whose host key it does not know.
         own, other.sshd.address = other.sshd.address, lab.sshd.address
         with pytest.raises(CostofError, match=r"ssh-stranger ended: .*verification failed"):
             other.open("ssh-stranger", CIPHERS[1], 4001)

@@ -24,7 +24,7 @@ from tests.support.small_plans import plan_of
 pytestmark = pytest.mark.servers
 
 STUDY = "postgres-pooling"
-#: Levels that cover TLS on each side, and both modes; the others combine these.
+#: Levels of the factor `path` that cover TLS on each side and both pool modes; other levels combine these.
 PATHS = "path=plain,tls,transaction-plain,transaction-client,transaction-server,session-both"
 RECORDS = 200
 CLIENTS = 60
@@ -63,7 +63,7 @@ def pools() -> Iterator[Pools]:
     with ServerLab(plan) as lab, Engines(plan, lab, (*WORKLOADS, STORM)) as engines:
         lab.prepare(plan.arms[0], engines.load)
         pools = Pools(plan, lab, engines)
-        # A storm's logins all wait for each other.
+        # In a storm all clients log in at once and wait for each other, longer than the default timeout allows.
         pools.server.ask("ALTER SYSTEM SET authentication_timeout = '10min'")
         pools.server.ask("SELECT pg_reload_conf()")
         eventually("the reload", lambda: pools.server.ask("SHOW authentication_timeout") == [("10min",)])
@@ -77,7 +77,7 @@ def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
         answer = pools.engines.slice(arm, "connect", 5)
         assert answer.evidence["protocol"] == ("TLSv1.3" if arm.settings.speaks_tls else None)
         pooled = ArmPoolSettings.from_arm(arm)
-        # Only a direct connection gets the process id that the server announces.
+        # Only a connection without a pool gets the server's process id at its log-in.
         assert (answer.evidence["server_side"] is None) == (pooled is not None)
         version = pools.lab.collect_evidence(arm, "start").get("pool to server, as the server sees it")
         assert version == (pooled and ("TLSv1.3" if pooled.server_tls else "no TLS"))
@@ -125,7 +125,7 @@ def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pool
     for arm in pools.plan.arms:
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
-    # As many as the pools hold, whatever of an earlier storm is still ending.
+    # Allow only as many server connections as the pools keep open. Those of an earlier storm may still be closing.
     standing = sum(pooled.size for pooled in map(ArmPoolSettings.from_arm, pools.pooled) if pooled)
     pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {standing}")
     try:
@@ -164,7 +164,7 @@ def test_pgbouncer_resumes_sessions_and_several_processes_share_a_port() -> None
         lab.prepare(plan.arms[0], engines.load)
         (arm,) = plan.protected
         pools = Pools(plan, lab, engines)
-        # Two processes, each with tickets of its own: a session of the other is not known.
+        # Two PgBouncer processes have separate ticket keys, so some sessions are resumed, but not all.
         answer, judged = pools.slice(arm, "connect", 40)
         assert (answer.operations, answer.errors, judged.mismatch) == (40, [], None)
         assert answer.evidence["resumed"] > 0
@@ -172,6 +172,6 @@ def test_pgbouncer_resumes_sessions_and_several_processes_share_a_port() -> None
         used = [process for process in lab._lab.processes.values() if process.role == ROLE]
         logins = [process.log.read_text().count("db=pool-3 ") for process in used]
         assert len(logins) == 2
-        # Five connections fill each pool; the rest are those to the port.
+        # Five log-ins of each process filled its pool. More log-ins mean that clients reached both on one port.
         assert min(logins) > 5
         assert sum(logins) >= 2 * 5 + 40

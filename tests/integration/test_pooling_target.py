@@ -59,7 +59,7 @@ def test_target_pool_and_server_are_measured_and_left_unchanged(somebodys: Someb
     plan, service = target(somebodys.access())
     assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}
     with service:
-        # In a schema of the URL's database, since the pool would not know a new database.
+        # The data is in a new schema of the URL's database: the pooler would not know a new database.
         (made,) = somebodys.server.places() - before
         assert made.startswith("costof_")
         with Engines(plan, service) as engines:
@@ -81,12 +81,12 @@ def refused(access: Access) -> CostofError:
     return error.value
 
 
-def test_url_of_something_else_than_the_servers_pool_is_rejected(somebodys: Somebodys) -> None:
+def test_pooler_url_that_leads_elsewhere_is_rejected(somebodys: Somebodys) -> None:
     before = somebodys.server.places()
     itself = refused(somebodys.access(somebodys.server.url(USER)))
     assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
     elsewhere = somebodys.access()
-    # The pool's database is DATABASE, and the run's schema is made in another.
+    # The pooler leads to DATABASE, but the run makes its schema in the database `postgres`.
     somebodys.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
     elsewhere = Access(
         somebodys.server.url(USER, database="postgres"),

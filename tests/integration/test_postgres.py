@@ -35,7 +35,7 @@ WORKLOADS = [
     *(Workload(name=kind, kind=kind) for kind in ("connect", "query", "load", "pipeline")),
     Workload(name="tpcb", kind="tpcb", workers=8),
 ]
-#: Who may meet a server: the engine, and the drivers of applications.
+#: All instruments that connect to PostgreSQL: the engine, and the drivers of applications.
 INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
     "engine": engine,
     "psycopg": lambda: application("postgres", {}),
@@ -45,7 +45,7 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
-    """Start one server, with accounts loaded, for all tests that do not change it."""
+    """Start one server with pgbench's accounts, for all tests that do not change it."""
     with Lab() as lab, a_server(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
@@ -59,7 +59,7 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
 
 
 @pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
+def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(**arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
         "nobody_there": "refused",
     }
     with server.showing(datetime.timedelta(days=-1)), server.admitting(ACCESS.replace("host all", "hostssl all")):
-        # libpq does not report the reason.
+        # libpq does not report that the certificate has expired.
         told = "untrusted" if instrument == "psycopg" else "expired"
         expected = {"plain": "plain_refused", "tls": f"tls_certificate_{told}"}
         assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == expected
@@ -99,11 +99,13 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
     [
         ({}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
         ({"version": "1.2"}, {"tls_request": 1, "tls": 2, "hello": 1, "auth": 2, "connect": 7}),
-        # The server's preferred group, so TLS 1.3 needs no second hello.
+        # The client offers the server's preferred group first, so the TLS 1.3 handshake needs no second ClientHello.
         ({"group": "prime256v1"}, {"tls_request": 1, "tls": 1, "hello": 1, "auth": 2, "connect": 6}),
     ],
 )
-def test_connection_takes_its_round_trips(server: Standing, settings: dict[str, str], trips: dict[str, int]) -> None:
+def test_postgres_connection_takes_the_expected_round_trips(
+    server: Standing, settings: dict[str, str], trips: dict[str, int]
+) -> None:
     plain = measured(server, PLAIN, "connect", 5)
     answer = measured(server, server.tls.model_copy(update=settings), "connect", 5)
     assert round_trips(plain) | {"tcp": 1, "hello": 1, "auth": 2, "connect": 4} == round_trips(plain)
@@ -113,7 +115,7 @@ def test_connection_takes_its_round_trips(server: Standing, settings: dict[str, 
     assert answer.evidence["group"] == "prime256v1"
 
 
-#: Types of a client's messages, by their names in libpq's log; both of a proof have one type.
+#: Names in libpq's log of a client's messages, by type byte. Type `p` is left out: PROOF has its two names.
 MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S": "Sync", b"X": "Terminate"}
 PROOF = ("SASLInitialResponse", "SASLResponse")
 
@@ -129,7 +131,7 @@ def test_engine_sends_the_same_messages_as_libpq(server: Standing, tmp_path: Pat
 
 
 def messages(sent: bytes) -> list[str]:
-    """Return the message types sent on a plaintext connection."""
+    """Return the names of the messages in the bytes that a client sent on a connection without TLS."""
     classes, proof, at = ["StartupMessage"], iter(PROOF), int.from_bytes(sent[:4])
     while at < len(sent):
         classes.append(next(proof) if sent[at : at + 1] == b"p" else MESSAGES[sent[at : at + 1]])
@@ -138,7 +140,7 @@ def messages(sent: bytes) -> list[str]:
 
 
 def logged_by_libpq(server: Standing, log: Path) -> list[str]:
-    """Return the messages that libpq sends for psycopg's prepared query on a new connection (PQtrace)."""
+    """Return the names of the messages that libpq sends (PQtrace) to connect and run a prepared query of psycopg."""
     settings = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
     connecting = pq.PGconn.connect_start(settings.encode())
     with log.open("w") as file:
@@ -149,7 +151,7 @@ def logged_by_libpq(server: Standing, log: Path) -> list[str]:
         with psycopg.Connection(connecting) as connection:
             connection.autocommit = True
             connection.execute(server.client_settings().select("%s"), (1,), prepare=True)
-    # Time, direction, length, name.
+    # Each line has a time, a direction (F: from the client), a length and a name.
     lines = [line.split("\t") for line in log.read_text().splitlines()]
     return [line[3] for line in lines if line[1] == "F"]
 
@@ -177,7 +179,7 @@ def test_every_query_protocol_takes_one_round_trip(server: Standing, statements:
 
 @pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
 def test_tpcb_transactions_keep_balances_consistent(server: Standing, statements: str) -> None:
-    """pgbench's invariant: the balances of accounts, tellers and branches equal the history's sum."""
+    """The sums of all balances of accounts, tellers and branches equal the sum in the history (pgbench's invariant)."""
     before = history(server)
     answer = measured(server, PLAIN, "tpcb", 200, statements=statements)
     assert (answer.operations, answer.errors) == (200, [])
@@ -194,7 +196,7 @@ def history(server: Standing) -> tuple[int, int]:
     return count, total
 
 
-def test_accounts_are_those_of_pgbench(server: Standing) -> None:
+def test_loaded_accounts_have_pgbenchs_numbers_and_branches(server: Standing) -> None:
     ((accounts, branches, least, most),) = server.ask(
         "SELECT count(*), count(DISTINCT bid), min(aid), max(aid) FROM pgbench_accounts"
     )
@@ -214,7 +216,7 @@ def test_server_counts_connections_and_their_tls(server: Standing) -> None:
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
     moved = server.counters().since(before)
-    # Each instrument has verified its arm once.
+    # Besides the 7 and 5 measured connections, each instrument has opened one to verify its arm.
     assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
@@ -229,14 +231,14 @@ def test_killed_backend_and_stopped_server_are_one_error_each() -> None:
             os.kill(server.backends()[0], signal.SIGKILL)
 
         answers = slices_until_met(kill_one, lambda: client.slice(1, "arm", "tpcb", 2000, HANGS_SECONDS))
-        # PostgreSQL ends all others then, and is back soon: 57P02, 57P03.
+        # After a crash of one backend PostgreSQL ends all others and recovers (SQLSTATE 57P02, 57P03).
         assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}
         eventually("others", lambda: client.slice(2, "arm", "tpcb", 10, HANGS_SECONDS).operations == 10)
         for pid in (lab.processes[NAME].pid, *descendants_of(lab.processes[NAME].pid)):
-            # The first one's end may have ended it.
+            # The process may have ended with the first one, its parent.
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         answer = client.slice(1, "arm", "connect", 5, HANGS_SECONDS)
         assert answer.operations == 0
-        # Its socket may still have accepted one.
+        # The kernel may still have accepted a connection for the ended server.
         assert {error.error_class for error in answer.errors} <= {"refused", "reset", "closed"}

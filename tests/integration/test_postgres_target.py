@@ -53,7 +53,9 @@ def test_account_without_createdb_uses_a_temporary_schema(server: Standing) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
-def test_server_with_only_tls_gets_figures_of_tls(server: Standing, tmp_path: Path, load: tuple[str, ...]) -> None:
+def test_server_that_accepts_only_tls_gets_figures_of_tls(
+    server: Standing, tmp_path: Path, load: tuple[str, ...]
+) -> None:
     arguments = [
         "run",
         small_study("postgres-tls", tmp_path),
@@ -71,7 +73,7 @@ def test_server_with_only_tls_gets_figures_of_tls(server: Standing, tmp_path: Pa
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     (alone,) = result["sections"]["one_side"]["connections"]
     assert alone["arm"] == "tls"
-    # Asking whether the server offers TLS takes a separate round trip.
+    # The client first asks whether the server offers TLS, which takes a separate round trip.
     trips = {each["phase"]: each["round_trips"] for each in alone["phases"]}
     assert trips["tls_request"] == 1
     assert trips["tls"] >= 1

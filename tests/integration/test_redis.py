@@ -1,4 +1,4 @@
-"""The engine and redis-py on a real Redis: log-ins and their errors, reads, writes, and its key."""
+"""The engine and redis-py on a real Redis: log-ins and their errors, reads, writes, and TLS keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.redis import Standing, a_redis
 
 pytestmark = pytest.mark.servers
 RECORDS = 1000
-#: Of YCSB's records; more are inserted.
+#: The number of YCSB records that are loaded; workloads insert more.
 HASHES = 100
 MIX = {
     "record_count": HASHES,
@@ -37,13 +37,13 @@ WORKLOADS = [
     Workload(name="ycsb", kind="ycsb", ycsb=MIX),
     Workload(name="ycsb_fields", kind="ycsb", ycsb={**MIX, "read_all_fields": False}),
 ]
-#: Who may meet a server: the engine, and the driver of applications.
+#: All instruments that connect to Redis: the engine, and the driver of applications.
 INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py": lambda: application("redis", {})}
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Standing]:
-    """Start one server, with strings loaded, for all tests that do not change it."""
+    """Start one server with loaded strings, for all tests that do not change it."""
     with Lab() as lab, a_redis(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
@@ -56,7 +56,7 @@ def measured(server: Standing, transport: Transport, workload: str, operations: 
 
 
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
-def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -> None:
+def test_rejected_redis_login_has_an_error_class_for_its_cause(server: Standing, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(seconds: float = HANGS_SECONDS, **arms: tuple[dict[str, object], Transport]) -> dict[str, str]:
@@ -81,7 +81,8 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
     assert refused(10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     with server.showing_an_expired_certificate():
         assert refused(tls=({}, server.tls)) == {"tls": "tls_certificate_expired"}
-    # The administrator's is there already. Redis says why before any handshake, so in TLS not at all.
+    # The administrator's connection is the only one allowed. Redis sends the reason in plaintext before any TLS
+    # handshake, so clients with TLS only see a failed handshake.
     with server.configured("maxclients", "1"):
         by_tls = {"engine": "tls_refused", "redis-py": "tls_handshake"}[instrument]
         assert refused(plain=({}, PLAIN), tls=({}, server.tls)) == {"plain": "server", "tls": by_tls}
@@ -89,7 +90,9 @@ def test_rejected_login_has_its_error_class(server: Standing, instrument: str) -
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize(("version", "handshake"), [(None, 0), ("1.3", 1), ("1.2", 2)])
-def test_connection_takes_its_round_trips(server: Standing, resp: int, version: str | None, handshake: int) -> None:
+def test_redis_connection_takes_the_expected_round_trips(
+    server: Standing, resp: int, version: str | None, handshake: int
+) -> None:
     transport = server.tls.model_copy(update={"version": version}) if version else PLAIN
     answer = measured(server, transport, "connect", 5, resp=resp)
     trips = {name: phase.round_trips / phase.count for name, phase in answer.phases.items()}
@@ -102,7 +105,7 @@ def test_connection_takes_its_round_trips(server: Standing, resp: int, version: 
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("workload", ["query", "write", "pipeline"])
-def test_operation_takes_one_round_trip(server: Standing, workload: str, resp: int) -> None:
+def test_redis_operation_takes_one_round_trip(server: Standing, workload: str, resp: int) -> None:
     for transport in (PLAIN, server.tls):
         answer = measured(server, transport, workload, 200, resp=resp)
         assert (answer.operations, answer.errors) == (200, [])
@@ -111,7 +114,7 @@ def test_operation_takes_one_round_trip(server: Standing, workload: str, resp: i
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
 def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, value_bytes: int) -> None:
-    """A driver chooses keys that the engine has loaded."""
+    """`any_key`, which drivers of applications use, returns keys that the engine has loaded."""
     settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS
     key = server.client_settings().asking(settings).any_key(RECORDS, Random(value_bytes))
@@ -124,7 +127,7 @@ def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, va
 
 
 def called(server: Standing) -> dict[str, int]:
-    """Return the count of each command. The administrator's own ones are only INFO and CONFIG."""
+    """Return how often the server has run each command. The test's own connection runs only INFO and CONFIG."""
     return {
         name.removeprefix("cmdstat_"): counters["calls"]
         for name, counters in server.ask("INFO", "commandstats").items()
@@ -166,7 +169,7 @@ def test_server_and_client_count_the_same(server: Standing, workload: str, comma
     assert (moved.connections, moved.tls_connections) == (opened, {"TLS": opened if tls else 0})
     sent = [phase for name, phase in answer.phases.items() if name in ("auth", "first_operation", "operation")]
     on_the_wire = sum(phase.bytes_sent or 0 for phase in sent)
-    # A record of TLS 1.3 has 22 bytes beside what is in it (RFC 8446, 5.2); each of these is one record.
+    # A TLS 1.3 record adds 22 bytes to its content (RFC 8446, 5.2), and each command is sent as one record.
     added = 22 * sum(phase.count for phase in sent) if tls else 0
     assert on_the_wire - added == bytes_moved
 

@@ -1,4 +1,4 @@
-"""The lab of the Redis study: every transport, including stunnel, is verified, and failures."""
+"""The lab of the Redis study: evidence for every transport, including stunnel, and failures."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:
 
 
 def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
-    """So the server's count of connections counts only those with TLS."""
+    """All connections that the server counts then use TLS."""
     lab.service.arrange(lab.arm("tls"))
     assert {error.error_class for error in lab.engines.slice(lab.arm("plain"), "connect", 2).errors} == {"refused"}
     lab.service.arrange(lab.arm("plain"))
@@ -98,7 +98,7 @@ def test_server_killed_while_answering_has_its_error_class(lab: Lab) -> None:
         eventually("its answers", lambda: lab.service.cpu_seconds()["server"] > used + 0.05)
         lab.service._lab.kill("redis")
 
-    # Few operations, since there is a pause after each failed one.
+    # The engine pauses after each failed operation, so a slice has only a few.
     answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
     assert any(answer.operations for answer in answers)
     assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}

@@ -1,4 +1,7 @@
-"""The lab of chained replication on real members: sync trees under writes, CPU shares, and failing members."""
+"""The lab of the chained-replication study on real MongoDB members: sync trees, CPU shares, and failing members.
+
+The sync tree is which member replicates from which; its shape is what the arms differ in.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def seven() -> Iterator[ReplicationLab]:
 
 
 def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAnswer:
-    """Write records by the administration's connection, which needs no access to the hosts."""
+    """Write records over the lab's own administrative connection, and return them as a slice of one workload."""
     collection = lab._sets[ArmLabSettings.from_arm(arm).nodes].shaped._set.admin("primary")["ycsb"]["usertable"]
     concern = lab.endpoint(arm).service.write_concern
     collection = collection.with_options(write_concern=pymongo.WriteConcern(concern))
@@ -62,7 +65,7 @@ def write(lab: ReplicationLab, arm: PlannedArm, count: int = WRITES) -> SliceAns
 
 
 def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
-    """Bring the set into shape and return what is observed; retry on a busy machine."""
+    """Arrange the replica set as the arm needs it, repeatedly on a busy machine. Return what is then observed."""
     read: list[Observation] = []
 
     def is_in_shape() -> bool:
@@ -75,7 +78,7 @@ def arranged(lab: ReplicationLab, arm: PlannedArm) -> Observation:
 
 
 def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """Measure a slice like a run. `caught_up`: wait until all members have the written data."""
+    """Measure a slice as a run does, and return its judgement. `caught_up`: wait until all members have the data."""
     lab.arrange(arm)
     before = lab.observe(arm)
     answer = write(lab, arm)
@@ -86,7 +89,10 @@ def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = Fal
 
 
 def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
-    """Return the first good slice; a set that is not in shape in time spoils a slice."""
+    """Measure slices until one is not discarded, and return its judgement.
+
+    A slice is discarded if the replica set did not get its shape in time.
+    """
     judged: list[Judgement] = []
 
     def is_good() -> bool:
@@ -100,7 +106,7 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
 
 def discard_reason(judged: Judgement) -> str:
-    """Return why the slice is discarded."""
+    """Return why a slice is discarded, which it must be."""
     assert judged.mismatch is not None
     return judged.mismatch
 
@@ -114,7 +120,7 @@ def test_sync_tree_stays_in_shape_during_writes(
     judged = good_slice(seven, seven.arms[shape], caught_up=True)  # type: ignore[attr-defined]
     assert judged.facts["tree"].startswith("primary: ")
     assert judged.figures["hops_to_majority"] == (hops or judged.figures["hops_to_majority"])
-    # Each member that follows the primary fetches every record once.
+    # Each member that replicates directly from the primary fetches every record from it once.
     fetched = judged.figures["oplog_bytes_sent"]
     assert fetched > 800
     assert direct is None or direct * 800 < fetched < direct * 2500
@@ -140,7 +146,7 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
-    # Resized from the share in which the set was formed.
+    # The limit is the arm's share of 0.5 now, not the larger one with which the set was formed.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
@@ -158,7 +164,7 @@ def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkey
     def counted() -> dict[str, int | PyMongoError]:
         return replica_set.run_on_all(lambda member, client: client["ycsb"]["usertable"].estimated_document_count())
 
-    # A busy member may not answer in time.
+    # A busy member may not respond in time; then the count is repeated.
     eventually("nothing left", lambda: set(counted().values()) == {0})
 
 

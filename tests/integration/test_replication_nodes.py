@@ -14,7 +14,7 @@ pytestmark = [
     pytest.mark.servers,
     pytest.mark.skipif(not is_root(), reason="separate hosts and CPU shares need root"),
 ]
-#: Tolerance below the requested delay for a path over the router, which consists of two links.
+#: How far a measured round trip may be below the requested one. A path over the router has two links, so twice.
 BY_ROUTER_MS = 2 * SHORTER_MS
 
 
@@ -48,7 +48,7 @@ def test_distance_of_nodes_changes_without_losing_connections() -> None:
 
 
 def quickest_ms(standing: Nodes, node: str) -> float:
-    """Return the quickest of twenty handshakes with node a."""
+    """Return the shortest round trip, in ms, of twenty TCP handshakes from a node to node a."""
     found = []
     with standing.hosts["a"].socket() as listener:
         listener.bind((standing.addresses["a"], 0))

@@ -23,7 +23,7 @@ NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 @pytest.fixture(scope="module")
 def playing() -> Iterator[tuple[ServerLab, str]]:
-    """Yield a lab that acts as the target, and the hosts part of its URL."""
+    """Start a lab that plays a user's replica set. Yield it with the hosts part of its URL."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with ServerLab(plan) as lab:
         yield lab, ",".join(lab.endpoint(plan.arms[0]).service.addresses)

@@ -17,7 +17,7 @@ from .conftest import SHORT, SHORT_ROUND, alive, costof_running, descendants, wa
 
 pytestmark = pytest.mark.servers
 
-#: Slices of a start: a round to warm up and two that are measured.
+#: The number of slices in a start: one warm-up round and two measured rounds.
 A_START = 3 * SHORT_ROUND
 ASKED = [*SHORT, "--rounds", "2", "--restarts"]
 
@@ -30,7 +30,7 @@ def starts_of(run: Path) -> list[int]:
     return [record.start for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-def test_failed_start_ends_the_run_with_the_earlier_starts(
+def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, server = tmp_path / "run", tmp_path / "redis-server"

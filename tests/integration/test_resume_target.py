@@ -1,4 +1,4 @@
-"""Interrupted runs on targets: they are resumed only on the same servers."""
+"""Interrupted runs on targets: costof resumes them only on the same servers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.support.small_plans import small_study
 from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
 
 pytestmark = pytest.mark.servers
-#: Of workloads on the wire and of an application, over plain, its replicate and TLS.
+#: Options of a run with workloads of the engine and a driver on three arms: plain, its replicate and TLS.
 QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
 AT_LOAD = ["--pool", "4", "--load", "100/s"]
-#: One workload over plain, its replicate and TLS.
+#: The number of slices in a round with --load: one workload on three arms (plain, its replicate and TLS).
 LOAD_ROUND = 3
 
 
@@ -47,9 +47,9 @@ def interrupt(run: Path, temporary: Path, slices: int, *arguments: str) -> None:
 
 @pytest.fixture(scope="module")
 def begun(postgres: Standing, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a run at a load, with the servers' CPU time, and interrupt it after a whole round."""
+    """Interrupt a run with --load and --server-cpu after one complete round, and return its folder."""
     folder, server = tmp_path_factory.mktemp("begun"), lab.processes["postgres"]
-    # Backends that have ended are counted by their parent.
+    # The CPU time of the server process includes that of its ended children, the backends.
     reading = f"awk '{{print ($14+$15+$16+$17)/100}}' /proc/{server.pid}/stat"
     options = ["--target", postgres.url("maker"), "--tls-ca", str(postgres.ca_file), "--allow-plain"]
     arguments = ["postgres-tls", *QUICK, "--set", "transport=plain,tls", *AT_LOAD, *options, "--server-cpu", reading]
@@ -116,7 +116,7 @@ def test_run_is_resumed_on_its_servers_with_its_options(postgres: Standing, inte
     )
     secret = postgres.password.get_secret_value().encode()
     assert not [path for path in interrupted.rglob("*") if secret in path.read_bytes()]
-    # Now it is complete.
+    # The resumed run is complete, so it cannot be resumed again.
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 
@@ -131,14 +131,14 @@ def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]
-    # Simulate an update of costof since then.
+    # Simulate that the lab's Redis was another version when the run started.
     path = run / SLICES
     path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
 def test_resume_rejects_another_server_and_writes_nothing(lab: Lab, postgres: Standing, interrupted: Path) -> None:
-    """This test must be the last one on the first server."""
+    """This test must be the last one on the server of `postgres`, which it stops."""
     lab.stop("postgres")
     assert "cannot reach" in refused(interrupted, status=1, **password_of(postgres))
     with Lab() as another, another_postgres(another, postgres) as other:

@@ -25,15 +25,15 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# Far enough that data sent without waiting is in flight before any answer arrives.
+# At this distance, in ms, everything that a client sends without waiting is on its way before any response arrives.
 FAR = "distance=20"
-# Round trips from the first packet to the first answer: see docs/ipc.md, Phases.
+# Expected round trips of each arm from the first packet to the first response (see docs/ipc.md, Phases).
 MYSQL = {"plain": 5, "tls-modern": 6, "tls-dhe-rsa-aes256-sha": 7}
 MONGODB = {"plain": 4, "tls-1.2": 6, "tls-1.3": 5}
-# A server before 18 does not accept the client's first group of TLS 1.3 by default.
+# PostgreSQL before 18 by default rejects the group that the client offers first in TLS 1.3: one more round trip.
 POSTGRES = {"plain": 6, "tls-1.3-first-choice": 9, "tls-1.3-prime256v1": 8}
 POSTGRES |= dict.fromkeys(("tls-1.2-first-choice", "tls-1.2-prime256v1"), 9)
-# Servers from 17 on accept TLS from the first byte, which saves a request.
+# PostgreSQL from 17 on accepts a connection that starts with TLS, which saves the round trip of the request for it.
 DIRECT_FROM, ANY_GROUP_FROM = 17, 18
 REDIS = {"plain": 3, "tls-1.2": 5, "tls-1.3": 4, "stunnel-server-1.2": 5, "stunnel-server-1.3": 4}
 
@@ -102,8 +102,10 @@ def far(request: pytest.FixtureRequest) -> Iterator[Far]:
 
 
 def agrees_on_each(far: Far, the_capture_agrees: Callable[[PlannedArm], bool]) -> None:
-    """Of every arm, as soon as nothing held anything up. Where something does, the kernel sends packets again, what a
-    server sends unasked comes before the next question, and the ends of earlier connections come late."""
+    """Measure every arm until `the_capture_agrees` returns True for it.
+
+    On a busy machine a capture may differ: packets are retransmitted, or those of earlier connections arrive late.
+    """
     for arm in far.plan.arms:
         if not arm.replicate:
             eventually(f"a capture of {arm.name} that agrees", lambda arm=arm: the_capture_agrees(arm))
@@ -127,7 +129,7 @@ def test_round_trips_of_connections_agree_with_the_capture(far: Far) -> None:
                 continue
             came += received(phases[name])
             trips += phases[name].round_trips or 0
-            # A phase that read nothing ends with the handshake's round trip.
+            # Count round trips up to the last byte that the phase received. Nothing can be compared before the first.
             if came and round_trips(connection, came) != trips:
                 print(f"{arm.name}: {name}: {round_trips(connection, came)} in the capture and not {trips}")
                 return False
@@ -136,7 +138,7 @@ def test_round_trips_of_connections_agree_with_the_capture(far: Far) -> None:
     agrees_on_each(far, the_capture_agrees)
 
 
-def test_of_operations_on_a_connection_that_stands(far: Far) -> None:
+def test_round_trips_of_operations_on_an_open_connection_agree_with_the_capture(far: Far) -> None:
     def the_capture_agrees(arm: PlannedArm) -> bool:
         far.engines.slice(arm, "query", 2)
         with far.capture(arm) as capture:
@@ -161,6 +163,6 @@ def received(phase: Phase) -> int:
 
 
 def only_connection(segments: list[Segment]) -> list[Segment]:
-    """Return packets of the one new connection; the others are persistent, or end from the previous slice."""
+    """Return the packets of the only connection opened in the capture. Packets of older connections are left out."""
     (opened,) = {segment.ours for segment in segments if segment.outgoing and segment.flags & SYN}
     return [segment for segment in segments if segment.ours == opened]

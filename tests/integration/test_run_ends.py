@@ -34,15 +34,16 @@ pytestmark = pytest.mark.servers
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and links need root")
 
 
-# The slices of one round, of plain, its replicate, TLS and a tunnel; a round to warm up goes before.
+# One round has 16 slices, since there are four arms: plain, its replicate, TLS and a tunnel. The first round is a
+# warm-up.
 MYSQL_ROUND = 16
-#: Of a run that something else than its stop rule has to end.
+#: The number of rounds of a run that must not end by itself.
 UNENDING = "100000"
 
 
 def test_interrupted_run_is_reported_and_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    # Enough that a paused machine does not end it.
+    # Six rounds are enough that the run is not complete before the signal, even if this process is paused.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
         wait_for_slices(process, run, 3 * SHORT_ROUND + 2)
         started = descendants(process.pid)
@@ -75,7 +76,7 @@ def test_resumed_run_keeps_the_slice_sizes_of_its_ledger(tmp_path: Path, tempora
     (chosen,) = (record.slices for record in ledger.records() if isinstance(record, SizesRecord))
     other = SizesRecord(slices={**chosen, "query": SliceSize(operations=7, seconds=5.0)})
     ledger.append(other)
-    # The report is partial if these are too few rounds for an answer.
+    # The status is 3 if the budget allowed too few rounds for an answer.
     assert costof("run", "--resume", str(run), "--budget", "1s", cwd=tmp_path).status in (0, 3)
     records = list(ledger.records())
     resumed = records[records.index(other) + 1 :]
@@ -93,7 +94,7 @@ def test_complete_run_continues_only_with_a_larger_budget(tmp_path: Path) -> Non
     refused = costof("run", "--resume", str(run), cwd=tmp_path)
     assert (refused.status, slices_measured(run)) == (2, measured)
     assert "is complete" in refused.told[0]
-    # More than was measured, even on a slow machine, but less than a further round takes.
+    # The budget is above the measured time, so the run continues, but only for a second or two.
     budget = f"{math.ceil(first.measured_seconds) + 1}s"
     assert costof("run", "--resume", str(run), "--budget", budget, cwd=tmp_path).status in (0, 3)
     second = analyse(Ledger.open(run))
@@ -123,7 +124,7 @@ def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:
 def test_killed_server_ends_the_run_with_a_partial_report(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with costof_running(run, temporary, *SHORT, "--rounds", UNENDING) as process:
-        # The first round is a warm-up, and a single further one gives no figures.
+        # The first round is a warm-up, and figures need at least two more rounds.
         wait_for_slices(process, run, 3 * SHORT_ROUND)
         (server,) = (pid for pid, words in descendants(process.pid).items() if "redis-server" in words[0])
         os.kill(server, signal.SIGKILL)
@@ -152,7 +153,7 @@ def test_failed_tunnel_fails_only_its_arm(tmp_path: Path, temporary: Path) -> No
     errors = {arm.name: arm.error for arm in result.arms}
     assert errors["ssh-aes256-ctr"]
     assert errors["tls"] is None
-    # With so few rounds, even a busy machine's are not discarded.
+    # With only four rounds none is discarded as an outlier, even on a busy machine.
     assert result.rounds == 4
     rounds = {value.arm: value.mean.rounds for value in result.values if value.metric == "wire.connect"}
     assert rounds["plain"] == rounds["tls"] == 4, "the others went on"

@@ -37,7 +37,7 @@ ALL = HEAD + "".join(SIGNS) + TAIL
 
 
 def forms(password: str) -> set[str]:
-    """Return all encodings of a password, and its prefix and suffix, which a wrong split of a URL would leave."""
+    """Return a password in all encodings, and its first and last part, which a wrong split of a URL may show."""
     written = {password, quote(password, safe=""), quote(password), quote_plus(password), html.escape(password)}
     written |= {json.dumps(password)[1:-1], json.dumps(password, ensure_ascii=False)[1:-1], repr(password)[1:-1]}
     return written | {HEAD, TAIL}
@@ -49,7 +49,7 @@ def assert_hidden(password: str, *texts: str) -> None:
 
 
 def assert_left_hidden(password: str, folder: Path) -> None:
-    """Search all files that a command left, and their names."""
+    """Assert that neither the files that a command left in a folder nor their names contain the password."""
     for path in folder.rglob("*"):
         content = path.read_bytes().decode(errors="replace") if path.is_file() else ""
         assert_hidden(password, str(path), content)
@@ -73,13 +73,13 @@ def mongod(standalone: Callable[..., Standalone]) -> Standalone:
 
 
 def ycsb(binding: str, *properties: str) -> list[str]:
-    """Return options for one operation on one record."""
+    """Return the arguments of `costof ycsb` for one operation on one record."""
     every = ("recordcount=1", "operationcount=1", *properties)
     return ["ycsb", "run", binding, *(word for each in every for word in ("-p", each))]
 
 
 def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[list[str]]:
-    """Yield every kind of target, with the user of `login`."""
+    """Return commands that together use every kind of target; `login` is the user and password in their URLs."""
     mysql, mongodb = f"{mariadb.address}:{mariadb.port}", mongod.address
     quick = ["--profile", "quick"]
     return [
@@ -97,7 +97,7 @@ def commands(mariadb: MariadbServer, mongod: Standalone, login: str) -> list[lis
     ]
 
 
-#: Characters at which a URL could be split; `tests/unit/programs/test_connections.py` tests all others.
+#: Characters that separate parts of a URL; `tests/unit/programs/test_connections.py` tests all others.
 @pytest.mark.parametrize(
     ("signs", "written"), [("@", str), (":/", str), ("?#", str), ("% +", str), ("密", str), ("@:/?#%密", quote_plus)]
 )
@@ -110,7 +110,7 @@ def test_failing_command_never_prints_the_password(
     signs: str,
     written: Callable[[str], str],
 ) -> None:
-    """The password is wrong or the URL is invalid, so all commands fail, some of them at the server."""
+    """All commands fail: either the URL is invalid, or the server rejects the password."""
     monkeypatch.chdir(tmp_path)
     password = HEAD + signs + TAIL
     problems = []
@@ -127,7 +127,7 @@ def test_failing_command_never_prints_the_password(
 
 @pytest.fixture(scope="module")
 def replica_set() -> Iterator[tuple[str, Path]]:
-    """Start a target replica set. Yield the hosts part of its URL, and its CA file."""
+    """Start a replica set as a target. Yield the hosts part of its URL, and its CA file."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with ServerLab(plan) as lab:
         tls = lab.endpoint(plan.protected[0])
@@ -138,7 +138,7 @@ def replica_set() -> Iterator[tuple[str, Path]]:
         yield ",".join(tls.service.addresses), tls.transport.ca_file
 
 
-#: The smallest run of each study on a target.
+#: For each study with a target: the settings of its smallest run.
 LEAST = {
     "mongodb-tls": ["records=300", "transport=plain,tls"],
     "mysql-transport": ["records=300", "transport=plain,tls"],
@@ -147,13 +147,13 @@ LEAST = {
 }
 
 
-#: With the engine and a driver of applications among its processes.
+#: The study tested without --slow. Its run starts both the engine and an application's driver.
 SHOWING = "mongodb-tls"
 
 
 @pytest.fixture
 def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
-    """Return the URL of a target of the study, with `{login}` in it, and its CA file."""
+    """Return the URL of a target for the study and its CA file. The URL has the placeholder `{login}`."""
     if study == "mongodb-chained-replication":
         hosts, ca_file = request.getfixturevalue("replica_set")
         return f"mongodb://{{login}}{hosts}/?replicaSet=costof", ca_file
@@ -165,10 +165,10 @@ def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
 
 
 def looked_at(pid: int, password: str) -> set[int]:
-    """Check the arguments and environment of a process and its descendants. Return their pids."""
+    """Assert that a process and its descendants show no password in arguments or environment. Return their pids."""
     pids = {pid, *descendants(pid)}
     for each in pids:
-        # A process may end meanwhile.
+        # A process may have ended since it was listed.
         with contextlib.suppress(OSError):
             for name in ("cmdline", "environ"):
                 assert_hidden(password, Path(f"/proc/{each}/{name}").read_bytes().decode(errors="replace"))
@@ -194,7 +194,7 @@ def test_files_and_processes_of_a_run_do_not_show_the_password(
             started.update(looked_at(process.pid, ALL) if run.exists() else ())
             return measured or process.poll() is not None
 
-        # Look as soon as the arguments are hidden; on a busy machine processes may have ended after the first slice.
+        # Look from the start of the run on: on a busy machine a process may have ended after the first slice.
         eventually("measuring", measured_after_a_look)
         assert started - {process.pid}
         out, err = process.communicate(timeout=HANGS_SECONDS)
@@ -226,7 +226,7 @@ def test_arguments_are_hidden_before_the_first_connection(words: list[str], tmp_
         process = subprocess.Popen([str(SCRIPT), *arguments], cwd=tmp_path, env=environment, stdout=quiet, stderr=quiet)
         try:
             listening.settimeout(HANGS_SECONDS)
-            # The command waits some seconds for an answer, and can be inspected meanwhile.
+            # The command waits some seconds for the server's response, so its arguments can be read.
             with listening.accept()[0]:
                 assert Path(f"/proc/{process.pid}/cmdline").read_text().startswith(f"costof {words[0]}")
                 looked_at(process.pid, HEAD)
@@ -236,7 +236,7 @@ def test_arguments_are_hidden_before_the_first_connection(words: list[str], tmp_
 
 
 def test_password_can_come_from_file_environment_or_prompt(mariadb: MariadbServer, tmp_path: Path) -> None:
-    """`clean` only logs in."""
+    """The command is `clean`, which only has to log in."""
     file, url = tmp_path / "password", f"mysql://{USER}@{mariadb.address}:{mariadb.port}/"
     file.write_text(ALL + "\n")
     assert "nothing to remove" in costof("clean", "--target", url, "--password-file", str(file), cwd=tmp_path).out
@@ -248,7 +248,7 @@ def test_password_can_come_from_file_environment_or_prompt(mariadb: MariadbServe
 
 
 def prompted(argv: list[str], password: str) -> str:
-    """Run a command that prompts for a password, enter one, and return the terminal's content."""
+    """Run a command at a terminal, enter the password at its prompt, and return all that the terminal shows."""
     pid, terminal = pty.fork()
     if pid == 0:
         os.execv(argv[0], argv)  # noqa: S606  # argv is the test's own

@@ -1,4 +1,4 @@
-"""Required TLS: a server receives nothing but the request for TLS until its certificate is verified."""
+"""Required TLS: until its certificate is verified, a server receives only the request for TLS."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .conftest import PASSWORD, SMALL, Standalone
 pytestmark = pytest.mark.servers
 Start = Callable[..., Standalone]
 HANDSHAKE = b"\x16\x03"
-#: Of MySQL's request for TLS (protocol::SSLRequest), with its header: 32 bytes, the packet after the greeting.
+#: MySQL's request for TLS (SSLRequest): its header (the packet's length 32 and number 1), and its whole length.
 REQUEST_HEADER, REQUEST_BYTES = b"\x20\x00\x00\x01", 36
 MONGODB = [["run", "mongodb-tls", *SMALL, "--allow-plain"], ["run", "mongodb-chained-replication"], ["clean"]]
 TRANSPORT = ["run", "mysql-transport", "--profile", "quick", "--set", "transport=tls"]
 MYSQL = [TRANSPORT, ["run", "mysql-column-encryption"], ["clean"]]
-#: The ways to require TLS: by a CA, or by the URL.
+#: Ways to require TLS, one for each command below: an option in the URL, or with None the option --tls-ca.
 BY_URL = {"mongodb": [None, "tls=true", None], "mysql": ["ssl-mode=VERIFY_IDENTITY", None, "tls=1"]}
 
 
@@ -52,7 +52,7 @@ def mariadb(lab: Lab, authority: Authority) -> Iterator[Callable[..., MariadbSer
 
 
 def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
-    """Check that the command fails with one line. Return the bytes sent once its connections have ended."""
+    """Check that the command failed with one line without the secret. Return what it sent on each connection."""
     assert done.status == 1, done.out + done.err
     assert len(done.told) == 1
     assert secret not in done.out + done.err
@@ -60,12 +60,12 @@ def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
 
 
 def begins(sent: bytes, expected: bytes) -> bool:
-    """Return whether a client sent this first, or nothing at all."""
+    """Return whether the sent bytes begin with the expected ones. Sending fewer bytes, or none, is allowed."""
     return expected.startswith(sent[: len(expected)])
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MONGODB, BY_URL["mongodb"], strict=True)))
-def test_plain_mongodb_receives_only_a_tls_handshake(
+def test_mongodb_without_tls_receives_only_a_tls_handshake(
     plain_mongodb: Standalone, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     asked = [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -89,7 +89,7 @@ def plain_mariadb(mariadb: Callable[..., MariadbServer]) -> MariadbServer:
 
 
 @pytest.mark.parametrize(("command", "option"), list(zip(MYSQL, BY_URL["mysql"], strict=True)))
-def test_plain_mysql_receives_nothing(
+def test_mysql_server_without_tls_receives_nothing(
     plain_mariadb: MariadbServer, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
     server, asked = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
@@ -97,13 +97,13 @@ def test_plain_mysql_receives_nothing(
         url = f"mysql://{ADMIN}:{server.password.get_secret_value()}@127.0.0.1:{tap.port}/?{option or ''}"
         done = costof(*command, "--target", url, *asked, cwd=tmp_path)
     sent = refused(done, tap, server.password.get_secret_value())
-    # The server's greeting comes first, and does not offer TLS.
+    # There were connections, but the client sent nothing: the server's greeting does not offer TLS.
     assert sent
     assert set(sent) == {b""}
     assert "SSL is required but the server doesn't support it" in done.err
 
 
-def test_ycsb_sends_nothing_to_a_plain_server_either(
+def test_ycsb_with_required_tls_sends_nothing_to_a_server_without_tls(
     plain_mariadb: MariadbServer, plain_mongodb: Standalone, tmp_path: Path
 ) -> None:
     for server, secret, first in (
@@ -126,7 +126,7 @@ def test_ycsb_sends_nothing_to_a_plain_server_either(
 def test_certificate_for_another_name_is_rejected_before_login(
     standalone: Start, mariadb: Callable[..., MariadbServer], authority: Authority, tmp_path: Path
 ) -> None:
-    """Both certificates are for addresses other than the tap's."""
+    """The client connects to the tap's address, which is not in the certificates of either server."""
     mongod, server = standalone(42), mariadb(43)
     for url, address, secret, commands, request in (
         ("mongodb://tester", mongod.address, PASSWORD, MONGODB, 0),

@@ -1,6 +1,6 @@
 """TPC-C on a real MariaDB: loaded data, effects of the transactions, and the consistency conditions.
 
-Long: nearly all of it looks at one loaded database, and loading it takes longest.
+Nearly all tests share one loaded database, since loading takes longest.
 """
 
 # ruff: noqa: S608  # names and numbers of our own
@@ -29,10 +29,10 @@ from costof.run.instruments import LOAD_SECONDS
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 
-#: What `make test` runs of TPC-C is in the contract of services: a load and some transactions.
+#: Without --slow, only `tests/contract/test_service.py` loads TPC-C's data and runs some transactions.
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
-# Two warehouses, so that there are remote payments and order lines.
+# With two warehouses some payments and order lines are remote (of the other warehouse).
 WAREHOUSES = 2
 TERMINALS = 8
 MANY_TERMINALS = 64
@@ -56,7 +56,7 @@ WORKLOADS = [
 
 @dataclass
 class Database:
-    """A loaded database. `slice` measures; `ask` queries it over a separate connection."""
+    """A database with TPC-C's data. `slice` runs a workload in the engine; `ask` queries over a separate connection."""
 
     server: MariadbServer
     wire: Instrument
@@ -81,7 +81,7 @@ class Database:
 
 
 def committed(answer: SliceAnswer) -> dict[str, int]:
-    """Return counts by the transaction's name."""
+    """Return how many transactions were committed, by the name of their kind."""
     return {name: answer.counts[f"tpcc.committed.{name}"] for name in TRANSACTIONS}
 
 
@@ -112,7 +112,7 @@ def database(server: MariadbServer) -> Iterator[Database]:
         assert answer.counts == {}
         for statement in tpcc.after_load(DATABASE):
             made.ask(statement)
-        # A copy of the loaded data, to find changes by transactions.
+        # Copy the stock as loaded, to find what transactions change in it.
         made.ask("CREATE TABLE loaded_stock AS SELECT s_w_id, s_i_id, s_quantity FROM stock")
         made.ask("ALTER TABLE loaded_stock ADD PRIMARY KEY (s_w_id, s_i_id)")
         yield made
@@ -136,14 +136,14 @@ def test_loaded_data_satisfies_clause_4_3(database: Database) -> None:
     assert 0.09 < database.number("SELECT SUM(c_credit = 'BC') FROM customer") / expected["customer"] < 0.11
 
 
-def test_load_has_no_more_units_than_the_data(database: Database) -> None:
+def test_load_phase_stops_when_all_data_is_loaded(database: Database) -> None:
     answer = database.wire.slice(1, "arm", "load", 0, 5)
     assert (answer.operations, answer.errors) == (0, [])
 
 
 @pytest.fixture(scope="module")
 def after_a_run(database: Database) -> tuple[Database, SliceAnswer]:
-    """Run eight terminals at the default isolation level."""
+    """Run transactions of eight terminals at the default isolation level. Return the database and the answer."""
     return database, database.slice("run", OPERATIONS)
 
 
@@ -158,7 +158,7 @@ def test_all_five_transactions_satisfy_the_consistency_conditions(after_a_run: t
     done["new_order"] += rolled_back
     assert {name: answer.phases[name].count for name in TRANSACTIONS} == done
     assert answer.phases["operation"].count == OPERATIONS
-    # Each terminal runs whole decks of the mix, and at most one incomplete deck.
+    # A terminal draws its transactions from decks with the exact mix, so only its last, incomplete deck deviates.
     for name, share in (("new_order", 45), ("payment", 43), ("delivery", 4)):
         assert abs(done[name] - OPERATIONS * share / 100) < TERMINALS * 45
     assert database.broken() == []
@@ -272,7 +272,7 @@ def test_lock_timeout_is_retried(database: Database) -> None:
         isolation: set[tuple[Any, ...]] = set()
 
         def shows_a_wait() -> bool:
-            # The table tells the same as before to whoever looks again within 0.1 s.
+            # MariaDB refreshes the content of innodb_trx only if it was not read for 0.1 s.
             time.sleep(0.2)
             isolation.update(
                 server._query(
@@ -281,10 +281,10 @@ def test_lock_timeout_is_retried(database: Database) -> None:
             )
             return bool(isolation)
 
-        # All terminals may be between two lock waits.
+        # At times all terminals are between two lock waits.
         eventually("a wait in the table", shows_a_wait)
         assert isolation == {("SERIALIZABLE",)}
-        # Milliseconds of ended waits.
+        # The counter is in ms and contains only ended waits, so one wait has timed out after about 1 s.
         eventually("its end", lambda: status(server, "Innodb_row_lock_time") > waited + 900)
         holder.rollback()
         run.join()
@@ -295,12 +295,12 @@ def test_lock_timeout_is_retried(database: Database) -> None:
 
 
 def test_keying_and_think_times_are_respected(database: Database) -> None:
-    """Keying a New-Order takes 18 s, the others 2 or 3 s (clause 5.2.5.2), so ten terminals complete no New-Order."""
+    """Keying a New-Order takes 18 s, others 2 or 3 s (clause 5.2.5.2), so no New-Order ends in this slice."""
     others = 0
-    # A slow machine may get nothing done in the second after the typing; then again.
+    # A slow machine may complete nothing in the second after the keying time; then the slice is repeated.
     while not others:
         answer = database.wire.slice(1, "arm", "keying", 1000, 3.5)
-        # A keyed transaction may also not end within the second after the slice.
+        # A transaction that started may also be abandoned, if it does not end within a second after the slice.
         assert {error.error_class for error in answer.errors} <= {"abandoned"}
         assert answer.counts["tpcc.committed.new_order"] == answer.counts["tpcc.rolled_back"] == 0
         others = answer.count("tpcc.committed") or 0

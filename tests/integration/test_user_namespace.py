@@ -1,5 +1,7 @@
-"""Far arms for an ordinary user: in a user namespace of the run's own, with the evidence that root's have, or refused
-with what would allow them."""
+"""Far arms of a run by an ordinary user, whose hosts are in a user namespace.
+
+They have the same evidence as those of root. If the machine forbids such namespaces, the error names a remedy.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ KINDS = ("user", "mnt", "net")
 
 @pytest.fixture(scope="module", autouse=True)
 def able() -> None:
-    """Skip if a container forbids namespaces even to root."""
+    """Skip the tests if this machine, such as a container, has no user namespaces or no TUN device."""
     tried = [*ordinary_user(), "unshare", "--user", "--net", "true"]
     if subprocess.run(tried, capture_output=True, check=False).returncode != 0:
         pytest.skip("no user namespaces here")
@@ -45,7 +47,7 @@ def able() -> None:
 
 @pytest.fixture(scope="module")
 def finished() -> Iterator[tuple[Path, list[str]]]:
-    """Run plain, TLS and a tunnel on a LAN and at 20 ms. Return the run's folder, and the files left next to it."""
+    """Run plain, TLS and a tunnel on a LAN and at 20 ms. Yield the run's folder, and names of leftover files."""
     with folder_of_ordinary_user() as folder:
         temporary, small = made(folder / "t"), [small_study(STUDY, folder), *SMALL, *FAR, "--rounds", "2"]
         with costof_running(folder / "run", temporary, *small, prefix=ordinary_user()) as process:
@@ -73,7 +75,7 @@ def test_run_leaves_only_its_report(finished: tuple[Path, list[str]]) -> None:
     assert (run / "report.html").is_file()
 
 
-def test_far_arms_have_evidence(result: Result) -> None:
+def test_far_arms_of_an_ordinary_user_have_evidence(result: Result) -> None:
     assert "network namespace" in result.environment["topology"]
     for method in ("ICMP", "TCP_INFO"):
         (far,) = [link for link in result.links if link.nominal_ms == FAR_MS and link.method == method]
@@ -108,7 +110,7 @@ def test_kill_9_leaves_no_process_namespace_or_file() -> None:
             others = namespaces_of(parents())
             assert {Path(words[0].split(":")[0]).name for words in started.values()} >= {"mariadbd", "sshd", "ssh"}
             of_run = namespaces_of([process.pid, *started]) - namespaces_of([os.getpid()])
-            # Its user and mount namespace, and a network namespace for the servers and for clients at each distance.
+            # The run has one user namespace and three network namespaces: one for servers, two for clients (near, far).
             assert len([kind for kind, _ in of_run if kind == "net"]) == 3
             assert len([kind for kind, _ in of_run if kind == "user"]) == 1
             assert of_run <= others
@@ -116,7 +118,8 @@ def test_kill_9_leaves_no_process_namespace_or_file() -> None:
             process.wait()
         eventually("the teardown", lambda: not alive(started))
         eventually("the removal", lambda: not any(temporary.iterdir()))
-        # A namespace lives as long as a process in it, or a file that holds it: those were mounted in the run's alone.
+        # A namespace exists as long as a process or a mounted file uses it. The run mounted such files only in its own
+        # mount namespace.
         assert not of_run & namespaces_of(parents())
 
 
@@ -142,7 +145,7 @@ with open_service(plan, None, "run") as lab:
         pytest.param("mysql-column-encryption", ["encrypted=direct,0"], marks=pytest.mark.slow),
     ],
 )
-def test_labs_with_cpu_shares_run_without_them(study: str, settings: list[str]) -> None:
+def test_labs_run_without_cpu_limits_for_an_ordinary_user(study: str, settings: list[str]) -> None:
     argv = [*ordinary_user(), *prefix(), sys.executable, "-c", LAB, study, *settings]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr
@@ -157,7 +160,7 @@ def doctor(user: list[str]) -> list[str]:
 
 
 def refused(user: list[str]) -> str:
-    """Return the error of a run with far arms that cannot start, and check that it leaves no folder."""
+    """Start a run with far arms as this user, which must fail and leave no folder. Return its error."""
     with folder_of_ordinary_user() as folder:
         far = [*user, *COSTOF, "run", STUDY, *SMALL, *FAR, "--out", str(folder / "run")]
         done = subprocess.run(far, capture_output=True, text=True, check=False, cwd=ROOT)

@@ -25,14 +25,14 @@ from tests.support.small_plans import plan_of
 pytestmark = pytest.mark.servers
 
 RECORDS = 200
-#: A slice of the load that goes on until the primary steps down.
+#: The number of operations in each slice that runs while the primary steps down.
 STEPPED = 1000
 Rows = dict[str, dict[str, bytes]]
 
 
 @dataclass
 class Store:
-    """A real server. `make` creates an empty table with so many fields and returns its endpoint."""
+    """A real server. `make` creates an empty table with a name and a number of fields; `rows` returns its content."""
 
     make: Callable[[str, int], ServiceSettings]
     rows: Callable[[str], Rows]
@@ -57,7 +57,7 @@ def mongodb(lab: ServerLab) -> Store:
     return Store(make, rows)
 
 
-#: `test_ycsb_command.py` tests MongoDB too.
+#: MongoDB is slow; without --slow only `test_ycsb_command.py` tests it.
 @pytest.fixture(scope="module", params=[pytest.param("mongodb", marks=pytest.mark.slow), "mysql"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     with ExitStack() as stack:
@@ -83,7 +83,10 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 def measure(
     services: Sequence[ServiceSettings], slices: Sequence[tuple[int, int, dict[str, Any]]], workers: int = 4
 ) -> list[SliceAnswer]:
-    """Measure slices one after the other in one engine: index of the service, operations, and YCSB's settings."""
+    """Measure slices one after the other in one engine, and return their answers.
+
+    A slice is the index of its service, a number of operations, and settings of YCSB.
+    """
     arms = [Arm(name=str(place), service=service) for place, service in enumerate(services)]
     workloads = [
         Workload(name=str(place), kind="ycsb", workers=workers, ycsb=settings)
@@ -135,7 +138,8 @@ def test_field_lengths_follow_their_distribution(store: Store) -> None:
         assert max(lengths) <= 300
         weights = [1.0] * 101 if distribution == "uniform" else [1 / (1 + above) ** 0.99 for above in range(101)]
         mean = sum((200 + above) * weight for above, weight in enumerate(weights)) / sum(weights)
-        # Uniform lengths deviate by 29, zipfian ones by 27, their mean by less than 1; Gray's method approximates.
+        # The standard deviation is 29 for uniform and 27 for zipfian lengths, below 1 for the mean. The
+        # generator of zipfian numbers (Gray) is itself an approximation.
         assert sum(lengths) / len(lengths) == pytest.approx(mean, abs=5)
 
 
@@ -163,7 +167,7 @@ CORE = {
 
 
 def test_core_workloads_have_their_mix_of_operations(store: Store) -> None:
-    """The workloads run in YCSB's order, A to F; D and E insert records for those that follow."""
+    """The workloads A to F run in the order that YCSB recommends, since D and E insert records."""
     table, operations = "core", 300
     runs = [(0, operations, {"record_count": RECORDS, **settings}) for settings in CORE.values()]
     loaded, *answers = measure([store.make(table, 10)], [(0, RECORDS, load()), *runs])
@@ -196,7 +200,7 @@ def test_other_distributions_request_existing_records(store: Store) -> None:
 
 
 def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
-    """Threads and arms continue each other's sequence of inserts; a key is never inserted twice."""
+    """All threads and arms take the keys of new records from one sequence, so no key is inserted twice."""
     table = "shared"
     service = store.make(table, 1)
     fresh = {
@@ -220,7 +224,7 @@ def test_errors_are_counted_by_operation(store: Store) -> None:
     [again] = measure([service], [(0, 20, small)])
     assert (loaded.errors, again.operations) == ([], 0)
     assert [(error.error_class, error.count) for error in again.errors] == [("server", 20)]
-    # With half of the record count, the other half is inserted again.
+    # Half the record count makes the engine insert keys that already exist, so each insert fails.
     mixed = {"record_count": 100, "field_count": 1, "read_proportion": 0.5, "insert_proportion": 0.5}
     [answer] = measure([service], [(0, 60, {**mixed, "update_proportion": 0.0})])
     [error] = answer.errors

@@ -23,7 +23,7 @@ LINE = re.compile(r"\[(?P<of>[A-Z-]+)\], (?P<what>[^,]+), (?P<value>[\d.]+)")
 
 
 def figures(done: Outcome) -> dict[tuple[str, str], float]:
-    """Return standard output, which has only YCSB's lines."""
+    """Return the figures in standard output, which must have only lines in YCSB's format."""
     found = [LINE.fullmatch(line) for line in done.out.splitlines()]
     assert all(found), done.out
     return {(line["of"], line["what"]): float(line["value"]) for line in found if line}
@@ -35,7 +35,7 @@ def mongod(standalone: Callable[..., Standalone]) -> Standalone:
 
 
 def ycsb(server: Standalone, folder: Path, phase: str, *arguments: str) -> Outcome:
-    """Put the URL into a property file, since all users can read command lines."""
+    """Run `costof ycsb` with the URL in a property file, since other users can read command lines."""
     login = folder / "login"
     login.write_text(f"mongodb.url={server.url.replace('/?', '/ycsb?')}&w=1\n")
     return costof("ycsb", phase, "mongodb", "-P", str(login), *arguments, cwd=folder)
@@ -81,13 +81,13 @@ def test_load_into_existing_records_needs_insertstart(mongod: Standalone, tmp_pa
 
 @pytest.mark.usefixtures("loaded")
 def test_core_workload_reports_its_operations_by_name(mongod: Standalone, tmp_path: Path) -> None:
-    """`test_ycsb.py` runs all six in one engine."""
+    """Only workload F runs here; `test_ycsb.py` tests all six."""
     size = ["-p", f"recordcount={RECORDS}", "-p", "operationcount=300", "-threads", "3"]
     done = ycsb(mongod, tmp_path, "run", "-P", "workloads/workloadf", *size)
     assert done.status == 0, done.err
     reported, kinds = figures(done), {"READ", "UPDATE", "READ-MODIFY-WRITE"}
     assert {kind for kind, _ in reported} - {"OVERALL"} == kinds
-    # The reads and updates of a read-modify-write are counted under their own names too.
+    # Each read-modify-write is also counted as a READ and an UPDATE.
     changed = int(reported["READ-MODIFY-WRITE", "Operations"])
     assert sum(reported[kind, "Operations"] for kind in kinds) == 300 + 2 * changed
 

@@ -1,4 +1,4 @@
-"""Runs on many hosts for tests: started on a cluster's head, and inspected while they run and afterwards."""
+"""Helpers to start runs on the head node of a Ray cluster, and to inspect them while they run and afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENGINE = "costof-engine"
 RUNNER = "costof.instruments.commands.runner"
 OF_RAY = ("gcs_server", "raylet", "ray::HostActor", "ray.util.client")
 WHERE = ("--hosts", "auto", "--hosts-where", "pool=load")
-#: An arm, its replicate and its rival.
+#: The number of slices in a round: the control, its replicate and the other arm.
 ROUND = 3
 STUDY = """
 title = "What does TLS cost a Redis client?"
@@ -64,7 +64,7 @@ records = 100
 slices.query = { operations = 1000000, seconds = SECONDS }
 """
 
-#: A study of commands that print figures, with two secrets, one of them from a file on each host.
+#: A study of commands that print figures. One secret is in the environment of the levels, one in a file on each host.
 COMMANDS = r"""
 title = "What does a longer answer cost?"
 service = "command"
@@ -92,13 +92,16 @@ REDISCLI_AUTH = { file = "/tmp/password" }
 
 
 def paced(per_second: float) -> str:
-    """The pace of `STUDY`, at equal distances: at 3,000 a second all hosts' first instants are within a millisecond."""
+    """Return the `pace` line for `STUDY`: this many operations a second, at equal distances.
+
+    At 3,000 a second the first operations of all hosts are scheduled within a millisecond.
+    """
     return f"pace = {{ per_second = {per_second}, arrivals = 'constant' }}"
 
 
 @dataclass
 class Running:
-    """A run on the head node. Its folder is in the node's /tmp."""
+    """A run of costof in progress on the head node. Its folder is in the node's /tmp."""
 
     process: subprocess.Popen[str]
     folder: Path
@@ -108,7 +111,7 @@ class Running:
         return Outcome(self.process.returncode, out, err, self.folder)
 
     def wait_for_rounds(self, rounds: int) -> None:
-        """Return the records of all slices, including the warm-up."""
+        """Wait until the run has measured this many rounds, including the warm-up. Fail if it ends before."""
         eventually("slices", lambda: self.process.poll() is not None or _slices(self.folder) >= rounds * ROUND)
         assert self.process.poll() is None, self.process.communicate()
 
@@ -134,7 +137,7 @@ class Outcome:
 
     @property
     def slower(self) -> list[str]:
-        """Return hosts that are slower than the others according to the report."""
+        """Return the names of hosts that the report calls slower than the others."""
         result = json.loads((self.folder / "result.json").read_text())
         return [each["host"] for each in result["sections"]["hosts"]["slower"]]
 
@@ -145,14 +148,14 @@ def _slices(folder: Path) -> int:
 
 
 def costof(cluster: Cluster, *words: str, **env: str) -> subprocess.Popen[str]:
-    """Return the command line for the head node."""
+    """Start costof on the head node with these arguments, and return the process."""
     return cluster.command(
         sys.executable, "-m", "costof", *words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
 
 
 def run_on_head(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
-    """Run the command and return its output."""
+    """Run costof on the head node. Return its exit status, and its output with its errors."""
     process = costof(cluster, *words, **env)
     out, err = process.communicate()
     assert "Traceback" not in err
@@ -167,7 +170,7 @@ def running(cluster: Cluster, server: Standing, name: str, study: Path, *words: 
 
 @contextlib.contextmanager
 def begun(cluster: Cluster, name: str, *words: str) -> Iterator[Running]:
-    """Its folder is called so."""
+    """Start costof on the head node with `name` as its run folder. Yield the run, and kill it at the end."""
     process = costof(cluster, *words, "--out", f"/tmp/{name}")
     try:
         yield Running(process, cluster.head.folder / name)
@@ -187,7 +190,7 @@ def engines(node: Node) -> list[int]:
 
 
 def left(node: Node) -> list[str]:
-    """Return leftovers of a run on a host: instruments, actors, and files in memory and on disk."""
+    """Return what a run has left on a host: instruments, Ray actors, and files in memory and on disk."""
     own = {*engines(node), *node.pids_of(RUNNER)}
     processes = [" ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in own]
     found = [each for each in processes if "Agent" not in each]
@@ -200,7 +203,7 @@ def left(node: Node) -> list[str]:
 
 
 def memory_holds(pid: int, secret: bytes) -> bool:
-    """Return whether the text is in a process's writable memory, including its part of the object store."""
+    """Return whether the secret is in writable memory of a process, including shared memory of Ray's object store."""
     page = os.sysconf("SC_PAGESIZE")
     process = Path(f"/proc/{pid}")
     with (process / "mem").open("rb", 0) as memory, (process / "pagemap").open("rb", 0) as pages:
@@ -209,7 +212,7 @@ def memory_holds(pid: int, secret: bytes) -> bool:
             low, high = (int(each, 16) // page for each in span.split("-"))
             if not rights.startswith("rw"):
                 continue
-            # Reading an untouched page would allocate it.
+            # Read only pages that are in memory: reading an untouched page would allocate it.
             there = np.frombuffer(os.pread(pages.fileno(), (high - low) * 8, low * 8), np.uint64) >> np.uint64(63)
             edges = np.flatnonzero(np.diff(there.astype(np.int8), prepend=0, append=0)) + low
             for first, last in edges.reshape(-1, 2).tolist():
@@ -220,9 +223,12 @@ def memory_holds(pid: int, secret: bytes) -> bool:
 
 
 def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", "environ")) -> Iterator[str]:
-    """Processes that show it to others, and parts of Ray that have it in memory: what `ray list` tells is there."""
+    """Yield processes of a node that show a secret in the files `shown_by`, and Ray's processes with it in memory.
+
+    Whatever is in the memory of Ray's processes may appear in `ray list`.
+    """
     for pid, words in node.processes().items():
-        # A command may end meanwhile.
+        # A process may have ended since it was listed.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for name in shown_by)
             of_ray = any(each in word for each in OF_RAY for word in words)
@@ -231,7 +237,7 @@ def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", 
 
 
 def files_of_ray(node: Node) -> list[Path]:
-    """Return files of Ray that contain the text, such as logs."""
+    """Return all files that Ray has written on a node, such as logs. Fail if there are none."""
     found = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
     assert found
     return found

@@ -1,8 +1,8 @@
-"""Ray nodes for tests: real separate hosts on one machine, and a cluster of them.
+"""A Ray cluster for tests, whose nodes are simulated hosts on one machine.
 
-Each node has network, PID, mount, UTS and time namespaces of its own, an address, a CPU share, and a /tmp and /dev/shm
-that no other sees. A hub in the middle passes packets on between them and the server's host. Commands run on the head,
-the driver's node. All of it ends with the lab, whatever ends that.
+Each node has network, PID, mount, UTS and time namespaces of its own, an address, a CPU share, and its own /tmp and
+/dev/shm. A hub routes packets between the nodes and the server's host. Commands run on the head node. Everything ends
+with the lab, even if the lab is killed.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from tests.support.programs import HANGS_SECONDS
 
 RAY = str(Path(sys.executable).with_name("ray"))
 PORT, CLIENTS_PORT = 6379, 10001
-#: The least that Ray starts with.
+#: The minimum size of the object store with which Ray starts.
 OBJECT_STORE_BYTES = 78_643_200
-#: Until it stands a node may have all that there is.
+#: The CPU limit of a node, in cores.
 STARTING_CORES = 2.0
 FAR_MS = 100.0
-#: Each node's own.
+#: The folder for temporary files, of which each node has its own.
 TMP = Path("/tmp")
 TOKEN = TMP / "token"
-# On a busy machine Ray needs longer timeouts than its 30 s for a raylet and 5 x 10 s for health reports. Images of
-# containers often set PYTHONDONTWRITEBYTECODE, with which each process would compile Ray's sources again. Ray's client
-# proxy forks, and gRPC may crash in the fork (ray#63202).
+# Ray's default timeouts (30 s to start a raylet, 50 s for health checks) are too short on a busy machine. With
+# PYTHONDONTWRITEBYTECODE, which container images often set, each process would compile Ray's sources again. Without
+# GRPC_ENABLE_FORK_SUPPORT=0, gRPC may crash in the forks of Ray's client proxy (ray#63202).
 ENVIRONMENT = {
     "GRPC_ENABLE_FORK_SUPPORT": "0",
     "RAY_raylet_start_wait_time_s": str(HANGS_SECONDS),
@@ -44,7 +44,7 @@ ENVIRONMENT = {
     "HOME": str(TMP),
 }
 
-# A shell as PID 1 takes care of orphans. Nothing of the machine's own mounts is changed.
+# The script runs as the node's PID 1, so its shell reaps orphans. The mounts are only in the node's mount namespace.
 BECOME_A_NODE = """
 hostname "$1"
 mount --bind "$2" /tmp
@@ -56,7 +56,7 @@ shift 2
 
 @dataclass
 class Node:
-    """A host that runs Ray. `folder` is its /tmp as seen from outside; it is kept when the node is killed."""
+    """A simulated host that runs Ray. `folder` is where its /tmp is on this machine, even after the node was killed."""
 
     name: str
     host: Host
@@ -71,12 +71,12 @@ class Node:
 
     @property
     def init(self) -> int | None:
-        """Return the pid of the node's PID 1; None if the node has ended, for example after the cluster gave it up."""
+        """Return the pid, on this machine, of the node's PID 1. Return None if the node has ended."""
         assert self.process is not None
         return next(iter(descendants_of(self.process.pid)), None)
 
     def processes(self) -> dict[int, list[str]]:
-        """Return the command lines of all processes on the node."""
+        """Return pid and command line of all processes on the node."""
         found = {}
         for pid in descendants_of(self.init) if self.init else []:
             with contextlib.suppress(OSError):
@@ -85,17 +85,17 @@ class Node:
         return found
 
     def pids_of(self, word: str) -> list[int]:
-        """Return pids of the node's processes whose command line or name contains the text."""
+        """Return the pids of processes on the node whose command line or name contains `word`."""
         return [pid for pid, words in self.processes().items() if any(word in each for each in (*words, _name(pid)))]
 
     def inside(self, *words: str) -> list[str]:
-        """Return the command line that runs a program on this node, with the same limits as the node's own."""
+        """Return the command line that runs a program in this node's namespaces."""
         return ["nsenter", "--target", str(self.init), "--net", "--pid", "--mount", "--uts", "--time", "--", *words]
 
 
 @dataclass
 class Cluster:
-    """`head`, `load-1` and so on, and `server`, a host without Ray."""
+    """A Ray cluster: the nodes `head`, `load-1` and so on, and the link to `server`, a host without Ray."""
 
     lab: Lab
     network: Network
@@ -117,7 +117,7 @@ class Cluster:
         return f"{self.head.address}:{PORT}"
 
     def add(self, name: str, clock_ahead_seconds: int = 0) -> None:
-        """Start a node without Ray."""
+        """Create the host and the network link of a node, without starting Ray on it."""
         host = self.network.host(name, cpu_share=STARTING_CORES)
         link = self.network.link(host, self.hub, name)
         self.network.configure(f"route {name}", [(host, f"route add default via {link.address_of(self.hub)}")])
@@ -127,7 +127,7 @@ class Cluster:
         self.nodes[name] = Node(name, host, link, folder, clock_ahead_seconds)
 
     def start(self, name: str, *labels: str, cpus: int = 1) -> None:
-        """Start Ray on a node, in the background. The head offers no CPUs."""
+        """Start Ray on a node, in the background. Ray schedules no actors on the head, which offers no CPUs."""
         node = self.nodes[name]
         joins = ["--head", f"--port={PORT}", "--num-cpus=0", "--include-dashboard=false"]
         if node is not self.head:
@@ -146,14 +146,14 @@ class Cluster:
         self.lab.wait_until(name, lambda: started in process.log.read_bytes(), HANGS_SECONDS, only=process)
 
     def environment(self, token: Path = TOKEN) -> dict[str, str]:
-        """Return the environment for clients of the cluster. The token is in a file, hidden from process lists."""
+        """Return the environment variables for Ray. They name the token's file, so process lists do not show it."""
         variables = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token), "RAY_USAGE_STATS_ENABLED": "0"}
         return {**ENVIRONMENT, **variables}
 
     def command(
         self, *words: str, node: Node | None = None, env: Mapping[str, str] | None = None, **how: Any
     ) -> subprocess.Popen[str]:
-        """Return a program's command line for a node, with the cluster's token unless `env` overrides it."""
+        """Start a program on a node, by default the head. Its environment is the cluster's, changed by `env`."""
         variables = {**os.environ, **self.environment(), **(env or {})}
         return subprocess.Popen((node or self.head).inside(*words), env=variables, text=True, **how)
 
@@ -165,7 +165,7 @@ class Cluster:
     def cut(self, name: str) -> Iterator[None]:
         """Disconnect a host's network without notice, as if its cable were pulled."""
         node = self.nodes[name]
-        # The hub's end: the node's own routes stay.
+        # Only the hub's end of the link is set down, so the node keeps its routes.
         self._set(self.hub, node, "down")
         try:
             yield
@@ -174,7 +174,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def far(self, name: str) -> Iterator[None]:
-        """Delay all traffic of a host by `FAR_MS`, including that of open connections."""
+        """Add `FAR_MS` to the round trips of a host, even on open connections, until the end of the `with` block."""
         node, link = self.nodes[name], self.network.links["far"]
         inward, outward = link.address_of(self.hub), link.address_of(node.host)
         to_node = f"{node.address}/32 via {outward}"
@@ -195,10 +195,10 @@ class Cluster:
 def a_cluster(
     lab: Lab, *, far: str | None = None, ahead: str | None = None, loads: int = 3, server_ms: float = 0.0
 ) -> Iterator[Cluster]:
-    """A head and so many others, with the server's host at a round trip of `server_ms` from all of them.
+    """Start a head node and `loads` other nodes, and a host for the server at a round trip of `server_ms`.
 
-    `far` can be moved away; the monotonic clock of `ahead` is 10 s before the others'. Each has the label `pool=load`,
-    and `host` with its name.
+    Only the node `far` can be used with `Cluster.far`. The monotonic clock of the node `ahead` is 10 s ahead. Each node
+    but the head has the Ray labels `pool=load` and `host` with its name.
     """
     with Network(lab) as network:
         hub = network.host("hub")

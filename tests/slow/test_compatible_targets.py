@@ -1,4 +1,4 @@
-"""Targets that speak a protocol but lack features of the original server: runs do without them and report it once."""
+"""Targets that are compatible with a server but lack some features: runs work without them and report that once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check(result: Result, slices: list[SliceRecord]) -> None:
 
 
 def login(server: Standing) -> tuple[str, str, str]:
-    """Return host, user and password."""
+    """Return host, user and password from the server's URL."""
     url = urlsplit(server.url)
     return url.hostname or "", url.username or "", url.password or ""
 
@@ -74,14 +74,14 @@ def mysql_databases(server: Standing) -> set[str]:
 
 def test_mysql_server_without_analyze_and_tls_counter_is_measured(go_mysql_server: Standing, tmp_path: Path) -> None:
     before = mysql_databases(go_mysql_server)
-    # It loses rows that are inserted over several connections at once.
+    # Only 50 records: go-mysql-server loses rows that are inserted over several connections at once.
     result, slices = run("mysql-transport", go_mysql_server, tmp_path, records=50)
     check(result, slices)
     refused = [text for text in result.warnings if text.startswith("the server refuses ANALYZE TABLE `costof_run_")]
     assert len(refused) == 1
     assert "(no database selected); no figure needs it" in refused[0]
     assert len([text for text in result.warnings if "the server counted none of the first " in text]) == 1
-    # The server counts connections, so they stay in the evidence.
+    # The server counts connections, though not those with TLS, so the evidence still has the number of connections.
     assert all(each.server_connections is not None for each in slices)
     assert all(each.server_tls is None for each in slices if not each.warm_up)
     assert mysql_databases(go_mysql_server) == before
@@ -117,7 +117,7 @@ def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: Standin
 def test_mongodb_user_without_roles_is_rejected_before_any_write(
     standalone: Callable[..., Standalone], tmp_path: Path
 ) -> None:
-    """A MongoDB lists no privileges for one without roles, as a server that has none does for everybody."""
+    """MongoDB lists no privileges for this user. A server without roles lists none for users who may do all."""
     server = standalone(61)
     with server.client() as client:
         client.admin.command("createUser", "nobody", pwd="word", roles=[])

@@ -1,8 +1,7 @@
-"""Many load machines: real Ray nodes in separate namespaces load a real server together, and their failures.
+"""Runs on many load machines: Ray nodes in separate namespaces load a real server together, or fail.
 
-Runs are shared: each is looked at for all that it shows. The last ones end hosts, in this order.
-
-Long: all of it shares one cluster, and to stand one up takes longest.
+All tests share one cluster, since starting it takes longest. Some tests share a run. The last tests end hosts, so their
+order matters.
 """
 
 from __future__ import annotations
@@ -56,15 +55,15 @@ pytestmark = [
 ]
 
 LOADS = ["load-1", "load-2", "load-3"]
-#: First operations of all hosts are apart by no more; the schedule alone has them 0.7 ms apart.
+#: The maximum time between the first operations of any two hosts. By schedule it is 0.7 ms.
 TOGETHER_NS = 5_000_000
-#: Seconds of a command that nobody waits for.
+#: The duration, in seconds, of a command that outlasts the test, so it must be killed.
 LONG = "123456789"
 
 
 @pytest.fixture(scope="module")
 def cluster(lab: Lab) -> Iterator[Cluster]:
-    """The monotonic clock of load-2 is 10 s ahead of all others, in every run."""
+    """Start the cluster for all tests here. The monotonic clock of load-2 is 10 s ahead of the others."""
     with a_cluster(lab, far="load-3", ahead="load-2") as standing:
         yield standing
 
@@ -89,13 +88,16 @@ def study(cluster: Cluster) -> Path:
 
 @pytest.fixture(scope="module")
 def long_study(cluster: Cluster) -> Path:
-    """Return a study for few rounds with long slices, in which a late host matters less."""
+    """Return the file of a study with longer slices, for runs of few rounds: a late host matters less."""
     return _study(cluster, "long", paced(3000.0), 2.0)
 
 
 @dataclass
 class Near:
-    """A finished run of all near hosts, observations made meanwhile, and the server's counters."""
+    """A finished run on all hosts at no added distance.
+
+    `holders` are processes that showed the password during the run. `gets` is the server's count of GETs.
+    """
 
     outcome: Outcome
     holders: set[str]
@@ -104,7 +106,7 @@ class Near:
 
 @pytest.fixture(scope="module")
 def refused(cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
-    """Start a command with a wrong token in the background, since Ray is slow to reject it."""
+    """Start `doctor` with a wrong token in the background, since Ray takes long to reject it. Yield the process."""
     (cluster.head.folder / "wrong").write_text("0" * 64)
     with costof(cluster, "doctor", "--hosts", "auto", RAY_AUTH_TOKEN_PATH="/tmp/wrong") as process:
         yield process
@@ -117,14 +119,14 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
     server.ask("CONFIG", "RESETSTAT")
     with running(cluster, server, "near", study, "--rounds", "33") as run:
         run.wait_for_rounds(2)
-        # The instrument's memory shows that the search works.
+        # The engine must have the password in memory, so finding it there shows that the search works.
         assert all(memory_holds(pid, secret) for node in cluster.loads for pid in engines(node))
         holders = {name for node in cluster.nodes.values() for name in holders_on(node, secret)}
         outcome = run.ends()
     return Near(outcome, holders, int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"]))
 
 
-def test_hosts_are_described(cluster: Cluster) -> None:
+def test_doctor_lists_the_hosts(cluster: Cluster) -> None:
     status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
     assert status == 0, said
     assert [name for name in LOADS if f"{name}: " in said] == LOADS
@@ -138,7 +140,7 @@ def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: S
     assert not any(left(node) for node in cluster.loads)
 
 
-def test_run_of_many_hosts_has_one_answer(near: Near) -> None:
+def test_answer_of_each_slice_sums_the_operations_of_all_hosts(near: Near) -> None:
     outcome = near.outcome
     assert outcome.status == 0, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
@@ -151,9 +153,10 @@ def test_run_of_many_hosts_has_one_answer(near: Near) -> None:
 
 def test_server_counts_the_operations_of_all_hosts(near: Near) -> None:
     measured = sum(record.answer.operations for record in near.outcome.slices)
-    # Operations abandoned a second after their slice are counted by the server, but by no host.
+    # Operations that hosts abandon a second after their slice are counted only by the server.
     abandoned = sum(error.count for record in near.outcome.slices for error in record.answer.errors)
-    # One looks whether the account may; and before each slice each worker does one on the connection that it opens.
+    # Not measured are one GET that checks the account's permission, and, before each slice, one GET by each of the 12
+    # workers on the connection that it opens.
     assert 0 <= near.gets - (1 + 12 * len(near.outcome.slices) + measured) <= abandoned
 
 
@@ -163,7 +166,7 @@ def test_clock_ten_seconds_off_is_corrected(near: Near) -> None:
         assert [round(offset) for offset in offsets] == [0, 10, 0]
     for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # A busy machine is late now and then; with a wrong clock all slices would be late.
+        # A busy machine starts some slices late. With an uncorrected clock all slices would be late.
         assert min(part.late_ns for part in each) < 1e9
 
 
@@ -176,7 +179,7 @@ def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: Stan
         print(sorted(round(each / 1e6, 2) for each in apart))
         if len(apart) >= 100 and median(apart) < TOGETHER_NS:
             return True
-        # A busy machine may start a host late.
+        # On a busy machine a host may start late; then the run is repeated.
         with running(cluster, server, f"together{len(outcomes)}", study, "--rounds", "33") as run:
             outcomes.append(run.ends())
         return False
@@ -202,7 +205,9 @@ def test_wrong_token_is_rejected(refused: subprocess.Popen[str]) -> None:
     assert "Traceback" not in err
 
 
-def test_ray_client_gets_the_same_answer(cluster: Cluster, server: Standing, long_study: Path) -> None:
+def test_run_through_the_ray_client_measures_on_all_hosts_and_leaves_nothing_behind(
+    cluster: Cluster, server: Standing, long_study: Path
+) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
     with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
         outcome = run.ends()
@@ -269,7 +274,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing)
     words = ["run", "/tmp/own.toml", "--profile", "quick", "--rounds", "3", "--load", "300/s", *WHERE]
     with begun(cluster, "own", *words) as run:
         run.wait_for_rounds(2)
-        # The command has the secret in its environment, as configured.
+        # Only command lines are searched: the measured command has the secret in its environment, as the study says.
         holders = [name for node in cluster.nodes.values() for name in holders_on(node, token.encode(), ["cmdline"])]
         outcome = run.ends()
     # Three rounds are too few for an answer.
@@ -282,7 +287,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing)
         assert [part.host for part in record.hosts] == LOADS
         assert record.answer.figures["rate"] == fsum(part.figures["rate"] for part in record.hosts)
         assert record.answer.operations == sum(part.operations for part in record.hosts)
-        # Each host's share of 300 a second; the proof runs on each host.
+        # Each of the three hosts gets a third of the 300 a second as `{rate}`.
         assert "requested: 100" in record.answer.evidence["output"]
     gets = sum(part.figures["gets"] * part.operations for record in outcome.slices for part in record.hosts)
     assert gets == int(server.ask("INFO", "commandstats")["cmdstat_get"]["calls"])
@@ -344,7 +349,7 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: Standing
 
 
 def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: Standing) -> None:
-    # A low rate, so that a busy machine keeps up; otherwise waiting would hide the distance.
+    # The rate is low, so that even a busy machine keeps up: waiting operations would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
         with running(cluster, server, "far", seldom, "--rounds", "14") as run:
@@ -369,7 +374,7 @@ def test_host_that_does_not_answer_is_named(cluster: Cluster, server: Standing, 
             outcome = run.ends()
     assert outcome.status == 3, outcome.out + outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-2", None)]
-    # Once the host is reachable again, the run's processes there end.
+    # Once the host is reachable again, costof's processes there end by themselves.
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
@@ -381,6 +386,6 @@ def test_run_continues_without_a_dead_host_if_enough_remain(cluster: Cluster, se
     assert outcome.status in {0, 3}, outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-3", 2)]
     assert "load-3 was lost" in outcome.out
-    # Ray reports the node as dead too.
+    # Ray's own message about the dead node must not appear in the output.
     assert "raylet" not in outcome.out + outcome.err
     assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]

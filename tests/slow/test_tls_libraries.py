@@ -22,7 +22,7 @@ ADDRESS = "127.0.0.1"
 CONNECTIONS = 20
 SUITE = "ECDHE-RSA-AES128-GCM-SHA256"
 LIBRARIES = [level.tls_library for level in load_study("postgres-tls").factors["tls_library"].levels.values()]
-#: What each asks for, and what its evidence holds then.
+#: Transport settings of an arm, and the evidence that a slice with them must have.
 ASKED = {
     "1.3": ({"version": "1.3"}, {"protocol": "TLSv1.3"}),
     "1.2": ({"version": "1.2"}, {"protocol": "TLSv1.2"}),
@@ -41,7 +41,10 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def listeners(authority: Authority) -> Iterator[list[str]]:
-    """Start servers of the installed engine: TLS for its address, TLS for another address, and plain."""
+    """Start an origin server with the usual engine, and yield the addresses of its three listeners.
+
+    They are one with a certificate for its address, one with a certificate for another address, and one without TLS.
+    """
     own, other = (authority.issue(name, "rsa-2048", [name]) for name in (ADDRESS, "127.9.9.9"))
     asked = [Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(each)) for each in (own, other)]
     with OriginProcess() as process:

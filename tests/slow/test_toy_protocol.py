@@ -8,14 +8,14 @@ import pytest
 
 from tests.toy.tree import Tree, assert_answered
 
-#: What a new protocol's tester writes into the tables of the contracts.
+#: The lines that a contributor of a protocol adds to the lists of the contract tests.
 SERVICE = '    "echo-lab": lambda: in_lab(Kind("echo-tls", counted_as="TLSv1.3", records=False)),\n'
 PROGRAM = '    "echo": functools.partial(standing_server, "echo"),\n'
 
 
 @pytest.fixture(scope="module")
 def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    """Return a copy with a toy protocol, its server program and a study, registered in the lists and contracts."""
+    """Return a copy of the repository with a toy protocol, its server program and a study, registered in the lists."""
     tree = Tree(tmp_path_factory.mktemp("echo"))
     tree.lay("protocol")
     tree.insert("engine/crates/wire/src/lib.rs", "pub mod echo;\n", before="pub mod http;\n")
@@ -26,19 +26,19 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     return tree
 
 
-def test_new_protocol_needs_four_files_and_one_line_in_each_contract(echo: Tree) -> None:
+def test_new_protocol_needs_four_files_and_one_line_in_each_contract_test(echo: Tree) -> None:
     assert echo.touched() == [
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
         "engine/crates/wire/src/echo/",
-        # Its module, and its entry in the list of protocols.
+        # The two lines are the module's declaration and its entry in the list of protocols.
         "engine/crates/wire/src/lib.rs +2 -0",
         "tests/support/programs.py +1 -0",
         "tests/support/services.py +1 -0",
     ]
 
 
-def test_new_protocol_passes_the_house_rules(echo: Tree) -> None:
+def test_new_protocol_passes_linters_and_house_rules(echo: Tree) -> None:
     echo.run("cargo", "fmt", "--all", "--check", cwd=echo.root / "engine")
     echo.run("ruff", "check", ".")
     echo.run("ruff", "format", "--check", ".")
@@ -55,7 +55,7 @@ def test_new_protocol_can_be_measured(echo: Tree, tmp_path: Path) -> None:
 
 
 @pytest.mark.servers
-def test_new_protocol_passes_every_contract(echo: Tree) -> None:
+def test_new_protocol_passes_the_contract_tests(echo: Tree) -> None:
     tested = echo.run("python", "-m", "pytest", "tests/contract", "-k", "echo", "-v")
     for contract in ("programs", "service", "studies"):
         assert f"tests/contract/test_{contract}.py ." in tested

@@ -1,4 +1,4 @@
-"""The truth campaign on real servers: a run's reported cost equals the delay added by a relay."""
+"""The truth campaign: runs on real servers report the known delay that a relay in front of them adds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def built() -> None:
 
 
 def planned_by_operations(trial: Trial, rounds: int) -> Plan:
-    """Use longer slices, since 40 ms may pass on a busy machine without any operation."""
+    """Return a trial's plan with slices of 50 operations, since a busy machine may do none in the usual 40 ms."""
     return ended_by_operations(plan_trial(trial, rounds=rounds), query=50)
 
 
@@ -48,7 +48,7 @@ def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str,
 
 
 def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Connections kept for the whole run could have a constant random offset."""
+    """A connection kept for the whole run could be faster or slower than others by chance, and bias the effect."""
     seen: list[int | None] = []
 
     def observe(lab: TruthLab, arm: PlannedArm) -> Paid:
@@ -69,7 +69,7 @@ def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert all(record.answer.evidence["connections"] == 0 for record in slices if record.workload == "query")
 
 
-def test_interrupted_run_does_not_count(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_interrupted_truth_run_returns_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 

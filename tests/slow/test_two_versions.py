@@ -1,4 +1,4 @@
-"""Two releases of a server at one address, as before and after an upgrade: their runs are never mixed."""
+"""A server before and after its upgrade to another release: costof never mixes runs on the two."""
 
 from __future__ import annotations
 
@@ -25,8 +25,11 @@ AT_LOAD = ["--load", "50/s", "--queries-per-connection", "3"]
 
 @dataclass(frozen=True)
 class Upgrade:
-    """From one release to a later one. `program` is found by COSTOF_<PROGRAM>. `first` is a server of the user's, and
-    `second` another one at its address."""
+    """The upgrade of a server to a later release.
+
+    The variable COSTOF_<PROGRAM> names the server's program. `first` starts a server, and `second` another one at the
+    address of the first.
+    """
 
     study: str
     program: str
@@ -44,11 +47,11 @@ class Upgrade:
 
     def measure(self, server: Any, run: Path) -> None:
         done = costof("run", *self.arguments(server, 5), "--out", str(run), cwd=run.parent)
-        # A busy machine leaves too few rounds for an answer.
+        # On a busy machine too few rounds may be left for an answer.
         assert done.status in (0, 3), done.err
 
     def unpacked(self, which: int, lab: Lab) -> dict[str, str]:
-        """Return the environment for this release."""
+        """Return environment variables that select the old (0) or new (1) release. Skip the test if it is missing."""
         try:
             return {f"COSTOF_{self.program.upper()}": str(self.unpack(self.packages[which], lab.new_folder()))}
         except programs.Absent as absent:
@@ -83,7 +86,7 @@ UPGRADES = {
 
 @dataclass(frozen=True)
 class Upgraded:
-    """Two complete runs, `old` and `new`, in `folder`. `refusal`: the error of resuming an old run on the new one."""
+    """Complete runs `old` and `new` in `folder`. `refusal`: the error of resuming an old run on the new release."""
 
     upgrade: Upgrade
     folder: Path

@@ -1,4 +1,4 @@
-"""The effort to add a study or a section: toys are added to a copy of the repository, counted, and run."""
+"""The effort to add a study or a section: example files are added to a copy of the repository, counted, and run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_new_study_needs_one_file(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
-    """The section appears in result.json, in the answer, on a console, in Markdown and on the page."""
+    """The new section appears in result.json, in the answer, on the console, in Markdown and on the HTML page."""
     fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=5)
     printed = tree.costof("show", "run", cwd=tmp_path)
     tree.costof("report", "run", cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""A copy of the repository with a toy added, like a contributor's change."""
+"""A copy of the repository to which an example (a toy) is added, as a contributor would do."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ TOYS = Path(__file__).parent
 
 
 class Tree:
-    """The copy at `root`, and an interpreter that has our libraries but imports costof from there.
+    """A copy of the repository at `root`, and a Python that imports costof from it and libraries from this environment.
 
-    The engine is ours until `build_engine`.
+    Until `build_engine` the copy uses this repository's engine.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -29,7 +29,7 @@ class Tree:
         self._built = folder / "built"
         self._engine = engine_path()
         for name in _git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard"):
-            # A deleted file is listed until the deletion is committed.
+            # Git also lists deleted files until the deletion is committed.
             if (ROOT / name).is_file():
                 _copy(ROOT / name, self.root / name)
         _git(self.root, "init", "--quiet")
@@ -37,24 +37,24 @@ class Tree:
         self._make_environment()
 
     def lay(self, toy: str) -> None:
-        """Copy a toy's files to their places."""
+        """Copy the files of a toy into the tree."""
         for name in _git(TOYS / toy, "ls-files", "--cached", "--others", "--exclude-standard"):
             _copy(TOYS / toy / name, self.root / name)
 
     def insert(self, name: str, text: str, *, before: str) -> None:
-        """Insert text into a file, before a text that occurs once."""
+        """Insert `text` into a file before the text `before`, which must occur exactly once."""
         there = (self.root / name).read_text()
         assert there.count(before) == 1, f"{name} has not one {before!r}"
         (self.root / name).write_text(there.replace(before, text + before))
 
     def touched(self) -> list[str]:
-        """Return new files (a new folder as one), and changed files with the numbers of added and removed lines."""
+        """Return new files and folders, and changed files with their numbers of added and removed lines."""
         new = _git(self.root, "ls-files", "--others", "--exclude-standard", "--directory")
         changed = (line.split("\t") for line in _git(self.root, "diff", "--numstat"))
         return sorted(new + [f"{name} +{come} -{gone}" for come, gone, name in changed])
 
     def run(self, *command: str, cwd: Path | None = None) -> str:
-        """Run a program, by default in the copy, and return its output. 'python' is the copy's interpreter."""
+        """Run a program, by default in the copy's root, and return its output. 'python' runs the copy's interpreter."""
         path = os.pathsep.join([str(self._environment / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
         env = {**os.environ, "PATH": path, "PYTHONPATH": str(self.root), "COSTOF_ENGINE": str(self._engine)}
         done = subprocess.run(command, cwd=cwd or self.root, env=env, capture_output=True, text=True, check=False)
@@ -65,9 +65,9 @@ class Tree:
         return self.run("python", "-m", "costof", *arguments, cwd=cwd)
 
     def build_engine(self) -> None:
-        """The copy's own, over the crates of others that the repository's tests are built over.
+        """Build the copy's engine, and use it from now on. Third-party crates are shared with the repository's build.
 
-        A wrapper that does nothing keeps its own crates apart from the repository's (Cargo, RUSTC_WORKSPACE_WRAPPER).
+        RUSTC_WORKSPACE_WRAPPER, here without effect, makes Cargo build the copy's own crates separately.
         """
         env = {
             "CARGO_BUILD_BUILD_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "engine" / "target")),
@@ -84,20 +84,20 @@ class Tree:
 
 
 def _git(folder: Path, *arguments: str) -> list[str]:
-    # Git hooks set the repository in the environment.
+    # In a Git hook, variables GIT_* would direct these commands to the hook's repository.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = subprocess.run(["git", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 def _copy(file: Path, to: Path) -> None:
-    """Copy a file with its times, which Cargo uses."""
+    """Copy a file with its time of modification, by which Cargo decides what to rebuild."""
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(file, to)
 
 
 def assert_answered(run: Path) -> None:
-    """Check that a run has figures of each metric, and evidence of both ends for plain and TLS."""
+    """Check that a run has effects of all metrics, and evidence from client and server for plain and TLS."""
     result = json.loads((run / "result.json").read_text())
     assert result["partial"] is None
     assert {effect["metric"] for effect in result["effects"]} == {metric["name"] for metric in result["metrics"]}

@@ -1,7 +1,7 @@
-"""Targets that speak a protocol, but are not the program that it is named after.
+"""Targets that are compatible with MySQL, Redis or MongoDB: go-mysql-server, miniredis and FerretDB.
 
-go-mysql-server, miniredis and FerretDB lack what their models have: statements, sections, counters, roles. Each is
-built once, into the user's cache, where Go is installed.
+They lack some statements, sections of INFO, counters or roles of the original servers. If Go is installed, each is
+built once into the user's cache.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ USER = "app"
 
 @dataclass(frozen=True)
 class Kind:
-    """A server's folder beside this file. `argv` is told its address, its certificate and key, and a folder of its own.
+    """A kind of server. Its source is in the folder `name` next to this file.
 
-    `url` is that of its account, of a login and an address.
+    `argv` returns its arguments for a host, a file with certificate and key, and a folder. `url` is the target's URL
+    with placeholders for login and host.
     """
 
     name: str
@@ -56,7 +57,7 @@ FERRETDB = Kind(
 
 @dataclass(frozen=True)
 class Standing:
-    """A running server. Its `url` has a password."""
+    """A running server. Its `url` contains the password."""
 
     url: str
     ca_file: Path
@@ -64,7 +65,7 @@ class Standing:
 
 @contextlib.contextmanager
 def standing(kind: Kind) -> Iterator[Standing]:
-    """Start a server. Skip the test if it cannot be built."""
+    """Start a server, and yield it. Skip the test if it cannot be built."""
     try:
         program = go_program(HERE / kind.name, kind.name)
     except Absent as error:

@@ -1,9 +1,9 @@
-// A FerretDB over SQLite with one account, whose password is in PASSWORD, and one port for plain and TLS.
+// A FerretDB over SQLite, with one port for plain and TLS, and one account. Its password is in the variable PASSWORD.
 //
 //	server ADDRESS PEM USER FOLDER
 //
-// Accounts are behind an option that FerretDB's package for embedding does not have, so this module's path is one from
-// which Go lets its internal packages be imported.
+// FerretDB's package for embedding has no option for accounts, so its internal packages are imported. Go allows that
+// only to this module's path, which is below FerretDB's.
 package main
 
 import (

@@ -8,10 +8,11 @@ import (
 	"net"
 )
 
-// What a TLS client says first (RFC 8446, 5.1).
+// The first byte that a TLS client sends (RFC 8446, 5.1).
 const handshake = 0x16
 
-// One port for both, as a MongoDB has it: TLS ends here, and everything goes on to the server's own port.
+// Like MongoDB, serve plain and TLS connections on one port. TLS ends here, and all data is passed to the server's own
+// port.
 func serve(address, pem, inner string) {
 	pair, err := tls.LoadX509KeyPair(pem, pem)
 	if err != nil {
@@ -31,7 +32,7 @@ func serve(address, pem, inner string) {
 	}
 }
 
-// A connection whose first bytes have been looked at.
+// A connection whose first byte was read ahead, and is still in the reader.
 type seen struct {
 	net.Conn
 	reader *bufio.Reader

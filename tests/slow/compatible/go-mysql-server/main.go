@@ -1,4 +1,4 @@
-// A go-mysql-server in memory, with TLS and one account that may do everything, whose password is in PASSWORD.
+// A go-mysql-server in memory, with TLS and one account with all privileges. Its password is in the variable PASSWORD.
 //
 //	server ADDRESS PEM USER
 package main

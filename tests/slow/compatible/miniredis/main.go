@@ -1,4 +1,4 @@
-// A miniredis with a plain port and one of TLS, and one account, whose password is in PASSWORD.
+// A miniredis with a plain port, a TLS port, and one account. Its password is in the variable PASSWORD.
 //
 //	server ADDRESS TLS-ADDRESS PEM USER
 package main
@@ -24,7 +24,7 @@ func main() {
 	if err := redis.StartAddr(address); err != nil {
 		log.Fatal(err)
 	}
-	// It has one port, so TLS ends here.
+	// miniredis has only one port, so the TLS port is served here, and TLS ends here.
 	secure, err := tls.Listen("tcp", secureAddress, &tls.Config{Certificates: []tls.Certificate{pair}})
 	if err != nil {
 		log.Fatal(err)

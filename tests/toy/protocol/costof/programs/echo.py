@@ -16,12 +16,12 @@ from costof.programs.server import LabServer, Place
 PORT = 7
 UNENCRYPTED = "TCP"
 READY = "listening"
-#: What a TLS connection begins with (RFC 8446, 5.1): no line of text does.
+#: The first byte of a TLS connection (RFC 8446, 5.1). No line of text starts with it.
 HANDSHAKE = b"\x16"
 
 
 class EchoServer(LabServer):
-    """`python -m costof.programs.echo` on the lab's host for servers."""
+    """An echo server, run by `python -m costof.programs.echo` on the lab's host for servers."""
 
     writes = ["nothing"]
 
@@ -51,7 +51,7 @@ class EchoServer(LabServer):
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    """Log the kind of connection before answering, so that the log counts connections."""
+    """A handler that logs whether a connection uses TLS, and then sends each line back. The log counts connections."""
 
     def handle(self) -> None:
         # Ignore clients that disconnect.
@@ -61,7 +61,7 @@ class _Connection(socketserver.BaseRequestHandler):
             if client.recv(1, socket.MSG_PEEK) == HANDSHAKE:
                 client = tls.wrap_socket(client, server_side=True)
                 kind = str(client.version())
-            # One write, since each connection has a thread.
+            # Each connection has a thread, so a line is written at once.
             print(f"{kind}\n", end="", flush=True)
             while received := client.recv(4096):
                 client.sendall(received)

@@ -1,4 +1,4 @@
-//! Echo (RFC 862): what is sent comes back. TLS, where an arm asks for it, begins with the connection's first byte.
+//! Echo (RFC 862): the server sends back what it receives. With TLS the handshake begins with the first byte.
 
 use crate::{Discovery, Protocol, discovery};
 use base::Random;
@@ -12,18 +12,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use workload::{Ask, Job, QUERIES, Target};
 
-/// The port of an address that names none.
+/// The port used if an address has none.
 const DEFAULT_PORT: u16 = 7;
 const LINE: &[u8] = b"How much does TLS cost?\n";
 
-/// A server that says what it is told.
+/// The entry of this protocol in the list of protocols.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("echo", QUERIES);
 
-/// What a plan says of an echo service.
+/// The settings of an echo service in the plan.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Settings {
-    /// `host:port`; the first is measured.
+    /// Addresses as `host:port`. Only the first is measured.
     addresses: Vec<String>,
 }
 
@@ -38,14 +38,14 @@ impl crate::Settings for Settings {
     }
 }
 
-/// An arm's server.
+/// The server that an arm measures.
 struct Service {
     transport: Transport,
     address: Address,
 }
 
 impl Service {
-    /// Hear one echo of it.
+    /// Connect to the service and check that it echoes one line.
     async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -88,7 +88,7 @@ impl crate::Service for Service {
     }
 }
 
-/// One worker's way to open sessions.
+/// The client of one worker, which opens its connections.
 struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
@@ -130,7 +130,7 @@ impl workload::Session for Session {
 impl Ask for Session {
     type About = ();
 
-    /// The same line each time.
+    /// Send the same line each time, and wait for its echo.
     async fn ask(&mut self, _about: &(), _random: &mut Random, _tally: &mut ()) -> Result<()> {
         echo(&mut self.stream).await
     }
