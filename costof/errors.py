@@ -342,8 +342,8 @@ class Undecipherable:
     ENVELOPE_OLDER = Message(lambda: "the gateway sends an older envelope format: update the gateway")
     VALUE = Message(lambda: "a value was changed, or was encrypted for another column or session")
     ORDER = Message(lambda: "a value is repeated, out of order, or follows a missing one")
-    REQUIRED_NAME = Message(lambda name: f'must_be_encrypted: {name} is not a list of "database.table.column" without '
-        "patterns or quotes")
+    REQUIRED_NAME = Message(lambda name: f'must_be_encrypted: {name} must be a list of column names '
+        '"database.table.column", without patterns or quotes')
     NOT_ENCRYPTED = Message(lambda: "must_be_encrypted lists it, but it is not encrypted for this client")
     # fmt: on
 

@@ -119,7 +119,7 @@ class _Links(HTMLParser):
 
 
 def _download(index: str, project: str, wheel: Path) -> None:
-    """Download the wheel with the file name of `wheel` from the index, to that path. The caller must check its hash.
+    """Download the file named `wheel.name` from the index and save it as `wheel`. The caller must check its hash.
 
     The project's page in the index lists the file (simple repository API, PEP 503).
     """

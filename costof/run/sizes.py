@@ -58,9 +58,10 @@ class MeasuredSlice:
 
 
 def choose_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
-    """Return the sizes of slices that follow from the plan and the last warm-up round.
+    """Choose the sizes of slices from the plan and the last warm-up round.
 
-    With several hosts, slices end after their seconds, so that all hosts end together.
+    With several hosts, a slice ends at its time limit instead of after a number of operations, so that all hosts end
+    together.
     """
     sizes = _choose_for_one_machine(plan, round_slices)
     return sizes if plan.hosts is None else _ended_by_time(plan, sizes, round_slices)

@@ -156,7 +156,7 @@ def merge_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings
 
 
 def merge_client_settings(effects: Iterable[tuple[dict[str, Any], str]]) -> ArmSettings:
-    """Merge the effects of one level. Unlike all levels of an arm together, one level need not set the transport."""
+    """Merge the settings of a single level. The transport is plain if the level sets none."""
     return merge_settings([({"transport": {"kind": PLAIN.kind}}, ""), *effects])
 
 

@@ -75,7 +75,7 @@ def test_run_leaves_only_its_report(finished: tuple[Path, list[str]]) -> None:
     assert (run / "report.html").is_file()
 
 
-def test_far_arms_of_an_ordinary_user_have_evidence(result: Result) -> None:
+def test_run_without_root_has_evidence_for_arms_at_a_distance(result: Result) -> None:
     assert "network namespace" in result.environment["topology"]
     for method in ("ICMP", "TCP_INFO"):
         (far,) = [link for link in result.links if link.nominal_ms == FAR_MS and link.method == method]

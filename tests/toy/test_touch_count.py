@@ -49,7 +49,7 @@ def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
     assert page.index('id="sizing"') < page.index('id="slices"') < page.index('id="ab"')
 
 
-def test_new_section_passes_its_contract_with_a_new_schema(tree: Tree) -> None:
+def test_new_section_passes_the_contract_tests_with_a_new_result_schema(tree: Tree) -> None:
     schema = tree.run("python", "-m", "costof.report")
     (tree.root / "docs" / "result.schema.json").write_text(schema)
     tree.run("python", "-m", "pytest", "tests/contract/test_sections.py", "-k", "schema or slices or names_and_orders")

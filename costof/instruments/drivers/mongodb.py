@@ -55,7 +55,8 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
 
     def check(self, arm: Arm) -> str | None:
         if arm.transport.group or arm.transport.resumption:
-            raise DriverError("tls_configuration", "pymongo cannot choose a group, nor resume sessions")
+            detail = "pymongo can neither choose a key-exchange group nor resume TLS sessions"
+            raise DriverError("tls_configuration", detail)
         try:
             self._persistent[arm.name] = client = self._client(arm)
             # Ping instead of reading, since the collection may still be empty.

@@ -187,8 +187,8 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
     `operations` and `seconds` are the slice's limits. A host's window ends when its time is over or its share of the
-    operations is done. An operation that is still running then does not count, just as on a single machine. If the
-    workload is a program that runs for a fixed time, the program's end ends the window: pass 0 and infinity.
+    operations is done. An operation that is still running then does not count, just as on a single machine. For
+    a program that runs for a fixed time, pass 0 operations and infinite seconds: its window ends with the program.
     """
     at_work = [part for part in parts if part.participated]
     if not at_work:

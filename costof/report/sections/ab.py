@@ -15,7 +15,7 @@ from costof.results.run import Run
 
 NOTE = (
     "These figures are counted like ab's, over all requests of the run; a request on an open connection has a connect "
-    "time of 0. Only the effect has an interval, because ab does not compute effects."
+    "time of 0. ab's own figures have no intervals; costof adds the effect, with its interval."
 )
 RATES = ["arm", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
 TIMES = ["ms", "min", "mean", "sd", "median", "max", "difference of means", "relative"]

@@ -1,4 +1,4 @@
-"""Break-even: the number of operations a connection from which a protection costs less than 5 % or 1 %."""
+"""Break-even: how many operations a connection must carry until a protection costs less than 5 % or 1 %."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The choice of a study: the metric whose loss is broken down, and the parts to break it down into."""
+    """The settings of a study: the metric whose loss is broken down, and the parts of the loss."""
 
     metric: str = Field(description="The metric whose loss is explained.")
     without: str = Field(description="Level of the main factor that measures without the gateway.")

@@ -34,7 +34,10 @@ class Spec(Model):
 
 
 class Recommended(Model):
-    """A context of the run: its control, its size (such as 9 for 9 nodes), and its other conditions in words."""
+    """A context for which the report recommends an arm.
+
+    It has a control, a size (such as 9 for 9 nodes), and other conditions in words.
+    """
 
     control: str
     size: str

@@ -415,7 +415,10 @@ class ShapedSet:
         self._checkpointed = time.monotonic()
 
     def trim(self, records: int) -> None:
-        """Drop the measured collection if it has more than `records` records; `catch_up` waits for all members."""
+        """Drop the measured collection if it has more than `records` records.
+
+        Call `catch_up` afterwards to wait until all members have dropped it.
+        """
         collection = self._set.admin(self.primary)[self._database][self._collection]
         if collection.estimated_document_count() > records:
             collection.drop()

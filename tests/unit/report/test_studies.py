@@ -93,7 +93,7 @@ def test_cost_model_from_a_far_link_subtracts_the_measured_round_trip_time() -> 
     assert own.value == pytest.approx(OWN["tls"], abs=0.1)
 
 
-def test_report_of_a_run_with_exact_rounds_names_them() -> None:
+def test_report_states_the_exact_number_of_rounds() -> None:
     plan = LAN.model_copy(update={"precision": None, "budget_seconds": None, "fewest_rounds": 6, "most_rounds": 6})
     result = fake_result(plan, TransportTruth(), rounds=6, noise=Noise(0.1))
     assert (result.rounds, result.requested_rounds, result.target_precision) == (6, 6, None)

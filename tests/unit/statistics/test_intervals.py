@@ -281,7 +281,7 @@ def test_holm_rejects_as_in_the_paper(p_values: list[float]) -> None:
     assert all(after >= before for before, after in zip(p_values, adjusted, strict=True))
 
 
-def test_no_p_values_to_adjust() -> None:
+def test_adjusting_no_p_values_returns_no_p_values() -> None:
     assert holm([]) == []
     assert benjamini_hochberg([]) == []
 

@@ -70,7 +70,7 @@ class PostgresqlDatabase(JdbcDatabase):
         return Path(self._options["sslrootcert"]) if "sslrootcert" in self._options else None
 
     def _connect(self) -> psycopg.Connection[Any]:
-        # Verify like the engine, because this log-in is the first one.
+        # Verify the server's certificate as strictly as the engine: this log-in comes first and sends the password.
         verify = self._verify
         schema = self._options.get("currentschema")
         return psycopg.connect(

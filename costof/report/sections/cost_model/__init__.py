@@ -77,7 +77,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         Otherwise only keep the effects that the sentences about the example service report out of other sentences.
         """
         if data.load is not None:
-            # The costs at this load were measured.
+            # The costs at this load were measured, so the answer does not begin with the example service.
             return Lead()
         leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_SENTENCES
         return Lead(leads=leads, follow=effects_in_sentences(index, data))

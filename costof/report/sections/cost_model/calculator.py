@@ -151,7 +151,10 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load of the run or, without one, an example service. Its distance is the first of 1 ms or more."""
+    """Return the load of the run or, without one, an example service.
+
+    Its distance is the run's first distance of at least 1 ms, else the run's first distance, or 1 ms without any.
+    """
     measured = [ms for _, ms in distances(index, model)]
     load = Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
     if model.load is None:

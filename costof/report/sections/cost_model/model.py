@@ -164,9 +164,9 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 
 
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
-    """Return the slices with the operation's CPU time.
+    """Return the slices that measured the operation's CPU time.
 
-    At a load, queries have no slices of their own: their CPU time is part of that of their connection.
+    The list is empty for a query at a load, because the query's CPU time is part of that of its connection.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return []

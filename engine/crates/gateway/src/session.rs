@@ -226,8 +226,8 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     commands
 });
 
-/// What a session is waiting for; the conversation derives its deadline from it. The number counts commands, so that
-/// waiting for each command is distinct.
+/// What a session is waiting for. The conversation derives the session's deadline from it. `Idle` and `Command` hold the
+/// command's number, so that the waits for two commands differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.

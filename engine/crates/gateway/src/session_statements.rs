@@ -64,8 +64,8 @@ fn word(token: &str) -> Option<&str> {
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes; None if the name is not valid. An unquoted name comes from the
-/// shape in lower case, so a name with capital letters must be quoted on servers that distinguish case.
+/// Return the name of a database without its quotes; None if the name is not valid. Unquoted tokens of a normalised
+/// statement are in lower case, so a name with capital letters must be quoted on servers that distinguish case.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),

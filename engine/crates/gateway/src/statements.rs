@@ -303,7 +303,8 @@ impl Scanner<'_> {
         self.previous = Previous::Closed;
     }
 
-    /// Record the token from `start` to the current position, in lower case in the shape.
+    /// Record the token from `start` to the current position, and append it in lower case to the shape, the normalised
+    /// statement.
     fn folded_token(&mut self, start: usize) {
         let text = self.text;
         self.token(start, &text[start..self.at]);

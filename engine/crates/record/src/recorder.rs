@@ -67,7 +67,7 @@ impl Recorder {
                 self.add(span);
             }
             match span.phase {
-                // Such an operation has no other phase, except a delay before it.
+                // An operation that is recorded as one span has no other phase, except a delay before it.
                 Phase::Operation => {
                     operation += *span;
                     steps = 1;

@@ -32,7 +32,7 @@ static RSA_KEY: LazyLock<Rsa<Private>> = LazyLock::new(|| Rsa::generate(2048).un
 const OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 const DENIED: &[u8] = b"\xff\x15\x04#28000Access denied";
 
-/// How a server behaves.
+/// The behaviour of a test server: its login methods, its answers and its deliberate faults.
 #[derive(Clone)]
 pub struct Mysql {
     /// The authentication method that the greeting proposes.

@@ -336,7 +336,7 @@ enum Position {
     /// The rest of the line after the size: extensions, which are ignored.
     Extension,
     SizeEnd,
-    /// The data of a chunk, of which `left` bytes are still to come.
+    /// The data of a chunk. [`Chunked::left`] is the number of its bytes that are still to come.
     Data,
     DataReturn,
     DataEnd,

@@ -344,7 +344,7 @@ mod tests {
 
     /// During another authentication method, a server must not get the password itself.
     #[test]
-    fn password_request_is_refused_by_other_plugins() {
+    fn servers_request_for_the_password_is_refused_unless_the_plugin_sends_it() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {
             assert_eq!(step(b"\x01\x04", plugin).err(), Some(Class::Protocol));
         }

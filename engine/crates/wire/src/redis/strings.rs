@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_have_about_equal_totals() {
+    fn values_of_each_size_add_up_to_about_as_many_bytes() {
         let count_of_size = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
         assert_eq!((count_of_size(100), count_of_size(1024), count_of_size(100 * 1024)), (899, 100, 1));
     }
