@@ -172,12 +172,12 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
 
 
 def _from(point: Point) -> str:
-    """Return text such as 'from 52 queries a connection on [48, 57]'."""
+    """Return text such as 'from 52 queries a connection upwards [48, 57]'."""
     if point.high is not None and point.high <= 1:
         return "from the first query on"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
-    return f"from {queries} a connection on [{whole(point.low or 0)}, {high}]"
+    return f"from {queries} a connection upwards [{whole(point.low or 0)}, {high}]"
 
 
 def _below(saves: SavingsLimit) -> str:
