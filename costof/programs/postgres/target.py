@@ -151,7 +151,7 @@ class PgbenchTarget(TargetServer):
             f"create {in_database}",
             f"insert the marker '{MARKER}' into {name}.{MARKER_NAME}",
             f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {SCALE * 11} into others",
-            f"drop, at the end, the tables, schema {name} and the database (if the run created it and it holds nothing "
+            f"drop at the end: the tables, schema {name} and the database (if the run created it and it holds nothing "
             "else), if the marker is this run's",
         ]
 
