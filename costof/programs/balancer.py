@@ -86,7 +86,7 @@ class Balancer(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return the settings that the report shows, as one text by the program's name."""
+        """Return the settings that the report shows: one text, keyed by the program's name."""
 
     def why_dead(self) -> str | None:
         """Return how the process ended, or None if it is running or was never started."""

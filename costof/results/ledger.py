@@ -90,7 +90,7 @@ class SliceRecord(Model):
     )
     stands_for: str | None = Field(
         default=None,
-        description="Control or control replicate for which the figures count, if it is not the measured arm: the copy "
+        description="The arm to which the figures belong, if it is not the measured one: the copy "
         "that is measured first in a round counts as the control, the other copy as the replicate.",
     )
 

@@ -281,9 +281,9 @@ def _sections(load: Arrivals | Pool) -> dict[str, Any]:
 
 
 def _factor(factor: Factor, base: str) -> Factor:
-    """Return the factor with its options for the workload `base` moved to the load's workload.
+    """Return the factor with its options for the workload `base` assigned to the load's workload instead.
 
-    It no longer sets the number of workers, because the load does.
+    The option `workers` is dropped, because the load sets the number of workers.
     """
 
     def options(by_workload: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

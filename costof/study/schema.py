@@ -253,7 +253,10 @@ class Factor(Model):
         return self
 
     def effects(self, level: str) -> list[tuple[dict[str, Any], str]]:
-        """Return the effects of a level in the order in which `merge_settings` merges them; none for `AS_SERVED`."""
+        """Return the settings that a level requires, each with the level's name, in the order of `merge_settings`.
+
+        The level `AS_SERVED` requires none.
+        """
         by_name = self.levels.get(level, Level())
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
 

@@ -214,7 +214,7 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("memtier.json", {'"Connection Errors": 0': '"Connection Errors": 4000'}, (8000, 4000)),
     ("pgbench-failed.txt", {"248/800": "0/800", "552 (69.000%)": "800 (100.000%)"}, (800, 800)),
     ("pgbench.txt", {"failed transactions: 0 (0": "failed transactions: 34230 (50"}, (68460, 34230)),
-    # A client that stopped at an error leaves transactions undone: they failed. Skipped transactions were not tried.
+    # Transactions that a client left undone when it stopped at an error count as failed. Skipped ones were not tried.
     ("pgbench-13.txt", {"10000/10000": "9000/10000"}, (10000, 1000)),
     ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
     ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),

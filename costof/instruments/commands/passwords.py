@@ -74,7 +74,7 @@ def without_passwords(line: str) -> str:
     """Return a command line with suspected passwords masked and line breaks replaced by spaces."""
     for password in sorted(find_passwords(_split(line)), key=lambda each: len(each.value), reverse=True):
         if password.value not in line:
-            # The line quotes the password or parts of it, so it cannot be found there: show only the program.
+            # The password is shell-quoted in the line, so it cannot be found and masked there: show only the program.
             first = _split(line)[0]
             return "…" if find_passwords([first]) else f"{first} …"
         line = line.replace(password.value, HIDDEN)

@@ -1,4 +1,4 @@
-"""Why: a new connection phase by phase, and how much of an application's added time a bare connection adds as well."""
+"""The section "Why": the time of each phase of a new connection, and its share in an application's added time."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn all_or_some_requests_are_delayed_at_any_time() {
+    fn configured_share_of_requests_is_delayed() {
         assert_eq!(paying(Payers::All {}, 0..7).len(), 7);
         assert_eq!(paying(Payers::Some { share: 0.0 }, 0..1000).len(), 0);
         let tenth = paying(Payers::Some { share: 0.1 }, 0..10_000).len();

@@ -105,7 +105,7 @@ fn connection_ends_after_its_maximum_number_of_requests() {
         let mut plan = plan(&server.address, &plain(), &requests(workers));
         plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
-        // The second of two workers counts one more request on its first connection. Depending on how the thirty
+        // The second of two workers closes its first connection one request early. Depending on how the thirty
         // requests are distributed, both workers together need three to five connections.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));

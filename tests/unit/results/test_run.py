@@ -299,7 +299,7 @@ def estimates(found: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("study", study_names())
-def test_every_estimate_counts_starts_instead_of_rounds(study: str) -> None:
+def test_estimates_of_a_run_with_restarts_are_computed_over_starts(study: str) -> None:
     plan = plan_of(study, restarts="5")
     result = fake_result(plan, TRUTHS.get(study, Truth()), rounds=3, noise=Noise(0.01))
     assert {each["rounds"] for each in estimates(json.loads(result.model_dump_json()))} == {5}

@@ -48,7 +48,9 @@ class OperationCost(Model):
     own_ms: Estimate
     round_trips: Finite = Field(description="Round trips over the link for each operation, counted.")
     bytes: Finite = Field(description="Bytes in both directions for each operation, counted.")
-    cpu_ms: dict[str, Finite] = Field(description="CPU time for each operation by role, without the lab's links.")
+    cpu_ms: dict[str, Finite] = Field(
+        description="CPU time for each operation by role, without the processes that simulate the lab's links."
+    )
 
 
 class ExtraCost(Model):

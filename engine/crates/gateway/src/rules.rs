@@ -180,7 +180,7 @@ impl Rules {
         Ok((rules, file.statements_file))
     }
 
-    /// Return whether any account can be guarded, because a column is protected.
+    /// Return whether the rules protect any column. Only then can an account be guarded.
     pub fn guard(&self) -> bool {
         !self.columns.is_empty()
     }

@@ -56,7 +56,7 @@ fn greeting_offers_only_supported_capabilities() {
 }
 
 #[test]
-fn account_and_announced_decryption_are_read_from_the_response() {
+fn login_response_tells_the_account_and_whether_the_client_decrypts() {
     let nonce = ClientNonce::random().unwrap();
     let digits = &nonce.hex()[..];
     let announces = |value| ("costof_encrypted", value);

@@ -27,9 +27,11 @@ pub struct Commands {
     /// The batch insert, which is unordered as in YCSB's binding.
     insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
-    /// Parts of `find`: the first element, the last elements for one document, and those for many documents.
+    /// The first element of `find`.
     find: Vec<u8>,
+    /// The last elements of `find` for one document.
     one: Vec<u8>,
+    /// The last elements of `find` for many documents.
     many: Vec<u8>,
     /// The elements of `getMore` after the cursor.
     more: Vec<u8>,

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn prepared_statement_must_have_the_expected_width() {
+    fn prepared_statement_must_have_the_expected_number_of_columns() {
         let packet = b"\x00\x07\0\0\0\x01\0\x01\0\0\0\0";
         let one = Width { columns: 1, parameters: 1 };
         assert_eq!(read_prepared(packet, one).unwrap(), Prepared(7));

@@ -63,7 +63,7 @@ impl Strings {
         Strings { prefix: prefix.into(), records, size }
     }
 
-    /// Return the number of a random record with the size to read.
+    /// Choose a random record with the arm's value size, and return its index.
     pub fn any(&self, random: &mut Random) -> u64 {
         let Size { every, first, count, .. } = self.size;
         random.below((self.records / every).max(1)) * every + first + random.below(count)
