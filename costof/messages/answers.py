@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from math import fsum
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -78,6 +78,15 @@ class Phase(Model):
     bytes_sent: int | None = None
     bytes_received: int | None = None
     histogram: str
+
+
+def mean_count(
+    phases: Sequence[Phase], attribute: Literal["round_trips", "bytes_sent", "bytes_received"]
+) -> float | None:
+    """Return the mean of a count for one operation over slices; None if a slice lacks it or there is no operation."""
+    counts = [getattr(phase, attribute) for phase in phases]
+    operations = sum(phase.count for phase in phases)
+    return None if None in counts or not operations else sum(counts) / operations
 
 
 class PublicKey(Model):

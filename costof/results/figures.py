@@ -8,6 +8,7 @@ from statistics import fmean
 
 import numpy as np
 
+from costof.messages.answers import mean_count
 from costof.results.changes import JudgedChange, absolute_noise, judge_changes, relative_noise, replicate_changes
 from costof.results.models import (
     LONGEST_WAIT,
@@ -138,13 +139,6 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
         # Values of a histogram have only three digits, so they are limited to the exactly known maximum.
         return in_unit(metric, max(1.0, min(nanoseconds[percentile], float(highest))), workers)
 
-    def per_operation(total: int | None) -> float | None:
-        return total / count if total is not None else None
-
-    def total(attribute: str) -> int | None:
-        counted = [getattr(phase, attribute) for phase in phases]
-        return None if None in counted else sum(counted)
-
     return Value(
         metric=name,
         arm=arm.name,
@@ -152,9 +146,9 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
         operations=count,
         percentiles={label: at(percentile) for label, percentile in PERCENTILES.items()},
         distribution=[DistributionPoint(value=at(q), fraction=q / 100) for q in QUANTILES],
-        round_trips=per_operation(total("round_trips")),
-        bytes_sent=per_operation(total("bytes_sent")),
-        bytes_received=per_operation(total("bytes_received")),
+        round_trips=mean_count(phases, "round_trips"),
+        bytes_sent=mean_count(phases, "bytes_sent"),
+        bytes_received=mean_count(phases, "bytes_received"),
     )
 
 

@@ -235,7 +235,7 @@ class Ledger:
             version = content.pop("ledger_version", 1)
             if not EARLIEST_VERSION <= version <= LEDGER_VERSION:
                 raise CostofError(ErrorText.OTHER_LEDGER, path=self.folder, found=version, known=LEDGER_VERSION)
-            update_plan(content, version)
+            update_plan(content)
             return Plan.model_validate(content)
         except (OSError, ValueError) as error:
             detail = f"{PLAN} cannot be read: {' '.join(str(error).split())[:200]}"
@@ -274,15 +274,25 @@ class Ledger:
             return
         for line in path.read_text().splitlines():
             try:
-                record = from_json(line)
-            except ValueError:
-                continue
-            update_record(record)
-            try:
-                yield _RECORD.validate_python(record)
+                record = _parse(line)
             except ValidationError as error:
                 detail = f"{SLICES} has a line that cannot be read: {' '.join(str(error).split())[:200]}"
                 raise CostofError(ErrorText.NOT_A_RUN, path=self.folder, detail=detail) from error
+            if record is not None:
+                yield record
+
+
+def _parse(line: str) -> AnyRecord | None:
+    """Return the record of a line, or None if a crash cut the line off. Raises `ValidationError`."""
+    try:
+        return _RECORD.validate_json(line)
+    except ValidationError as error:
+        if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
+            return None
+    # Only a record that is not of the current version is parsed twice.
+    record = from_json(line)
+    update_record(record)
+    return _RECORD.validate_python(record)
 
 
 def _ends_in_newline(file: BinaryIO) -> bool:

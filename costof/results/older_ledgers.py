@@ -13,10 +13,8 @@ _RECORD_KINDS = {"proof": "evidence", "caution": "warning"}
 _LINK = {"asked_ms": "nominal_ms"}
 
 
-def update_plan(plan: dict[str, Any], version: int) -> None:
-    """Rename the keys of a plan of an earlier version, in place."""
-    if version >= 8:
-        return
+def update_plan(plan: dict[str, Any]) -> None:
+    """Rename the keys of a plan of an earlier version, in place; a current plan stays unchanged."""
     _rename(plan, _PLAN)
     _rename(plan.get("load") or {}, _LOAD)
     for arm in plan.get("arms", []):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof import format as fmt
+from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph
 from costof.report.sections import Section
@@ -53,18 +54,16 @@ class HelloRetrySection(Section[None, list[HelloRetry]]):
 def _retry(run: Run, arm: str) -> HelloRetry | None:
     answers = [
         record.answer
-        for record in run.slices
-        if record.answer.arm == arm
-        and record.mismatch is None
+        for record in run.all_slices(arm)
+        if record.mismatch is None
         and record.answer.evidence.get("protocol") == VERSION
         and not record.answer.evidence.get("resumed")
     ]
-    phases = [phase for answer in answers if (phase := answer.phases.get(PHASE)) and phase.round_trips is not None]
+    phases = [phase for answer in answers if (phase := answer.phases.get(PHASE)) is not None]
     groups = {group for answer in answers if (group := answer.evidence.get("group"))}
-    count = sum(phase.count for phase in phases)
-    if not count or len(groups) != 1:
+    trips = mean_count(phases, "round_trips")
+    if trips is None or len(groups) != 1:
         return None
-    trips = sum(phase.round_trips or 0 for phase in phases) / count
     # The count may include a fraction of a round trip, because a handshake can be split over several packets.
     return HelloRetry(arm=arm, group=groups.pop(), round_trips=trips) if trips > ROUND_TRIPS + 0.5 else None
 

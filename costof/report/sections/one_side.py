@@ -11,6 +11,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.format import Text
+from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
 from costof.report.sections import Section, sentences
@@ -140,18 +141,12 @@ def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
 
 def _phase(records: Sequence[SliceRecord], name: str, mean: Estimate) -> PhaseAlone:
     phases = [phase for record in records if (phase := record.answer.phases.get(name))]
-    count = sum(phase.count for phase in phases)
-
-    def per_connection(attribute: str) -> float | None:
-        counted = [getattr(phase, attribute) for phase in phases]
-        return None if None in counted else sum(counted) / count
-
     return PhaseAlone(
         phase=name,
         mean_ms=mean,
-        round_trips=per_connection("round_trips"),
-        bytes_sent=per_connection("bytes_sent"),
-        bytes_received=per_connection("bytes_received"),
+        round_trips=mean_count(phases, "round_trips"),
+        bytes_sent=mean_count(phases, "bytes_sent"),
+        bytes_received=mean_count(phases, "bytes_received"),
     )
 
 

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.format import Text
+from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
 from costof.report.sections import Section, sentences
@@ -171,9 +172,8 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
 def _round_trips(run: Run, name: str, arm: str) -> float:
     """Return the mean round trips of an operation; 0 for a control without the phase."""
     metric = run.plan.study.metrics[name]
-    phases = [record.answer.phases.get(metric.phase) for record in run.counted_slices(metric.workload, arm)]
-    counted = [phase for phase in phases if phase is not None]
-    return sum(phase.round_trips or 0 for phase in counted) / max(1, sum(phase.count for phase in counted))
+    answers = (record.answer for record in run.counted_slices(metric.workload, arm))
+    return mean_count([phase for each in answers if (phase := each.phases.get(metric.phase))], "round_trips") or 0.0
 
 
 def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str | None:

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from costof.lab.host import LINK_ROLE
 from costof.lab.round_trips import BY_TCP
+from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.results.ledger import SliceRecord
 from costof.results.load import way_to_target_ms
@@ -181,9 +182,8 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     # A slice without a successful operation has no phases.
     answers = (record.answer for record in run.counted_slices(metric.workload, arm.name))
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
-    count = sum(phase.count for phase in phases)
-    trips = sum(phase.round_trips or 0 for phase in phases) / count
-    moved = sum((phase.bytes_sent or 0) + (phase.bytes_received or 0) for phase in phases) / count
+    trips = mean_count(phases, "round_trips") or 0.0
+    moved = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
     # The client's end of a tunnel answers the TCP handshake, so the round trip of the handshake crosses no link.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, moved
