@@ -109,7 +109,7 @@ class ErrorText:
     NOT_A_RUN = usage(lambda path, detail: f"{path} is not the folder of a run: {detail}")
     NO_RUNS = usage(lambda path, detail: f"{path} contains no runs{detail}; give the folder that contains the runs' "
         "folders, such as runs")
-    OTHER_STUDY = usage(lambda first, asked, second, other: f"{first} is a run of {asked} and {second} is a run of "
+    OTHER_STUDY = usage(lambda first, study, second, other: f"{first} is a run of {study} and {second} is a run of "
         f"{other}; only runs of the same study can be compared")
     SEVERAL_STUDIES = usage(lambda path, studies: f"{path} contains runs of {studies}; choose one study with --study")
     OTHER_LEDGER = failed(lambda path, found, known: f"{path} was written by another version of costof (format "

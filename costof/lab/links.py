@@ -1,4 +1,4 @@
-"""What creating a link needs: addresses, queue lengths, and commands for the kernel or, without netem, the engine."""
+"""The parts of a link: addresses, queue lengths, and commands for the kernel or, without netem, the engine."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ class PhaseSum(Model):
 
 
 class HostPart(Model):
-    """What one host did in a slice.
+    """One host's part in a slice.
 
     `late_ns`, `first_ns` and `ended_ns` are nanoseconds after the planned opening of all windows: when the host's
     window opened, when its first operation began (None if it had none), and when its window ended. `clock_offset_ns` is

@@ -96,7 +96,7 @@ class ServiceSettings(Model):
 
 
 class Endpoint(Model):
-    """What a client needs to connect to a service: the service's settings, and the transport."""
+    """A service as a client connects to it: the service's settings, and the transport."""
 
     service: SerializeAsAny[ServiceSettings]
     transport: Transport = PLAIN

@@ -42,7 +42,7 @@ def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -
     """
     if first.study != second.study:
         raise CostofError(
-            ErrorText.OTHER_STUDY, first=first.run, asked=first.study, second=second.run, other=second.study
+            ErrorText.OTHER_STUDY, first=first.run, study=first.study, second=second.run, other=second.study
         )
     before, after = Index(first), Index(second)
     both = [(a, b) for a in first.effects if (b := after.effect(a.metric, a.arm)) and a.ratio and b.ratio]

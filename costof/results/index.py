@@ -21,7 +21,7 @@ SAME_SET_UP = "no difference: same tree"
 
 @dataclass(frozen=True)
 class Lead:
-    """How a section changes the answer. If it `leads`, sentences about costs become details, except of `reference`."""
+    """A section's change of the answer. If it `leads`, sentences about costs become details, except of `reference`."""
 
     leads: bool = False
     reference: str | None = None

@@ -295,7 +295,10 @@ class Sentence(Model):
 
 
 class HostStartSpread(Model):
-    """How far apart several hosts began the same slice, in milliseconds: median, p99 and maximum over all slices."""
+    """The time between the first and the last host's beginning of the same slice.
+
+    In milliseconds: median, p99 and maximum over all slices.
+    """
 
     slices: int
     median_ms: Finite

@@ -113,7 +113,7 @@ def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
 
 @dataclass(frozen=True)
 class ServerReadings:
-    """What the servers reported for a slice: figures by name (`Service.judge`), and CPU seconds by role."""
+    """The servers' readings for a slice: figures by name (`Service.judge`), and CPU seconds by role."""
 
     figures: dict[str, float]
     cpu_seconds: dict[str, float]

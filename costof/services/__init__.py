@@ -25,12 +25,12 @@ Stage = Literal["start", "end"]
 
 
 class Observation:
-    """What a service reads from its servers at one instant, such as counters. Each service defines its own subclass."""
+    """A reading of a service's servers at one instant, such as counters. Each service defines its own subclass."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the servers' own data say about one slice: whether it was as its arm says, and figures.
+    """The servers' judgement of one slice: whether it was measured on the arm as planned, and figures.
 
     `mismatch` is the reason why the slice was not as its arm says, or None. `figures` are means over the slice unless
     their name says otherwise, in the unit of their metric. `counts` are those of this slice; the evidence in the report

@@ -61,7 +61,10 @@ class Added(Model):
 
 
 class Step(Model):
-    """What one step from arm `start` to arm `end` adds to an operation, in total and by part, paired by round."""
+    """The addition of one step, from arm `start` to arm `end`, to an operation, in total and by part.
+
+    Rounds are paired.
+    """
 
     start: str = Field(description="The arm before the step.")
     end: str = Field(description="The arm after the step.")

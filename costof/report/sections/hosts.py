@@ -45,7 +45,7 @@ PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """What one host did in the run. Its CPU shares, from 0 to 1, are means over its slices."""
+    """One host's part in the run. Its CPU shares, from 0 to 1, are means over its slices."""
 
     host: str
     cores: int

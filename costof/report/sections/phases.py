@@ -43,7 +43,7 @@ class Explanation(Model):
 
 
 class Explained(Explanation):
-    """How much of the time that an arm adds in an application the same operation on one wire connection adds too."""
+    """The share of the time that an arm adds in an application that one connection on the wire adds as well."""
 
     arm: str
     added: Estimate

@@ -75,7 +75,7 @@ class BurstCheck(Model):
 
 
 class Sizing(Model):
-    """How many new clients a second one core of the role serves with an arm, and how many cores bursts need."""
+    """The new clients a second that one core of the role serves with an arm, and the cores that bursts need."""
 
     role: str
     arm: str

@@ -97,7 +97,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Position:
-    """Where the gateway is: its own IP `address`, and the `server` behind it ('address:port').
+    """The place of the gateway: its own IP `address`, and the `server` behind it ('address:port').
 
     `prefix` is put before the gateway's command line to run it on a host of the lab. `transport` is used to the server.
     If it is TLS, `certificate` is the gateway's certificate for its clients. `catalogue` is the account with which the

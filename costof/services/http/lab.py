@@ -67,7 +67,7 @@ cd /proc/sys/net/ipv4
 
 @dataclass(frozen=True)
 class Route:
-    """How an arm's connections reach the origin (directly or through a balancer), and where TLS ends.
+    """The route of an arm's connections to the origin (directly or through a balancer), and the place where TLS ends.
 
     Each route has its own ports, and so its own counters.
     """
@@ -90,7 +90,7 @@ class Route:
 
     @property
     def passes_through(self) -> bool:
-        """Whether the balancer forwards bytes unchanged, because TLS ends only at the origin."""
+        """Return whether the balancer forwards bytes unchanged, because TLS ends only at the origin."""
         return self.tls_at_origin and not self.tls_at_balancer and not self.direct
 
 

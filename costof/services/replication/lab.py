@@ -111,7 +111,7 @@ class Distances:
 
     @property
     def near(self) -> bool:
-        """Whether these distances need no added delay."""
+        """Return whether these distances need no added delay."""
         return self.round_trip_ms <= NEAR_MS and self.far_member_ms == 0
 
     def to_router_ms(self, far: bool) -> float:

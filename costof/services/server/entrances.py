@@ -19,7 +19,7 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Site:
-    """What tunnels, stunnels and poolers need to start: the lab, its hosts (`star`), and the arms of the run.
+    """The prerequisites of tunnels, stunnels and poolers: the lab, its hosts (`star`), and the arms of the run.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
     presents before the first slice.

@@ -83,7 +83,7 @@ class ArmPool:
 
 @dataclass(frozen=True)
 class PoolObservation(Observation):
-    """What pooler and server say about an arm's pool at one instant.
+    """The state of an arm's pool at one instant, as pooler and server report it.
 
     `servers` has the TLS version and cipher of the pool's connections to the server, by the ID of the server's process.
     `sessions` is the number of sessions that the server has counted so far.

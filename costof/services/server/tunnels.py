@@ -14,7 +14,7 @@ from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 
-#: What identifies a tunnel: its cipher, by OpenSSH's name, and its distance.
+#: The key of a tunnel: its cipher, by OpenSSH's name, and its distance.
 Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 

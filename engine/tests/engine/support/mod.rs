@@ -1,4 +1,4 @@
-//! What the tests share: test servers, certificates, settings, and a runtime for clients.
+//! The parts that tests share: test servers, certificates, settings, and a runtime for clients.
 
 pub mod authority;
 pub mod counting;

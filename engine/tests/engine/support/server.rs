@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// How a server behaves.
+/// The behaviour of a test server.
 #[derive(Clone)]
 pub enum Behaviour {
     Plain,
