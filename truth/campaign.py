@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from itertools import count, product
 from pathlib import Path
 
+from costof.programs.relay import FREE, NS_PER_MS, RelayCost
 from costof.results.ledger import Ledger, now
 from costof.study.plan import Plan
 from truth import peers, speed, tails, whole_runs
@@ -19,7 +20,6 @@ from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVIC
 from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
 from truth.neighbour import neighbour
-from truth.relay import FREE, NS_PER_MS, RelayCost
 from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
 from truth.runs import measure, plan_as_earlier, plan_trial
 

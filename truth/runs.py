@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from costof.errors import CostofError, ErrorText
+from costof.programs.origin import OriginServer
+from costof.programs.relay import FREE, RelayCost
 from costof.programs.server import LabServer
 from costof.results.ledger import EndRecord, Ledger
 from costof.run.experiment import run
@@ -15,13 +17,12 @@ from costof.study.schema import Study
 from truth.design import Trial
 from truth.judged import QUERY
 from truth.lab import TruthLab
-from truth.relay import FREE, RelayCost
-from truth.servers import Mariadb, Mongod, Origin
+from truth.servers import Mariadb, Mongod
 
 STUDY = str(Path(__file__).with_name("truth.toml"))
 #: The reason that the results of a run give if Ctrl-C ended it.
 INTERRUPTED = "interrupted"
-SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": Origin}
+SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": OriginServer}
 
 
 class NoProgress:

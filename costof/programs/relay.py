@@ -1,17 +1,18 @@
-"""The relay (`engine/relay`): a proxy that delays requests to a server by a known time."""
+"""The engine's `relay`: a proxy that delays requests to a server by a known time."""
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import Self
 
-from pydantic import TypeAdapter
+from pydantic import RootModel
 
-from costof.lab.program import find_program
-from costof.messages.process import ANSWER_SECONDS, READY_SECONDS, Instrument, process_cpu_seconds
+from costof.messages.process import EngineProcess
 from costof.model import Model
 
-ENGINE = Path(__file__).parents[1] / "engine"
+ROLE = "relay"
 NS_PER_MS = 1e6
 
 
@@ -19,6 +20,10 @@ class All(Model):
     """The choice of requests that are delayed: every request."""
 
     all: dict[str, int] = {}
+
+    @property
+    def words(self) -> str:
+        return "on every request"
 
 
 class Share(Model):
@@ -30,6 +35,10 @@ class Share(Model):
 class Some(Model):
     some: Share
 
+    @property
+    def words(self) -> str:
+        return f"on {self.some.share:.0%} of the requests"
+
 
 class Spell(Model):
     period_ns: int
@@ -40,6 +49,10 @@ class Spells(Model):
     """The choice of requests that are delayed: all that arrive in the first `lasting_ns` of each period."""
 
     spells: Spell
+
+    @property
+    def words(self) -> str:
+        return f"in {self.spells.lasting_ns / self.spells.period_ns:.0%} of the time"
 
 
 class RelayCost(Model):
@@ -89,40 +102,35 @@ class Paid(Model):
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 
-_PAID = TypeAdapter(list[Paid])
+class PaidByPort(RootModel[list[Paid]]):
+    """The counters of all ports, in the plan's order."""
 
 
-class RelayProcess(Instrument):
-    """The relay's process, as a context manager. It ends with this process.
+class RelayProcess(EngineProcess):
+    """A `costof-engine relay` process. `prefix` is put before its command line to start it on a host of the lab.
 
-    It has real-time priority (SCHED_FIFO) if possible, which needs root and is forbidden in some containers. With
-    normal priority a thread that delays requests by spinning would sometimes have to wait for a core, and so delay them
-    for longer than it counts.
+    It has real-time priority (SCHED_FIFO) if permitted, which needs root and is forbidden in some containers. With
+    normal priority a thread that delays requests by spinning sometimes has to wait for a core after it has counted the
+    delay.
     """
 
-    def __init__(self) -> None:
-        priority = [str(find_program("chrt", "util-linux")), "--fifo", "1"]
-        permitted = subprocess.run([*priority, "true"], check=False, stderr=subprocess.DEVNULL).returncode == 0
-        relay = str(ENGINE / "target" / "release" / "relay")
-        super().__init__("the relay", [*priority, relay] if permitted else [relay])
+    def __init__(self, prefix: Sequence[str] = ()) -> None:
+        super().__init__("relay", prefix)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        # The thread that forwards is started after the plan is received, and so inherits the priority.
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
+        return self
 
     def begin(self, plan: RelayPlan) -> list[str]:
         """Send the plan. Return the addresses on which the relay listens, in the plan's order.
 
         Raises `INSTRUMENT_FAILED`.
         """
-        self._send(plan)
-        return self._validated(Ready, self._answer(READY_SECONDS).get("ready")).entrances
+        return self._begin(Ready, plan).entrances
 
     def paid(self) -> list[Paid]:
         """Return each port's counters, in the plan's order. Raises `INSTRUMENT_FAILED` if the process has ended."""
-        self._send({"counters": {}})
-        return _PAID.validate_python(self._answer(ANSWER_SECONDS).get("counters"))
-
-    def cpu_seconds(self) -> float:
-        return process_cpu_seconds(self._process.pid)
-
-
-def build() -> None:
-    """Build the relay if its sources have changed. Raises `CalledProcessError`."""
-    subprocess.run(["cargo", "build", "--quiet", "--release", "--package", "relay"], cwd=ENGINE, check=True)
+        return self._counted(PaidByPort).root
