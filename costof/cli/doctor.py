@@ -137,4 +137,6 @@ def doctor(hosts: HostsSettings | None) -> None:
     fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
     if fetchable:
         click.echo(f"To install the missing programs without root: costof fetch {' '.join(fetchable)}")
+    if hosts is None:
+        click.echo("To see what this machine can resolve, in a minute: costof selftest")
     sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)

@@ -1,0 +1,173 @@
+"""The judgement of a self-test: does a run with known costs give verdicts and intervals that agree with them?
+
+The known cost of an arm is the mean delay that the relay counted in exactly the rounds of the arm's effect. No estimate
+of times enters it. Verdicts are those that every run gives. A known cost must lie within the interval of its effect,
+also that of 0 between identical arms.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import pairwise
+from statistics import fmean, median
+
+from pydantic import Field
+
+from costof.model import Finite, Model
+from costof.results.changes import JudgedChange, judge_changes
+from costof.results.run import Run
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.statistics.verdicts import extrapolated, smallest_detectable
+
+#: Probability that a correct program on a machine with ordinary noise fails its self-test, because a known cost is
+#: outside an interval (Bonferroni). With intervals of 95 %, a fifth of all self-tests would fail.
+FALSE_ALARMS = 0.01
+#: A known cost must be found if it is so large that this share of such runs finds it.
+SURELY = 0.99
+#: The smallest effect that is reported is found by this share of such runs.
+MOSTLY = 0.9
+#: Measuring times for which the smallest effect is reported, in seconds.
+TIMES = (10, 60, 300)
+
+
+class Outcome(StrEnum):
+    """The judgement of one verdict. `TOO_SMALL` is no error: the machine's noise hides a cost of this size."""
+
+    RIGHT = "right"
+    TOO_SMALL = "too small to find"
+    WRONG = "wrong"
+
+
+class KnownCost(Model):
+    """An arm whose cost is known, and what the run says about it. Costs are in ms for each request."""
+
+    arm: str
+    label: str
+    known: Finite
+    estimate: Estimate = Field(description="The measured cost, with an interval of `confidence`.")
+    confidence: Finite
+    ratio: Finite = Field(description="The known cost divided by the time of a request of the control.")
+    smallest: Finite = Field(description=f"The smallest ratio that {SURELY:.0%} of such runs find on this arm.")
+    verdict: Verdict
+    outcome: Outcome
+    mistake: str = Field(default="", description="What is wrong; empty unless the outcome is 'wrong'.")
+
+
+class SmallestEffect(Model):
+    seconds: Finite
+    smallest: Finite = Field(description=f"The smallest relative effect that {MOSTLY:.0%} of such runs find.")
+
+
+class Selftest(Model):
+    """The answer of a self-test."""
+
+    passed: bool = Field(description="Whether no verdict and no interval is wrong.")
+    conclusion: str = ""
+    known_costs: list[KnownCost]
+    smallest_effects: list[SmallestEffect]
+    request_ms: Finite = Field(description="Mean time of a request of the control.")
+    rounds: int
+    discarded_rounds: int
+    measured_seconds: Finite
+    other_programs: Finite = Field(description="Share of the CPU that other programs and the hypervisor used, 0 to 1.")
+    seed: int
+
+    @property
+    def wrong(self) -> list[KnownCost]:
+        return [each for each in self.known_costs if each.outcome is Outcome.WRONG]
+
+    @property
+    def hidden(self) -> list[KnownCost]:
+        """The costs that the run did not find, because they are too small for the machine's noise."""
+        return [each for each in self.known_costs if each.outcome is Outcome.TOO_SMALL]
+
+    def smallest_in(self, seconds: float) -> float:
+        return next(each.smallest for each in self.smallest_effects if each.seconds == seconds)
+
+
+def judge_selftest(run: Run, metric: str, added: str) -> Selftest | None:
+    """Return the judgement of a run; None if it has too few rounds for a verdict.
+
+    `metric` is the measured time, and `added` the metric of the delay that was added to it, in the same unit.
+    """
+    judged = judge_changes(run.plan, run.changes, run.error_rate)
+    effects = [each for each in judged if each.metric == metric]
+    known = {each.change.arm.name: each.change.difference.value for each in judged if each.metric == added}
+    if not effects or min(each.change.rounds for each in effects) < FEWEST_ROUNDS:
+        return None
+    confidence = 1 - FALSE_ALARMS / len(effects)
+    costs = [_known_cost(each, known[each.change.arm.name], confidence, len(effects), run) for each in effects]
+    return Selftest(
+        passed=all(each.outcome is not Outcome.WRONG for each in costs),
+        known_costs=costs,
+        smallest_effects=_smallest_effects(run, effects),
+        request_ms=fmean(effects[0].change.control),
+        rounds=run.rounds,
+        discarded_rounds=len(run.disturbances.discarded),
+        measured_seconds=run.measured_seconds,
+        other_programs=run.disturbances.typical_share,
+        seed=run.plan.seed,
+    )
+
+
+def _known_cost(judged: JudgedChange, known: float, confidence: float, count: int, run: Run) -> KnownCost:
+    change = judged.change
+    ratio = known / fmean(change.control)
+    estimate = change.difference.estimate(change.rounds, confidence)
+    smallest = smallest_detectable(judged.contrast, count, run.error_rate, SURELY)
+    margin = judged.contrast.margin or 0.0
+    outcome, mistake = _outcome(known, ratio, estimate, judged.verdict, smallest, margin)
+    return KnownCost(
+        arm=change.arm.name,
+        label=change.arm.label,
+        known=known,
+        estimate=estimate,
+        confidence=confidence,
+        ratio=ratio,
+        smallest=smallest,
+        verdict=judged.verdict,
+        outcome=outcome,
+        mistake=mistake,
+    )
+
+
+def _outcome(
+    known: float, ratio: float, estimate: Estimate, verdict: Verdict, smallest: float, margin: float
+) -> tuple[Outcome, str]:
+    """Return the outcome of a verdict on a known cost, and what is wrong with it ('' if nothing)."""
+    if not estimate.low <= known <= estimate.high:
+        return Outcome.WRONG, "its interval does not contain the known cost"
+    match verdict:
+        case Verdict.COSTS:
+            return (Outcome.RIGHT, "") if known > 0 else (Outcome.WRONG, "identical arms were said to differ")
+        case Verdict.SAVES:
+            return Outcome.WRONG, "it was said to save time"
+        case Verdict.NO_DIFFERENCE | Verdict.NO_COST if ratio >= margin:
+            return Outcome.WRONG, "a larger cost was ruled out"
+    if known == 0:
+        return Outcome.RIGHT, ""
+    missed = verdict is Verdict.UNRESOLVED and ratio >= max(smallest, margin)
+    return (Outcome.WRONG, "it was not found") if missed else (Outcome.TOO_SMALL, "")
+
+
+def _smallest_effects(run: Run, effects: list[JudgedChange]) -> list[SmallestEffect]:
+    """Return what runs of other lengths would find, by the noise of the first arm, which is like the control."""
+    contrast, seconds = effects[0].contrast, _seconds_of_a_round(run)
+    smallest = []
+    for time in TIMES:
+        rounds = max(FEWEST_ROUNDS, int(time / seconds))
+        then = extrapolated(contrast, rounds)
+        smallest.append(
+            SmallestEffect(seconds=time, smallest=smallest_detectable(then, len(effects), detected_in=MOSTLY))
+        )
+    return smallest
+
+
+def _seconds_of_a_round(run: Run) -> float:
+    """Return how long a round typically takes, with the work between its slices."""
+    began: dict[int, int] = {}
+    for record in run.counted:
+        began.setdefault(record.round, record.answer.started_unix_ns)
+    spans = [(later - earlier) / 1e9 for earlier, later in pairwise(began.values())]
+    return max(run.measured_seconds / run.rounds, median(spans) if spans else 0.0)
