@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from costof.lab.host import Host
-from costof.messages.answers import SliceAnswer
-from costof.programs.relay import FREE, NS_PER_MS, Paid, RelayCost
+from costof.programs.relay import Paid, RelayCost
 from costof.programs.server import LabServer
-from costof.services import Judgement, Observation
 from costof.services.server.lab import ServerLab
 from costof.services.server.relays import Relays
 from costof.study.arms import PlannedArm
@@ -14,16 +12,14 @@ from costof.study.plan import Plan
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay delays all requests by `common`, and those of protected arms by `cost` in addition.
+    """A lab whose relay delays all requests by the base of `cost`, and pays the cost only for those of protected arms.
 
-    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond `common`.
+    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond the base.
     """
 
-    def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost, common: RelayCost = FREE) -> None:
-        both = cost.model_copy(update={"added_ns": cost.added_ns + common.added_ns})
-        arms = [_behind_relay(arm, both if arm in plan.protected else common) for arm in plan.arms]
+    def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
+        arms = [_behind_relay(arm, cost if arm in plan.protected else cost.without_payers) for arm in plan.arms]
         super().__init__(plan.model_copy(update={"arms": arms}), program)
-        self._common = common
         self._relays = next(each for each in self._entrances if isinstance(each, Relays))
 
     def entrance(self, arm: PlannedArm) -> str:
@@ -36,13 +32,6 @@ class TruthLab(ServerLab):
 
     def paid(self, arm: PlannedArm) -> Paid:
         return self._relays.paid(arm)
-
-    def judge(
-        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
-    ) -> Judgement:
-        judgement = super().judge(arm, before, after, answer)
-        beyond = {name: figure - self._common.added_ns / NS_PER_MS for name, figure in judgement.figures.items()}
-        return Judgement(figures=beyond, counts=judgement.counts)
 
 
 def _behind_relay(arm: PlannedArm, cost: RelayCost) -> PlannedArm:

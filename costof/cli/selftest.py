@@ -125,7 +125,7 @@ def _row(cost: KnownCost, margin: float) -> list[str]:
     verdict = cost.verdict.replace("the margin", fmt.share(margin))
     if cost.outcome != "right":
         verdict += f" ({cost.mistake or cost.outcome})"
-    known = _microseconds(cost.known) if cost.known else "none"
+    known = _microseconds(cost.known) if not cost.identical else "none"
     return [marks[cost.outcome], cost.label, known, str(measured), verdict]
 
 

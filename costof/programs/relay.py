@@ -14,6 +14,7 @@ from costof.model import Model
 
 ROLE = "relay"
 NS_PER_MS = 1e6
+NS_PER_US = 1e3
 
 
 class All(Model):
@@ -56,10 +57,22 @@ class Spells(Model):
 
 
 class RelayCost(Model):
-    """The delay of a request that pays (is delayed), and the choice of requests that pay."""
+    """The delay of every request (`base_ns`), the further delay of a request that pays, and the choice of those."""
 
+    base_ns: int = 0
     added_ns: int
     payers: All | Some | Spells
+
+    @property
+    def without_payers(self) -> RelayCost:
+        """The cost of the control: the delay of every request alone."""
+        return RelayCost(base_ns=self.base_ns, added_ns=0, payers=All())
+
+    @property
+    def words(self) -> str:
+        base = f"{self.base_ns / NS_PER_US:g} µs on every request" if self.base_ns else ""
+        added = f"{self.added_ns / NS_PER_US:g} µs {self.payers.words}" if self.added_ns else ""
+        return ", and ".join(filter(None, [base, added])) or "none"
 
 
 FREE = RelayCost(added_ns=0, payers=All())

@@ -2,7 +2,7 @@
 
 The known cost of an arm is the mean delay that the relay counted in exactly the rounds of the arm's effect. No estimate
 of times enters it. Verdicts are those that every run gives. A known cost must lie within the interval of its effect,
-also that of 0 between identical arms.
+also that between identical arms.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class KnownCost(Model):
 
     arm: str
     label: str
+    identical: bool = Field(description="Whether the arm has the same settings as the control.")
     known: Finite
     estimate: Estimate = Field(description="The measured cost, with an interval of `confidence`.")
     confidence: Finite
@@ -117,10 +118,12 @@ def _known_cost(judged: JudgedChange, known: float, confidence: float, count: in
     estimate = change.difference.estimate(change.rounds, confidence)
     smallest = smallest_detectable(judged.contrast, count, run.error_rate, SURELY)
     margin = judged.contrast.margin or 0.0
-    outcome, mistake = _outcome(known, ratio, estimate, judged.verdict, smallest, margin)
+    identical = _is_identical(judged, run)
+    outcome, mistake = outcome_of(identical, known, ratio, estimate, judged.verdict, smallest, margin)
     return KnownCost(
         arm=change.arm.name,
         label=change.arm.label,
+        identical=identical,
         known=known,
         estimate=estimate,
         confidence=confidence,
@@ -132,28 +135,32 @@ def _known_cost(judged: JudgedChange, known: float, confidence: float, count: in
     )
 
 
-def _outcome(
-    known: float, ratio: float, estimate: Estimate, verdict: Verdict, smallest: float, margin: float
+def _is_identical(judged: JudgedChange, run: Run) -> bool:
+    arm = judged.change.arm
+    return arm.settings == run.plan.arm(arm.baseline or "").settings
+
+
+def outcome_of(
+    identical: bool, known: float, ratio: float, estimate: Estimate, verdict: Verdict, smallest: float, margin: float
 ) -> tuple[Outcome, str]:
     """Return the outcome of a verdict on a known cost, and what is wrong with it ('' if nothing)."""
+    if identical and verdict in (Verdict.COSTS, Verdict.SAVES):
+        return Outcome.WRONG, "identical arms were said to differ"
     if not estimate.low <= known <= estimate.high:
         return Outcome.WRONG, "its interval does not contain the known cost"
-    match verdict:
-        case Verdict.COSTS:
-            return (Outcome.RIGHT, "") if known > 0 else (Outcome.WRONG, "identical arms were said to differ")
-        case Verdict.SAVES:
-            return Outcome.WRONG, "it was said to save time"
-        case Verdict.NO_DIFFERENCE | Verdict.NO_COST if ratio >= margin:
-            return Outcome.WRONG, "a larger cost was ruled out"
-    if known == 0:
+    if identical or verdict is Verdict.COSTS:
         return Outcome.RIGHT, ""
-    missed = verdict is Verdict.UNRESOLVED and ratio >= max(smallest, margin)
-    return (Outcome.WRONG, "it was not found") if missed else (Outcome.TOO_SMALL, "")
+    if verdict is Verdict.SAVES:
+        return Outcome.WRONG, "it was said to save time"
+    if verdict is Verdict.UNRESOLVED:
+        return (Outcome.WRONG, "it was not found") if ratio >= smallest else (Outcome.TOO_SMALL, "")
+    return (Outcome.WRONG, "a larger cost was ruled out") if ratio >= margin else (Outcome.TOO_SMALL, "")
 
 
 def _smallest_effects(run: Run, effects: list[JudgedChange]) -> list[SmallestEffect]:
-    """Return what runs of other lengths would find, by the noise of the first arm, which is like the control."""
-    contrast, seconds = effects[0].contrast, _seconds_of_a_round(run)
+    """Return what runs of other lengths would find, by the noise of the arm that is identical to the control."""
+    contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
+    seconds = _seconds_of_a_round(run)
     smallest = []
     for time in TIMES:
         rounds = max(FEWEST_ROUNDS, int(time / seconds))

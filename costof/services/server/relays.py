@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from costof.lab.certificates import Authority
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
-from costof.programs.relay import ROLE, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
+from costof.programs.relay import NS_PER_MS, ROLE, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
 from costof.programs.server import LabServer
 from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of the figure with the mean delay of a slice's requests in ms, as the relay has counted it.
+#: The name of the figure with the mean delay of a slice's requests beyond the base, in ms, as the relay has counted it.
 ADDED = "added"
 
 
@@ -65,8 +65,7 @@ class Relays(Entrances):
         return settings.entered_at(self._ports[arm.name])
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        cost = self._costs[arm.name]
-        return {"delay": f"{cost.added_ns / 1000:g} µs {cost.payers.words}" if cost.added_ns else "none"}
+        return {"delay": self._costs[arm.name].words}
 
     def paid(self, arm: PlannedArm) -> Paid:
         """Return the delays that the relay has added to an arm's requests so far. Raises `INSTRUMENT_FAILED`."""
@@ -82,7 +81,8 @@ class Relays(Entrances):
         if not isinstance(before, PaidSoFar) or not isinstance(after, PaidSoFar):
             return Judgement()
         paid = after.paid.since(before.paid)
-        return Judgement(figures={ADDED: paid.mean_ms}, counts={"requests": paid.requests, "delayed": paid.paying})
+        beyond_base = paid.mean_ms - self._costs[arm.name].base_ns / NS_PER_MS
+        return Judgement(figures={ADDED: beyond_base}, counts={"requests": paid.requests, "paying": paid.paying})
 
     def cpu_seconds(self) -> dict[str, float]:
         return {} if self._process is None else {ROLE: self._process.cpu_seconds()}
