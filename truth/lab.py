@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from costof.lab.host import Host
-from costof.programs.relay import Paid, RelayCost
+from costof.messages.answers import SliceAnswer
+from costof.programs.relay import NS_PER_MS, Paid, RelayCost
 from costof.programs.server import LabServer
+from costof.services import Judgement, Observation
 from costof.services.server.lab import ServerLab
-from costof.services.server.relays import Relays
+from costof.services.server.relays import HELD, Relays
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
@@ -20,6 +22,7 @@ class TruthLab(ServerLab):
     def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
         arms = [_behind_relay(arm, cost if arm in plan.protected else cost.without_payers) for arm in plan.arms]
         super().__init__(plan.model_copy(update={"arms": arms}), program)
+        self._base_ms = cost.base_ns / NS_PER_MS
         self._relays = next(each for each in self._entrances if isinstance(each, Relays))
 
     def entrance(self, arm: PlannedArm) -> str:
@@ -32,6 +35,12 @@ class TruthLab(ServerLab):
 
     def paid(self, arm: PlannedArm) -> Paid:
         return self._relays.paid(arm)
+
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
+        figures = super().judge(arm, before, after, answer).figures
+        return Judgement(figures={"added": figures[HELD] - self._base_ms} if HELD in figures else {})
 
 
 def _behind_relay(arm: PlannedArm, cost: RelayCost) -> PlannedArm:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 #: The study of a self-test. It is none of the built-in studies, since it answers no question about a protection.
 STUDY = Path(__file__).with_name("selftest.toml")
-MEASURED, ADDED = "wire.request", "server.added"
+MEASURED, HELD = "wire.request", "server.held"
 MINUTE = 60
 #: A machine that cannot find an effect of this size in a minute is called too noisy.
 NOISY = 0.10
@@ -48,7 +48,7 @@ def selftest(budget: str | None, seed: int | None, out: Path | None, as_json: bo
     """
     plan = resolve(load_study(str(STUDY)), Options(budget=budget, seed=seed))
     with _folder(out) as folder:
-        answer = _measure(plan, Ledger.create(plan, Path(folder)), Console(stderr=True, highlight=False))
+        answer = measure(plan, Ledger.create(plan, Path(folder)), Console(stderr=True, highlight=False))
     if as_json:
         click.echo(answer.model_dump_json(indent=2))
     else:
@@ -63,7 +63,7 @@ def _folder(out: Path | None) -> AbstractContextManager[str]:
     return tempfile.TemporaryDirectory(prefix="costof-selftest-") if out is None else nullcontext(str(out))
 
 
-def _measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
+def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
     """Measure, and return the answer. Raises `CostofError` for a partial run, and `KeyboardInterrupt` after Ctrl-C."""
     from costof.results.run import read_run
     from costof.results.selftest import judge_selftest
@@ -76,7 +76,7 @@ def _measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
         raise KeyboardInterrupt
     if partial is not None:
         raise CostofError(ErrorText.NOTHING_MEASURED, detail=partial)
-    answer = judge_selftest(read_run(ledger), MEASURED, ADDED)
+    answer = judge_selftest(read_run(ledger), MEASURED, HELD)
     if answer is None:
         raise CostofError(ErrorText.SELFTEST_TOO_SHORT)
     return answer.model_copy(update={"conclusion": conclusion(answer)})
@@ -108,12 +108,13 @@ def rendered(answer: Selftest, margin: float) -> list[str]:
     confidence = fmt.share(answer.known_costs[0].confidence)
     sizes = [f"{fmt.percent(each.smallest)} in {fmt.duration(each.seconds)}" for each in answer.smallest_effects]
     discarded = f", {answer.discarded_rounds} of them discarded as disturbed" if answer.discarded_rounds else ""
+    whole, held, rest = map(_microseconds, (answer.request_ms, answer.held_ms, answer.request_ms - answer.held_ms))
     return [
         *lines,
         "",
-        f"Brackets are {confidence} intervals. A request takes {_microseconds(answer.request_ms)} without a delay; "
-        f"{fmt.plural(answer.rounds, 'round')}{discarded}.",
-        f"Smallest effect that 9 of 10 runs find: {', '.join(sizes)}.",
+        f"{confidence} intervals in brackets. {fmt.plural(answer.rounds, 'round')}{discarded}.",
+        f"The control's request takes {whole}, of which the relay holds it for {held}.",
+        f"The smallest effect that 9 of 10 runs find, relative to the other {rest}: {', '.join(sizes)}.",
         "",
         answer.conclusion,
     ]

@@ -1,8 +1,8 @@
 """The judgement of a self-test: does a run with known costs give verdicts and intervals that agree with them?
 
-The known cost of an arm is the mean delay that the relay counted in exactly the rounds of the arm's effect. No estimate
-of times enters it. Verdicts are those that every run gives. A known cost must lie within the interval of its effect,
-also that between identical arms.
+The known cost of an arm is how much longer the relay held its requests than the control's, as the relay counted in
+exactly the rounds of the arm's effect. No measured latency enters it. Verdicts are those that every run gives. A known
+cost must lie within the interval of its effect, also that between identical arms.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ class KnownCost(Model):
 
 class SmallestEffect(Model):
     seconds: Finite
-    smallest: Finite = Field(description=f"The smallest relative effect that {MOSTLY:.0%} of such runs find.")
+    smallest: Finite = Field(
+        description=f"The smallest effect that {MOSTLY:.0%} of such runs find, relative to the time of a request "
+        "without the time for which the relay held it."
+    )
 
 
 class Selftest(Model):
@@ -68,6 +71,7 @@ class Selftest(Model):
     known_costs: list[KnownCost]
     smallest_effects: list[SmallestEffect]
     request_ms: Finite = Field(description="Mean time of a request of the control.")
+    held_ms: Finite = Field(description="Mean time for which the relay held it.")
     rounds: int
     discarded_rounds: int
     measured_seconds: Finite
@@ -87,23 +91,29 @@ class Selftest(Model):
         return next(each.smallest for each in self.smallest_effects if each.seconds == seconds)
 
 
-def judge_selftest(run: Run, metric: str, added: str) -> Selftest | None:
+def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
     """Return the judgement of a run; None if it has too few rounds for a verdict.
 
-    `metric` is the measured time, and `added` the metric of the delay that was added to it, in the same unit.
+    `metric` is the time of a request, and `held` the metric of the time for which the relay held it, in the same unit.
     """
     judged = judge_changes(run.plan, run.changes, run.error_rate)
     effects = [each for each in judged if each.metric == metric]
-    known = {each.change.arm.name: each.change.difference.value for each in judged if each.metric == added}
+    holding = {each.change.arm.name: each.change for each in judged if each.metric == held}
     if not effects or min(each.change.rounds for each in effects) < FEWEST_ROUNDS:
         return None
     confidence = 1 - FALSE_ALARMS / len(effects)
-    costs = [_known_cost(each, known[each.change.arm.name], confidence, len(effects), run) for each in effects]
+    costs = [
+        _known_cost(each, holding[each.change.arm.name].difference.value, confidence, len(effects), run)
+        for each in effects
+    ]
+    request_ms = fmean(effects[0].change.control)
+    held_ms = fmean(holding[effects[0].change.arm.name].control)
     return Selftest(
         passed=all(each.outcome is not Outcome.WRONG for each in costs),
         known_costs=costs,
-        smallest_effects=_smallest_effects(run, effects),
-        request_ms=fmean(effects[0].change.control),
+        smallest_effects=_smallest_effects(run, effects, request_ms / (request_ms - held_ms)),
+        request_ms=request_ms,
+        held_ms=held_ms,
         rounds=run.rounds,
         discarded_rounds=len(run.disturbances.discarded),
         measured_seconds=run.measured_seconds,
@@ -157,17 +167,18 @@ def outcome_of(
     return (Outcome.WRONG, "a larger cost was ruled out") if ratio >= margin else (Outcome.TOO_SMALL, "")
 
 
-def _smallest_effects(run: Run, effects: list[JudgedChange]) -> list[SmallestEffect]:
-    """Return what runs of other lengths would find, by the noise of the arm that is identical to the control."""
+def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
+    """Return what runs of other lengths would find, by the noise of the arm that is identical to the control.
+
+    `times` is how many times longer a request is than without the time for which the relay holds it.
+    """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)
     smallest = []
     for time in TIMES:
-        rounds = max(FEWEST_ROUNDS, int(time / seconds))
-        then = extrapolated(contrast, rounds)
-        smallest.append(
-            SmallestEffect(seconds=time, smallest=smallest_detectable(then, len(effects), detected_in=MOSTLY))
-        )
+        then = extrapolated(contrast, max(FEWEST_ROUNDS, int(time / seconds)))
+        least = smallest_detectable(then, len(effects), detected_in=MOSTLY)
+        smallest.append(SmallestEffect(seconds=time, smallest=times * least))
     return smallest
 
 

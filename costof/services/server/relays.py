@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from costof.lab.certificates import Authority
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
-from costof.programs.relay import NS_PER_MS, ROLE, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
+from costof.programs.relay import ROLE, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
 from costof.programs.server import LabServer
 from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of the figure with the mean delay of a slice's requests beyond the base, in ms, as the relay has counted it.
-ADDED = "added"
+#: The name of the figure with the mean time in ms for which the relay held a slice's requests, as it has counted.
+HELD = "held"
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,7 @@ class Relays(Entrances):
         if not isinstance(before, PaidSoFar) or not isinstance(after, PaidSoFar):
             return Judgement()
         paid = after.paid.since(before.paid)
-        beyond_base = paid.mean_ms - self._costs[arm.name].base_ns / NS_PER_MS
-        return Judgement(figures={ADDED: beyond_base}, counts={"requests": paid.requests, "paying": paid.paying})
+        return Judgement(figures={HELD: paid.mean_ms}, counts={"requests": paid.requests, "paying": paid.paying})
 
     def cpu_seconds(self) -> dict[str, float]:
         return {} if self._process is None else {ROLE: self._process.cpu_seconds()}
