@@ -19,8 +19,9 @@ from costof.report.blocks import TERMINAL, Bullets, Document, Part
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
+from costof.report.summary import summary
 from costof.results.core import build_core
-from costof.results.index import Index
+from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
 from costof.results.models import Core, Sentence
 from costof.results.run import read_run
@@ -40,18 +41,29 @@ def analyse(ledger: Ledger) -> Result:
     used = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
     core = build_core(run, ledger.folder.name)
     data = {each.name: each.compute(run, core, specs[each.name]) for each in used if each.data is not None}
-    sections = Sections(**data)
-    return Result(**dict(core), answer=answer(core, sections), sections=sections)
+    return build_result(core, Sections(**data))
+
+
+def build_result(core: Core, sections: Sections) -> Result:
+    """Return the core result with its sections, and with the answer and the summary that follow from them."""
+    sentences = answer(core, sections)
+    index = Index(core, _leads(core, sections), sentences)
+    present = [] if too_few_rounds(core) else _present(sections)
+    figures = [figure for section, data in present for figure in section.key_figures(index, data)]
+    return Result(**dict(core), answer=sentences, summary=summary(index, figures), sections=sections)
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
     """Return the sentences of all sections. If the run has too few rounds, return only that and the warnings."""
-    leads = [section.lead(Index(core), data) for section, data in _present(sections)]
-    index = Index(core, leads)
+    index = Index(core, _leads(core, sections))
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(core)) is None:
         return answers
     return [*sentences("answer", [too_few]), *(sentence for sentence in answers if sentence.kind == "warning")]
+
+
+def _leads(core: Core, sections: Sections) -> list[Lead]:
+    return [section.lead(Index(core), data) for section, data in _present(sections)]
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:

@@ -18,6 +18,7 @@ from costof.lab.host import LINK_ROLE
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
+from costof.report.summary import CORES, KeyFigure, interval_verdict, of_effect
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
 from costof.results.load import CLIENT, carried_loads, servers_are_here
@@ -112,7 +113,31 @@ class LoadSection(Section[None, AtLoad]):
         arms = [arm for context in index.contexts for arm in context.shown_arms]
         costs = [text for arm in arms if (text := _sentence(index, data, arm))]
         saturated = [text for arm in arms if (text := _saturation(data, arm))]
-        return [*sentences("answer", costs), *sentences("warning", saturated)]
+        overloaded = {each.arm for each in data.carried if not each.complete}
+        verdicts = [text for arm in arms if arm.name in overloaded and (text := _sentence(index, data, arm))]
+        return [*sentences("answer", costs), *sentences("warning", saturated), *sentences("verdict", verdicts[:1])]
+
+    def key_figures(self, index: Index, data: AtLoad) -> Iterator[KeyFigure]:
+        """Yield the effects on a connection and a query, and the cores that the servers use more."""
+        for arm in index.answered:
+            for metric, effect in _effects(index, arm):
+                words = fmt.with_article(metric.label)
+                update = {"label": f"{words},{arm.at}" if arm.at else words, "words": f"{words}{arm.at}"}
+                yield of_effect(index, metric, effect).model_copy(update=update)
+            for each in data.cores:
+                if each.arm == arm.name and each.who == "servers":
+                    yield KeyFigure(
+                        name=CORES,
+                        arm=arm.protection,
+                        arm_label=arm.label,
+                        label="cores of the servers",
+                        words="cores of the servers",
+                        unit=CORES,
+                        without=each.without.value,
+                        value=each.used.value,
+                        difference=each.added,
+                        verdict=interval_verdict(each.added),
+                    )
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
