@@ -5,6 +5,7 @@ Reports show only what is in a `Result`, so every report can be rebuilt from the
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,19 @@ from rich.console import Console
 from costof import format as fmt
 from costof.files import write_whole
 from costof.report import markdown, terminal
-from costof.report.blocks import TERMINAL, Bullets, Document, Part
+from costof.report.blocks import (
+    TERMINAL,
+    Block,
+    Bullets,
+    CallOut,
+    Checks,
+    Document,
+    Headlines,
+    KeyFigures,
+    Lines,
+    Medium,
+    Part,
+)
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
@@ -27,10 +40,6 @@ from costof.results.models import Core, Sentence
 from costof.results.run import read_run
 
 __all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
-
-
-#: The only parts that a terminal shows if the run has too few rounds for an answer.
-PARTS_WITHOUT_ANSWER = ("answer", "checks", "evidence", "files")
 
 
 def analyse(ledger: Ledger) -> Result:
@@ -97,18 +106,49 @@ def document(result: Result, *more: Part) -> Document:
     )
 
 
-def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:
-    """Print the report for a terminal, with the path of the full report in `folder` (default: the run's name)."""
-    path = str((folder or Path(result.run)) / "report.html")
-    if result.sections.cost_model is not None:
-        path += " (with a calculator for your own loads)"
-    where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
-    whole = document(result, where)
-    if too_few_rounds(result) is not None:
-        # Users would take the uncertain figures for an answer, so only the full report shows them.
-        parts = [part for part in whole.parts if part.name in PARTS_WITHOUT_ANSWER]
-        whole = replace(whole, parts=parts)
-    terminal.render_terminal(whole, console)
+def render_terminal(result: Result, console: Console, folder: Path | None = None, *, full: bool = False) -> None:
+    """Print the answer on a terminal: the short one or, if `full`, the whole report.
+
+    `folder` is that of the run (default: the run's name). Without enough rounds for an answer only the short one is
+    printed, because users would take the uncertain figures of the whole report for an answer.
+    """
+    place = folder or Path(result.run)
+    if full and too_few_rounds(result) is None:
+        whole = document(result)
+        path = f"{place / 'report.html'}"
+        if result.sections.cost_model is not None:
+            path += " (with a calculator for your own loads)"
+        where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
+        terminal.render_terminal(replace(whole, parts=[*whole.parts, where]), console)
+    else:
+        terminal.render_terminal(short_document(result, place), console)
+
+
+MOST_WARNINGS = 2
+
+
+def short_document(result: Result, folder: Path) -> Document:
+    """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
+    whole, index, brief = document(result), Index(result, answer=result.answer), result.summary
+    blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
+    blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
+    blocks += [KeyFigures(brief.figures)] if brief.figures else []
+    blocks += [block for part in whole.parts if part.name == "limits" for block in part.select(Medium.TERMINAL)]
+    warnings = [sentence.text for sentence in index.sentences("warning")]
+    warnings += [index.failure(arm) for arm in index.arms_in_error]
+    more = warnings[MOST_WARNINGS:]
+    shown = warnings[:MOST_WARNINGS] + ([f"{fmt.plural(len(more), 'more warning')}: see all figures."] if more else [])
+    blocks += [Lines([("Warning", text) for text in shown])] if shown else []
+    blocks += [Checks(result.sections.checks)] if result.sections.checks else []
+    lines = {
+        "Why": brief.why,
+        "Mitigation": brief.mitigation,
+        "Break-even": "" if brief.mitigation else brief.break_even,
+        "Report": str(folder / "report.html"),
+        "All figures": f"costof show --full {shlex.quote(str(folder))}",
+    }
+    blocks.append(Lines([(label, text) for label, text in lines.items() if text]))
+    return replace(whole, title="", parts=[Part("summary", "", blocks)])
 
 
 def render_markdown(result: Result) -> str:

@@ -63,6 +63,13 @@ class KeyFigures(Block):
 
 
 @dataclass(frozen=True)
+class Lines(Block):
+    """Short texts with their labels, such as ('Why', 'TLS needs 2 more round trips.')."""
+
+    lines: list[tuple[str, str]]
+
+
+@dataclass(frozen=True)
 class Heading(Block):
     text: str
 

@@ -18,6 +18,8 @@ from costof.statistics.estimate import Estimate, Verdict
 
 MOST_FIGURES = 6
 MOST_IN_VERDICT = 3
+MOST_SENTENCES = 2
+"""The verdict of a run without key figures has at most this many sentences of the answer."""
 CORES = "cores"
 
 
@@ -41,14 +43,19 @@ class KeyFigure(Model):
     @property
     def added(self) -> str:
         """Return the difference as text, such as '+5.5 ms'."""
-        return fmt.absolute(self.difference, self.unit, signed=True).value
+        return fmt.absolute(self.difference, self._shown_unit, signed=True).value
 
     def one_side(self, value: float | None) -> str:
         """Return the control's or the arm's value as text, with as many decimals as the difference has."""
         if value is None:
             return fmt.NONE
         decimals = max(fmt.estimate_decimals(self.difference), fmt.significant_decimals(value, 2))
-        return fmt.with_unit(fmt.number(value, decimals), self.unit)
+        return fmt.with_unit(fmt.number(value, decimals), self._shown_unit)
+
+    @property
+    def _shown_unit(self) -> str:
+        """Return the unit, or '' if the label has it."""
+        return "" if self.unit == CORES else self.unit
 
     @property
     def relative(self) -> str:
@@ -57,6 +64,7 @@ class KeyFigure(Model):
 
 class Summary(Model):
     verdict: str
+    limits: str = Field(default="", description="Whether the limits of the run are kept; '' without limits.")
     figures: list[KeyFigure]
     why: str = Field(default="", description="The reason for the cost, such as round trips and CPU time.")
     mitigation: str = Field(default="", description="What mitigations recover, the best one first.")
@@ -102,10 +110,11 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     shown = [figure for group in by_arm.values() for figure in group[:each]][:MOST_FIGURES]
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
-        ready = [sentence.text for sentence in index.sentences("answer")][:1]
+        ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
     return Summary(
         verdict=fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown),
         figures=shown,
+        limits=_first(index, "limits"),
         why=_first(index, "why"),
         mitigation=_first(index, "mitigation"),
         break_even=_first(index, "break_even"),
@@ -132,17 +141,17 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
 
 
-PLURALS = {"adds": "add", "has": "have", "lowers": "lower", "makes": "make", "needs": "need", "raises": "raise", "takes": "take"}
+VERBS = ("add", "lower", "make", "need", "raise", "take")
+PLURALS = {"has": "have", **{f"{verb}s": verb for verb in VERBS}}
 
 
 def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     """Return text such as 'adds 5.5 ms (+54 %) to a new connection and needs 0.65 more cores'."""
-    parts, before = [], ""
-    for verb, rest in clauses:
-        inflected = verb if subjects == 1 else PLURALS[verb]
-        parts.append(rest if verb == before else f"{inflected} {rest}")
-        before = verb
-    return fmt.listed(parts)
+    objects: dict[str, list[str]] = {}
+    for verb, words in clauses:
+        objects.setdefault(verb if subjects == 1 else PLURALS[verb], []).append(words)
+    *first, last = [f"{verb} {fmt.listed(each)}" for verb, each in objects.items()]
+    return f"{', '.join(first)}, and {last}" if first else last
 
 
 def _clause(figure: KeyFigure) -> tuple[str, str]:
@@ -158,7 +167,7 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:
-        return "needs", f"{amount.removesuffix(CORES).rstrip()} {'fewer' if saves else 'more'} {figure.words}"
+        return "needs", f"{fmt.absolute(size).value} {'fewer' if saves else 'more'} {figure.words}"
     if figure.better == "higher":
         if figure.ratio is not None:
             amount = (fmt.gain(figure.ratio) if saves else fmt.loss(figure.ratio)).value

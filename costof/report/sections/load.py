@@ -43,7 +43,7 @@ SATURATION = (
     "over to other machines. Try a load of {load} a second{elsewhere}."
 )
 HEAD = ["", "without", "with", "difference", "relative"]
-CORES = "Cores in use = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
+CORES_IN_USE = "Cores in use = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
 METHOD = {
     "arrivals": "Clients arrive at random times (Poisson), the same for all arms, and do not wait for each other. The "
     "time of a connection starts when its client arrives.",
@@ -117,27 +117,9 @@ class LoadSection(Section[None, AtLoad]):
         verdicts = [text for arm in arms if arm.name in overloaded and (text := _sentence(index, data, arm))]
         return [*sentences("answer", costs), *sentences("warning", saturated), *sentences("verdict", verdicts[:1])]
 
-    def key_figures(self, index: Index, data: AtLoad) -> Iterator[KeyFigure]:
-        """Yield the effects on a connection and a query, and the cores that the servers use more."""
-        for arm in index.answered:
-            for metric, effect in _effects(index, arm):
-                words = fmt.with_article(metric.label)
-                update = {"label": f"{words},{arm.at}" if arm.at else words, "words": f"{words}{arm.at}"}
-                yield of_effect(index, metric, effect).model_copy(update=update)
-            for each in data.cores:
-                if each.arm == arm.name and each.who == "servers":
-                    yield KeyFigure(
-                        name=CORES,
-                        arm=arm.protection,
-                        arm_label=arm.label,
-                        label="cores of the servers",
-                        words="cores of the servers",
-                        unit=CORES,
-                        without=each.without.value,
-                        value=each.used.value,
-                        difference=each.added,
-                        verdict=interval_verdict(each.added),
-                    )
+    def key_figures(self, index: Index, data: AtLoad) -> list[KeyFigure]:
+        """Return the effects on a connection and a query, and the cores that the servers use more."""
+        return [figure for arm in index.answered for figure in _key_figures(index, data, arm)]
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
@@ -148,7 +130,7 @@ class LoadSection(Section[None, AtLoad]):
         if not isinstance(data.load, CommandRate):
             load = data.load
             how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
-            yield Paragraph(f"{METHOD[how]} {CORES.format(*load.operation)}", "note", media=FILES)
+            yield Paragraph(f"{METHOD[how]} {CORES_IN_USE.format(*load.operation)}", "note", media=FILES)
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
@@ -208,6 +190,27 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
     if cores:
         texts.append(_cores_in_use(cores))
     return " ".join(f"{fmt.capital(text)}." for text in texts)
+
+
+def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
+    for metric, effect in _effects(index, arm):
+        words = fmt.with_article(metric.label)
+        update = {"label": f"{words},{arm.at}" if arm.at else words, "words": f"{words}{arm.at}"}
+        yield of_effect(index, metric, effect).model_copy(update=update)
+    for each in data.cores:
+        if each.arm == arm.name and each.who == "servers":
+            yield KeyFigure(
+                name=CORES,
+                arm=arm.protection,
+                arm_label=arm.label,
+                label="cores of the servers",
+                words="cores of the servers",
+                unit=CORES,
+                without=each.without.value,
+                value=each.used.value,
+                difference=each.added,
+                verdict=interval_verdict(each.added),
+            )
 
 
 def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:

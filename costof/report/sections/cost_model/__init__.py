@@ -24,7 +24,7 @@ from costof.report.blocks import (
 from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
 from costof.report.palette import arm_colour
 from costof.report.sections import Section, sentences
-from costof.report.sections.cost_model.calculator import Extras, added, calculator, default_load, extras, where
+from costof.report.sections.cost_model.calculator import Extras, Load, added, calculator, default_load, extras, where
 from costof.report.sections.cost_model.model import (
     CostModel,
     ExtraCost,
@@ -110,8 +110,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     The service is the default load of the calculator.
     """
     load = default_load(index, model)
-    has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
-    far = f", {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+    far = f",{away}" if (away := _away(model, load)) else ""
     service = (
         f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
         f"each{far}"
@@ -125,6 +124,12 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         yield f"{fmt.capital(text)}, for {'the same service' if number else service}."
 
 
+def _away(model: CostModel, load: Load) -> str:
+    """Return the distance of the example service as text such as ' 1 ms away'; '' if there is none."""
+    has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
+    return f" {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+
+
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """Yield what each protection adds to a connection and an operation, and the cores that it needs more.
 
@@ -132,7 +137,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """
     load = default_load(index, model)
     reference = next((lead.reference for lead in index.leads if lead.reference), None)
-    control = {
+    control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms
         for cost in model.operations
         if cost.control
@@ -143,7 +148,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
         costs = added(each, load)
         effects = dict(_measured_effects(index, model, each.protection))
         for name, words, difference in (
-            ("connection", "a new connection", costs.connection_ms),
+            ("connection", f"a new connection{_away(model, load)}", costs.connection_ms),
             ("operation", "an operation", costs.operation_ms),
         ):
             effect = effects.get(name)
@@ -162,13 +167,13 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 verdict=effect.verdict if effect is not None else interval_verdict(difference),
                 margin=index.metrics[effect.metric].margin if effect is not None else 0.0,
             )
-        at = f"at {load.connections_per_second:g} new connections a second"
+        rate = f"{load.connections_per_second:g}"
         yield KeyFigure(
             name=CORES,
             arm=each.protection,
             arm_label=each.label,
-            label=f"cores {at}",
-            words=f"cores {at}",
+            label=f"cores at {rate} connections/s",
+            words=f"cores at {rate} new connections a second",
             unit=CORES,
             difference=costs.cores,
             verdict=interval_verdict(costs.cores),
