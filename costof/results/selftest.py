@@ -18,7 +18,7 @@ from costof.results.changes import JudgedChange, judge_changes
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS
-from costof.statistics.verdicts import extrapolated, smallest_detectable
+from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
 #: Probability that a correct program on a machine with ordinary noise fails its self-test, because a known cost is
 #: outside an interval (Bonferroni). With intervals of 95 %, a fifth of all self-tests would fail.
@@ -49,7 +49,7 @@ class KnownCost(Model):
     estimate: Estimate = Field(description="The measured cost, with an interval of `confidence`.")
     confidence: Finite
     ratio: Finite = Field(description="The known cost divided by the time of a request of the control.")
-    smallest: Finite = Field(description=f"The smallest ratio that {SURELY:.0%} of such runs find on this arm.")
+    large: bool = Field(description=f"Whether {SURELY:.0%} of runs as noisy as this one find a cost of this size.")
     verdict: Verdict
     outcome: Outcome
     mistake: str = Field(default="", description="What is wrong; empty unless the outcome is 'wrong'.")
@@ -126,10 +126,10 @@ def _known_cost(judged: JudgedChange, known: float, confidence: float, count: in
     change = judged.change
     ratio = known / fmean(change.control)
     estimate = change.difference.estimate(change.rounds, confidence)
-    smallest = smallest_detectable(judged.contrast, count, run.error_rate, SURELY)
+    large = is_detected_in(SURELY, ratio, known, judged.contrast, count, run.error_rate)
     margin = judged.contrast.margin or 0.0
     identical = _is_identical(judged, run)
-    outcome, mistake = outcome_of(identical, known, ratio, estimate, judged.verdict, smallest, margin)
+    outcome, mistake = outcome_of(identical, known, ratio, estimate, judged.verdict, large, margin)
     return KnownCost(
         arm=change.arm.name,
         label=change.arm.label,
@@ -138,7 +138,7 @@ def _known_cost(judged: JudgedChange, known: float, confidence: float, count: in
         estimate=estimate,
         confidence=confidence,
         ratio=ratio,
-        smallest=smallest,
+        large=large,
         verdict=judged.verdict,
         outcome=outcome,
         mistake=mistake,
@@ -151,7 +151,7 @@ def _is_identical(judged: JudgedChange, run: Run) -> bool:
 
 
 def outcome_of(
-    identical: bool, known: float, ratio: float, estimate: Estimate, verdict: Verdict, smallest: float, margin: float
+    identical: bool, known: float, ratio: float, estimate: Estimate, verdict: Verdict, large: bool, margin: float
 ) -> tuple[Outcome, str]:
     """Return the outcome of a verdict on a known cost, and what is wrong with it ('' if nothing)."""
     if identical and verdict in (Verdict.COSTS, Verdict.SAVES):
@@ -163,7 +163,7 @@ def outcome_of(
     if verdict is Verdict.SAVES:
         return Outcome.WRONG, "it was said to save time"
     if verdict is Verdict.UNRESOLVED:
-        return (Outcome.WRONG, "it was not found") if ratio >= smallest else (Outcome.TOO_SMALL, "")
+        return (Outcome.WRONG, "it was not found") if large else (Outcome.TOO_SMALL, "")
     return (Outcome.WRONG, "a larger cost was ruled out") if ratio >= margin else (Outcome.TOO_SMALL, "")
 
 

@@ -238,3 +238,19 @@ def smallest_detectable(
     # The two-sided interval whose upper end is the quantile `detected_in`.
     half = least + effect.change.half(2 * detected_in - 1)
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)
+
+
+def is_detected_in(
+    share: float, cost: float, difference: float, effect: Contrast, count: int, error_rate: float
+) -> bool:
+    """Return whether this share of runs with the noise of `effect` gives a cost of this size the verdict 'costs'.
+
+    The size is relative (`cost`) and in the unit of the difference (`difference`), since the verdict needs both to be
+    beyond their noise. The significance level is that of `smallest_detectable`.
+    """
+    if cost < smallest_detectable(effect, count, error_rate, share):
+        return False
+    if effect.difference is None:
+        return True
+    least = max(effect.difference.half(), effect.noise_difference)
+    return difference >= least + effect.difference.half(2 * share - 1)
