@@ -7,6 +7,7 @@ cost must lie within the interval of its effect, also that between identical arm
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from itertools import pairwise
 from statistics import fmean, median
@@ -17,7 +18,7 @@ from costof.model import Finite, Model
 from costof.results.changes import JudgedChange, judge_changes
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate, Verdict
-from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.statistics.intervals import FEWEST_ROUNDS, differences
 from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
 #: Probability that a correct program on a machine with ordinary noise fails its self-test, because a known cost is
@@ -48,7 +49,7 @@ class KnownCost(Model):
     known: Finite
     estimate: Estimate = Field(description="The measured cost, with an interval of `confidence`.")
     confidence: Finite
-    ratio: Finite = Field(description="The known cost divided by the time of a request of the control.")
+    ratio: Finite = Field(description="The known cost relative to the control, as a geometric mean over rounds.")
     large: bool = Field(description=f"Whether {SURELY:.0%} of runs as noisy as this one find a cost of this size.")
     verdict: Verdict
     outcome: Outcome
@@ -102,10 +103,7 @@ def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
     if not effects or min(each.change.rounds for each in effects) < FEWEST_ROUNDS:
         return None
     confidence = 1 - FALSE_ALARMS / len(effects)
-    costs = [
-        _known_cost(each, holding[each.change.arm.name].difference.value, confidence, len(effects), run)
-        for each in effects
-    ]
+    costs = [_known_cost(each, held, confidence, len(effects), run) for each in effects]
     request_ms = fmean(effects[0].change.control)
     held_ms = fmean(holding[effects[0].change.arm.name].control)
     return Selftest(
@@ -122,9 +120,13 @@ def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
     )
 
 
-def _known_cost(judged: JudgedChange, known: float, confidence: float, count: int, run: Run) -> KnownCost:
+def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, run: Run) -> KnownCost:
     change = judged.change
-    ratio = known / fmean(change.control)
+    arm, control = change.arm.name, change.arm.baseline or ""
+    pairs = [(judged.metric, arm), (held, control), (held, arm)]
+    times, held_of_control, held_of_arm = run.samples.common_values((judged.metric, control), *pairs)[1:]
+    known = fmean(differences(held_of_control, held_of_arm))
+    ratio = _known_ratio(times, held_of_arm, median(held_of_control))
     estimate = change.difference.estimate(change.rounds, confidence)
     large = is_detected_in(SURELY, ratio, known, judged.contrast, count, run.error_rate)
     margin = judged.contrast.margin or 0.0
@@ -143,6 +145,15 @@ def _known_cost(judged: JudgedChange, known: float, confidence: float, count: in
         outcome=outcome,
         mistake=mistake,
     )
+
+
+def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
+    """Return the known cost relative to the control, as a geometric mean over rounds, like the ratio of an effect.
+
+    `times` are those of the arm's requests, which the relay held for `held`, and the control's usually for `usual`.
+    """
+    logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
+    return math.expm1(fmean(logs))
 
 
 def _is_identical(judged: JudgedChange, run: Run) -> bool:
