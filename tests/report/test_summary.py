@@ -37,7 +37,7 @@ def test_verdict_on_one_arm_names_its_first_three_figures() -> None:
         figure("TLS", "cores at 100 connections a second", 0.6, unit=CORES),
         figure("TLS", "a fourth figure", 9.0),
     ]
-    expected = "TLS adds 5.50 ms (+54 %) to a connection and 0.50 ms to a query, and needs 0.60 more cores at 100 "
+    expected = "TLS adds 5.50 ms (+54.0 %) to a connection and 0.50 ms to a query, and needs 0.60 more cores at 100 "
     assert text(*figures) == f"{expected}connections a second."
 
 
