@@ -101,7 +101,7 @@ def run(folder: Path, before: Change, after: Change) -> tuple[Outcome, Result]:
     levels = 'before = { set.side = "before" }\nafter = { set.side = "after" }\n'
     head = f'title = "?"\nservice = "command"\ncontrol.side = "before"\n[factors.side.levels]\n{levels}'
     (folder / "all.toml").write_text(head + "".join(workloads))
-    arguments = ["--profile", "quick", "--rounds", "5", "--seed", "1", "--out", "run", *limits]
+    arguments = ["--profile", "quick", "--rounds", "5", "--seed", "1", "--out", "run", "--full", *limits]
     ended = costof("run", "all.toml", *arguments, cwd=folder)
     return ended, Result.model_validate_json((folder / "run" / "result.json").read_bytes())
 
