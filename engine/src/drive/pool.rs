@@ -23,9 +23,9 @@ pub struct Assignment {
 /// The part of the plan that a thread needs to spawn its workers.
 pub struct ThreadPlan {
     pub plan: Arc<Plan>,
-    /// The services of the arms in the plan's order. Workers are spawned only for arms whose service was discovered.
+    /// The services of the arms in the plan's order. Workers are spawned only for arms whose servers were found.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
-    /// The resolved workloads of kind `ycsb`, by arm, then by workload.
+    /// The YCSB workloads with their resolved settings, by arm, then by workload.
     pub ycsb: Arc<Resolved>,
     pub thread: usize,
     pub threads: usize,
@@ -93,7 +93,8 @@ impl Pool {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                // A worker draws the same keys on every arm, because arms may differ only in their levels.
+                // A worker draws the same keys on every arm, because arms may differ only in the levels that the study
+                // varies.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,

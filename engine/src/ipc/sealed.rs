@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_sealed_by_python_opens() {
+    fn plan_encrypted_by_python_is_decrypted() {
         let vector = vector();
         assert_eq!(opener().public_key(), vector["public_key"].as_str().unwrap());
         let plan = opener().open(vector["line"].to_string().as_bytes()).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn misplaced_password_is_not_quoted() {
+    fn error_does_not_quote_a_password_in_a_wrong_field() {
         let plan = vector()["plan"].take();
         let mut all = Vec::new();
         pointers(&plan, "", &mut all);

@@ -54,12 +54,12 @@ fn link_failure(what: impl Display, error: impl Display) -> Failure {
     Failure::new(Class::Link, format!("{what}: {error}"))
 }
 
-/// Give this thread real-time priority. Return whether the system allows it. Without the priority, only a busy machine
-/// makes a difference.
+/// Give this thread real-time priority. Return whether the system allows it. The priority makes a difference only on a
+/// busy machine.
 ///
-/// This thread could wait for milliseconds behind busy programs, and the link's delay would then be longer than
-/// configured. (netem runs in kernel timers, which programs cannot delay.) The kernel reserves 5 % of each second for
-/// other programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
+/// Without it this thread could wait for milliseconds behind busy programs, and the link's delay would then be longer
+/// than configured. (netem runs in kernel timers, which programs cannot delay.) The kernel reserves 5 % of each second
+/// for other programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
 fn prefer_this_thread() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameters live through the call.

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_an_unlimited_lossless_link() {
+    fn link_has_by_default_unlimited_bandwidth_and_no_loss() {
         let plan = plan_with(r#""round_trip_ms":5"#).unwrap();
         let link = &plan.links[0];
         assert_eq!((link.bandwidth_mbit, link.loss, link.queue_packets), (None, 0.0, 10_000));

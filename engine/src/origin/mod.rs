@@ -1,5 +1,5 @@
-//! `costof-engine origin`: an HTTP server for use behind a balancer. It answers `OK` after the time that a request
-//! specifies.
+//! `costof-engine origin`: an HTTP server for use behind a balancer. It answers `OK`, after a delay if the request
+//! specifies one.
 //!
 //! Module [`request`] parses requests and holds the responses. Threads share only the TLS settings, so that a session
 //! ticket from one thread is valid on all threads.

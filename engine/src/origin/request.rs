@@ -24,7 +24,7 @@ pub struct Request {
     pub persistence: Persistence,
 }
 
-/// The methods, as far as their responses differ.
+/// The methods, distinguished only as far as their responses differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,

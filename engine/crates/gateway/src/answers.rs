@@ -25,7 +25,7 @@ pub enum Expected {
     Rows,
 }
 
-/// The things that a list of definitions describes.
+/// The subject of a list of column definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     Rows,

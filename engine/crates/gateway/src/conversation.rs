@@ -19,7 +19,8 @@ use zeroize::optimization_barrier;
 /// larger packets.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
-/// The maximum size in bytes of an empty buffer. A buffer that has grown beyond it is shrunk once it is empty.
+/// The maximum size in bytes to which an empty buffer is kept. A buffer that has grown beyond it is shrunk once it is
+/// empty.
 const KEPT: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -133,7 +134,7 @@ impl Conversation {
             }
         }
         self.count();
-        // Do not wait for a client that does not read, or has closed its connection.
+        // If bytes for the client are left, the client does not read or has closed its connection. Do not wait for it.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -178,8 +179,8 @@ impl Conversation {
 
     async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // Commands that the client sends before it has the answer wait. A closed connection nevertheless ends the
-            // conversation.
+            // A command that the client sends before it has the answer is read later. If the client closes its
+            // connection, the conversation ends nevertheless.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
         // Process the bytes already received before receiving more.

@@ -20,8 +20,8 @@ use zeroize::Zeroizing;
 /// The maximum length of a master key's name in bytes. The name is sent with each encrypted column, after a length of
 /// one byte.
 const LONGEST_KEY_NAME: usize = 255;
-/// File permissions that users other than the owner must not have. They must have no access to rules with keys, and
-/// must not be able to write a file of statements.
+/// File permissions that users other than the owner must not have. Other users must have no access to rules with keys,
+/// and must not be able to write a file of statements.
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
 /// The minimum number of consecutive hexadecimal digits that are treated as a key.

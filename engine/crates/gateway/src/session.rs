@@ -155,7 +155,6 @@ pub struct Session {
     tally: Tally,
 }
 
-/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Greeting,
@@ -176,7 +175,7 @@ enum Phase {
     Over,
 }
 
-/// The treatment of the session's account.
+/// The gateway's treatment of the session's account.
 enum Mode {
     Nothing,
     Guard(Box<Guard>),

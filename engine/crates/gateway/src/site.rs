@@ -199,8 +199,8 @@ fn column(row: Row) -> Result<ColumnFacts> {
     Ok(ColumnFacts { names: [database, table, column], is_generated: is_generated == "1" })
 }
 
-/// Enforces the limits of one listener's connections. Its counters cover all threads: the connections in total, for
-/// each address, and before the login.
+/// The limits of one listener's connections. It counts them over all threads: in total, for each address, and before
+/// the login.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -251,7 +251,7 @@ impl Admission {
 }
 
 impl Place {
-    /// No longer count the connection as one before its login.
+    /// Stop counting the connection as one that has not logged in.
     pub fn logged_in(&mut self) {
         if std::mem::take(&mut self.is_logging_in) {
             self.admission.counts().logins -= 1;
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_limit_and_closed_connections_no_longer_count() {
+    fn error_names_the_reached_limit_and_closed_connections_no_longer_count() {
         let enter = |admission: &Arc<Admission>, address: &str| {
             admission.enter(address.parse().unwrap()).map_err(|error| {
                 let mut out = Vec::new();

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 use zeroize::optimization_barrier;
 
-/// The separator between the tokens of a shape. No token contains it outside quotes.
+/// The separator between the tokens of a normalised statement (its shape). No token contains it outside quotes.
 pub const SEPARATOR: u8 = 0x1F;
 const MAX_QUOTED_CHARS: usize = 200;
 
@@ -89,7 +89,7 @@ pub enum Outputs {
 /// The reason why a statement is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text contains this, which servers could parse differently from the gateway.
+    /// The text contains a construct, described here, that servers could parse differently from the gateway.
     Unreadable(&'static str),
     NotApproved(String),
 }
@@ -223,7 +223,7 @@ enum Previous {
     Closed,
 }
 
-/// Scans a text token by token into a [`Reading`].
+/// A scanner that parses a text token by token into a [`Reading`].
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
@@ -710,7 +710,8 @@ impl Statement {
         })
     }
 
-    /// Return the reason why a text of this shape is refused in this database; None if the statement approves it.
+    /// Return why the statement does not approve a text of the same shape in this database; None if it approves the
+    /// text.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);

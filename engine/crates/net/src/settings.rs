@@ -1,4 +1,4 @@
-//! The transport settings of an arm, as a plan contains them.
+//! The transport settings of an arm (one variant of the experiment), as a plan contains them.
 
 use serde::Deserialize;
 use std::path::PathBuf;

@@ -79,7 +79,7 @@ fn group_number(ssl: &SslRef) -> i32 {
     }
 }
 
-/// Return a session that only one connection uses. AWS-LC's sessions are immutable, so the same one is returned.
+/// Return a session for use by one connection. AWS-LC's sessions are immutable, so this is the same session.
 #[cfg(feature = "aws-lc")]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())

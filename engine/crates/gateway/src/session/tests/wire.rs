@@ -188,8 +188,8 @@ pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
     [packet(1, OK), numbered(&payloads)].concat()
 }
 
-/// Parse rules, and give them a server with these columns, written `table.column` and all in the database `d`. The
-/// server generates the values of a column with a `+` at its end.
+/// Parse rules, and assign them to a server with these columns, written `table.column` and all in the database `d`. A
+/// `+` at the end of a column means that the server generates its values.
 pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     let column = |text: &&str| {
         let name = text.trim_end_matches('+');
@@ -201,7 +201,7 @@ pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     rules
 }
 
-/// Parse rules, and give them a server that has the columns of these tests.
+/// Parse rules, and assign them to a server with the columns of these tests.
 pub fn rules(text: &str) -> Rules {
     static USUAL: LazyLock<Rules> = LazyLock::new(|| rules_with_columns(RULES, &COLUMNS));
     if text == RULES { USUAL.clone() } else { rules_with_columns(text, &COLUMNS) }
