@@ -41,7 +41,7 @@ fn plain_mysql_query_allocates_nothing() {
     }
 }
 
-/// Answers with a column that a gateway encrypted, and answers without one.
+/// The test covers answers with a column that a gateway encrypted, and answers without one.
 #[test]
 fn decrypted_query_allocates_nothing() {
     for algorithm in Algorithm::ALL {
@@ -69,7 +69,7 @@ fn postgres_operations_allocate_nothing() {
     assert_eq!(extra_allocations(mix(), postgres_service(&address), Transport::Plain {}), 0);
 }
 
-/// All kinds of operations except `load`, which has only few, large batches.
+/// The test covers all kinds of operations except `load`, which has only few, large batches.
 #[test]
 fn redis_operations_allocate_nothing() {
     let address = Redis::default().start();
@@ -113,7 +113,7 @@ fn query_over_tls_allocates_nothing() {
     assert_eq!(extra_allocations(request, http_service(&address), transport()), 0);
 }
 
-/// All kinds of YCSB operations. All values have the maximum length, so buffers do not grow.
+/// The test covers all kinds of YCSB operations. All values have the maximum length, so buffers do not grow.
 #[test]
 fn ycsb_operations_allocate_nothing() {
     assert_eq!(extra_allocations(mix(), service(&server::start(Behaviour::Plain)), Transport::Plain {}), 0);

@@ -98,7 +98,7 @@ pub trait Service: Send + Sync {
     /// Begin a slice: discard counts from its preparation.
     fn begin_slice(&self) {}
 
-    /// Add to `into` what all workers have counted since the last call. Call this when a slice has ended.
+    /// Add the counts of all workers since the last call to `into`. Call this when a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {
@@ -106,7 +106,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Facts for an arm's evidence. The keys are their names in the results.
+/// Facts for an arm's evidence, by their names in the results.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -67,6 +67,7 @@ pub trait Workload: 'static {
     /// Record the operations that the last call of [`Workload::operate`] performed but did not put into the timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Move the counts since the last call into `into`. The worker calls this at the end of each order.
+    /// Add the counts since the last call to `into`, and reset them. The worker calls this after each preparation and
+    /// each slice.
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

@@ -24,8 +24,8 @@ struct OpenConnection<S> {
 }
 
 impl<C: Client<Session: Requests>> Request<C> {
-    /// The first connection of worker w ends earlier, as if it had already carried w modulo `requests_per_connection`
-    /// requests. Otherwise the connections of all workers would end at the same time.
+    /// Create the workload of one worker. The first connection of worker w ends earlier, as if it had already carried w
+    /// modulo `requests_per_connection` requests. Otherwise the connections of all workers would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
         let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {

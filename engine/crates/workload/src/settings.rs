@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The number of records. Their keys are computed from the numbers below it.
+    /// The number of records. They are numbered from 0, and their keys are computed from these numbers.
     pub records: u64,
     #[serde(default = "ten")]
     pub fields: u32,
@@ -46,7 +46,8 @@ pub struct Settings {
     pub keep_connections: bool,
     /// The rate at which operations begin. If absent, a worker begins its next operation as soon as it is free.
     pub pace: Option<Pace>,
-    /// The mean time for which a worker waits before each operation, as a user thinks. If absent, workers do not wait.
+    /// The mean time for which a worker waits before each operation, like a user who thinks. If absent, workers do not
+    /// wait.
     pub think_ms: Option<f64>,
     pub ycsb: Option<ycsb::Settings>,
     pub tpcc: Option<tpcc::Settings>,

@@ -8,7 +8,7 @@ use base::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
-    /// `DECIMAL`, with which the server calculates exactly. With a string it would use floating point.
+    /// `DECIMAL`, with which the server calculates exactly. With a string the server would use floating point.
     Decimal,
     Text,
     DateTime,

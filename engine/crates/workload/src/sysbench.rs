@@ -18,7 +18,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The contents of a row depend only on the seed and the row's number.
+    /// Create the table. The contents of a row depend only on the seed and the row's number.
     pub fn new(records: u64, seed: u64) -> Self {
         Table { records, seed }
     }

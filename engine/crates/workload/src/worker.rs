@@ -17,14 +17,14 @@ use std::task::Poll;
 
 /// The time for which an operation may continue after its slice has closed. If it ends in this time it is counted,
 /// because leaving it out would favour short operations. Otherwise it is abandoned, which is an error of class
-/// `abandoned`. The time is multiplied by [`Workload::in_a_row`].
+/// `abandoned`. The time is multiplied by [`Workload::in_a_row`], the number of consecutive queries in an operation.
 const GRACE_NS: u64 = 1_000_000_000;
 /// The pause after a failed operation. It doubles with each consecutive failure, so that a dead server does not cause a
 /// busy loop.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
-/// Execute the orders that arrive in a slot, one after the other. This never returns.
+/// Execute the orders that arrive in `slot`: to prepare for a slice, or to run it. This never returns.
 pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>, mut think: Think) {
     loop {
         let mut evidence = Evidence::default();
@@ -206,7 +206,7 @@ impl Window {
     }
 }
 
-/// The slot through which a thread gives orders to one of its workers.
+/// The slot through which a thread sends orders to one of its workers.
 pub struct Slot {
     pub reactor: Rc<Reactor>,
     pub log: Rc<RefCell<SliceLog>>,
@@ -243,14 +243,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_is_claimed_once() {
+    fn every_operation_of_a_window_is_claimed_once() {
         let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);
     }
 
     #[test]
-    fn closed_window_grants_no_operations() {
+    fn operations_cannot_be_claimed_after_the_window_closed() {
         assert_eq!(Window::new(250, 0, 10).claim(1, 10), None);
     }
 }

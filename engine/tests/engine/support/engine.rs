@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The maximum duration of slices that should end after their number of operations. A slice that takes so long hangs.
+/// The maximum duration of slices that should end after their number of operations. A slice that reaches it has hung.
 pub const HANG_SECONDS: f64 = 600.0;
 /// The number of times that a slice is tried on a machine that stalls during some of them.
 const ATTEMPTS: usize = 20;

@@ -64,10 +64,10 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// Which part of the gateway opened a connection to the server.
+/// The part of the gateway that opened a connection to the server.
 enum ConnectionKind {
     Client,
-    /// The gateway's check of the server's catalogue.
+    /// The gateway's check of the list of the server's columns.
     Catalogue,
 }
 
@@ -170,7 +170,7 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Start a gateway without columns to encrypt. It does not query the server's catalogue.
+    /// Start a gateway without columns to encrypt. It does not query the server's list of columns.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }

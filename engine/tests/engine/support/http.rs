@@ -12,7 +12,7 @@ pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\n
 /// A correct response, after which the server closes the connection.
 pub const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK";
 
-/// How the server answers a request.
+/// The server's reaction to a request.
 #[derive(Clone)]
 pub enum Response {
     /// Send these bytes and keep the connection, unless the request or the response contains `Connection: close`.

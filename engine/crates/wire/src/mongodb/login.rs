@@ -71,8 +71,8 @@ pub async fn authenticate(
 ) -> Result<()> {
     let first = match speculative {
         Some(reply) => reply,
-        // A server that does not know the user ignores the first SCRAM message in hello. Sent again in a command of its
-        // own, the message gets the server's error.
+        // A server that does not know the user ignores the first SCRAM message in hello. If the message is sent again
+        // in a command of its own, the server answers with the error.
         None => {
             let mut start = start_command(&exchange);
             start.append(cstr!("$db"), credentials.source());
@@ -113,7 +113,7 @@ fn binary(bytes: Vec<u8>) -> Binary {
 
 async fn converse(channel: &mut Channel, command: &RawDocumentBuf) -> Result<SaslReply> {
     let reply = channel.command(command).await?;
-    // Every error that a server returns here concerns authentication.
+    // Every error in a reply to these commands concerns authentication.
     message::check_ok(reply).map_err(|failure| match failure.class {
         Class::Server => Failure { class: Class::Authentication, ..failure },
         _ => failure,

@@ -108,7 +108,6 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default port.
 const DEFAULT_PORT: u16 = 3306;
 
 pub struct Service {
@@ -328,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_mysql_service() {
+    fn settings_of_a_mysql_service_are_parsed() {
         let service = r#"{"addresses": ["127.0.0.1:3306"], "username": "u", "password": "s3cret",
             "database": "sbtest", "table": "sbtest1"}"#;
         let settings: Settings = serde_json::from_str(service).unwrap();
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_parsed_and_never_shown() {
+    fn master_keys_are_parsed_and_never_shown() {
         let service = r#"{"addresses": [], "database": "d", "table": "t", "decryption":
             {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}"#;
         let settings: Settings = serde_json::from_str(service).unwrap();

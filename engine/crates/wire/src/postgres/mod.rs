@@ -130,7 +130,6 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default port.
 const DEFAULT_PORT: u16 = 5432;
 
 pub struct Service {
@@ -343,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_postgres_service() {
+    fn settings_of_a_postgres_service_are_parsed() {
         let settings: Settings = serde_json::from_str(SERVICE).unwrap();
         assert_eq!((settings.statements, settings.results), (Statements::Prepared, Results::Text));
         assert_eq!((settings.negotiation, settings.channel_binding), (Negotiation::Request, false));
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_refused_with_the_plan() {
+    fn invalid_settings_are_refused_before_connecting() {
         assert!(with(r#""scale": 8"#).unwrap().check(&[]).is_ok());
         assert_eq!(with(r#""scale": 0"#).unwrap().check(&[]).unwrap_err().class, Class::Plan);
         for name in ["search_path", "table_schema"] {

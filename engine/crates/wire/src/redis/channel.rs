@@ -23,8 +23,8 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send the command in the outbox, and return what `read` makes of its reply. `read` gets the first element and the
-    /// rest.
+    /// Send the command in the outbox, and return the result of `read`, which gets the first element of the reply and
+    /// the bytes after it.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {
@@ -145,7 +145,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn replies_of_other_kinds_are_refused() {
+    fn reply_of_an_unexpected_kind_is_refused() {
         let rest = Reader::new(b"");
         ok(Element::Line(b"OK"), rest).unwrap();
         assert_eq!(number(Element::Line(b"-3"), rest).unwrap(), -3);
@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_written_completely(number in any::<i64>()) {
+        fn numbers_in_commands_are_written_with_all_their_digits(number in any::<i64>()) {
             let mut out = Vec::new();
             append_number(&mut out, number);
             prop_assert_eq!(length(&out).unwrap(), Some(out.len()));

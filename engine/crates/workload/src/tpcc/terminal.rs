@@ -48,7 +48,7 @@ impl Home {
     }
 }
 
-/// How a transaction selects a customer: by number or by last name.
+/// The selection of a customer by a transaction: by number or by last name.
 #[derive(Debug, Clone)]
 pub enum CustomerSelection {
     Number(u32),
@@ -56,8 +56,8 @@ pub enum CustomerSelection {
 }
 
 impl CustomerSelection {
-    /// Return the customer's number. If customers with the same last name are sorted by first name, it is the number of
-    /// the one in the middle, rounded up (clause 2.5.2.2).
+    /// Return the customer's number. A customer selected by last name is the middle one, rounded up, of those with this
+    /// last name sorted by first name (clause 2.5.2.2).
     /// Errors: those of the statement; `protocol` if no customer has the name.
     pub async fn customer(
         &self,
@@ -347,7 +347,7 @@ pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
     }
 }
 
-/// What is prepared on a new session: prepared statements, and settings.
+/// The preparation of a new session: statements to prepare, and settings.
 pub struct Statements {
     prepared: &'static [Statement],
     /// The statements with settings, which are executed once on each new session.
@@ -373,8 +373,8 @@ impl<C: Client<Session: Sql>> Connection<C> {
     }
 
     /// Put the session back after a transaction, and return the outcome. If the server answered with an error, roll the
-    /// transaction back first. After any other error close the session, because its state is unknown; the server then
-    /// rolls the transaction back.
+    /// transaction back first. After any other error the session's state is unknown, so close it; the server then rolls
+    /// the transaction back.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,

@@ -27,8 +27,8 @@ pub struct Settings {
     /// The number of records to load or read, beginning with `insert_start`. If absent, these are all records up to
     /// `record_count`.
     pub insert_count: Option<u64>,
-    /// The number of operations in the whole run. Zipfian requests use it to estimate how many records will be
-    /// inserted.
+    /// The number of operations in the whole run. Zipfian requests use it to estimate how many records the run will
+    /// insert.
     pub operation_count: u64,
     pub insert_order: InsertOrder,
     /// The minimum number of digits in a key. Shorter numbers are padded with zeros.
@@ -100,7 +100,7 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// How the number of a record becomes the number in its key.
+/// The rule by which the number of a record becomes the number in its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The state that all workers of a workload on an arm share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The record numbers of the table. Other workloads and arms with the same table share it, too.
+    /// The record numbers of the table. All workloads and arms with the same table share it.
     pub sequence: Arc<Sequence>,
     pub position: Arc<SequentialPosition>,
 }
@@ -82,7 +82,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // A failure of the update has the phase of the update already.
+            // If its update fails, the failure already names the update's phase.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {

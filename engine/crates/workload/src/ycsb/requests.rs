@@ -35,8 +35,8 @@ impl Requests {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// Draw the place of the next record, from 0 to below `readable`, which is at least 1. Sequential requests take it
-    /// from `position` and advance it.
+    /// Draw the place (see [`Sequence`]) of the next record to request. It is below `readable`, which is at least 1.
+    /// Sequential requests take the place from `position` and advance `position`.
     pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, position, random);
@@ -94,7 +94,8 @@ pub struct Sequence {
     next: AtomicU64,
     /// All places below this number have records that can be read.
     readable: AtomicU64,
-    /// For each place from `readable` on: whether its insert has ended. (An earlier insert is still in flight.)
+    /// For each place from `readable` on: whether its insert has ended. It is not readable yet, because an earlier
+    /// insert is still in flight.
     ended: Mutex<VecDeque<bool>>,
 }
 
@@ -134,7 +135,7 @@ impl Sequence {
     }
 
     /// Mark the insert at a place as ended, whether it succeeded or not. As in YCSB, the records after this place
-    /// cannot be read before, so a failed insert must be marked as well.
+    /// become readable only then, so a failed insert must be marked as well.
     pub fn acknowledge(&self, place: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_requests_wrap_around() {
+    fn sequential_requests_start_again_after_the_last_record() {
         let (position, mut random) = (SequentialPosition::default(), Random::new(8));
         let mut requests = Requests::Sequential(5..8);
         let drawn: Vec<_> = (0..7).map(|_| requests.next(100, &position, &mut random)).collect();
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_requests_have_their_percentile_among_the_newest() {
+    fn exponential_requests_choose_the_newest_records_at_the_configured_percentage() {
         let counts = counts(Requests::exponential(95.0, 1000.0 * 0.5), 1000);
         // Numbers below 0 are drawn again. Their share is 0.05^2.
         let expected = 0.95 / (1.0 - 0.05_f64.powi(2));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn records_not_yet_inserted_are_not_drawn() {
+    fn zipfian_requests_draw_no_records_that_are_not_inserted_yet() {
         let counts = counts(Requests::Zipfian(ScrambledZipfian::new(0, 200)), 100);
         let popular = (0..100).max_by_key(|at| counts[*at]).unwrap() as u64;
         // The key space has 200 numbers, so the most popular record is the first whose hash modulo 200 is below 100.
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn only_records_with_ended_inserts_are_readable() {
+    fn record_is_readable_after_all_inserts_up_to_it_have_ended() {
         let sequence = Sequence::default();
         sequence.begin_at_least(10);
         let numbers: Vec<_> = (0..4).map(|_| sequence.claim()).collect();
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_one_sequence() {
+    fn sequence_counts_the_claims_of_all_threads() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -329,7 +330,7 @@ mod tests {
         }
 
         #[test]
-        fn all_records_become_readable_in_any_order(order in Just((0..50_u64).collect::<Vec<_>>()).prop_shuffle()) {
+        fn records_become_readable_in_order_whatever_the_order_of_their_inserts(order in Just((0..50_u64).collect::<Vec<_>>()).prop_shuffle()) {
             let sequence = Sequence::default();
             (0..50).for_each(|_| { sequence.claim(); });
             let mut ended = std::collections::BTreeSet::new();

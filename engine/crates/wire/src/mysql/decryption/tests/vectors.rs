@@ -1,6 +1,6 @@
-//! Test vectors, by which this driver and `costof.encrypted` are verified against each other. They are created here
-//! with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to the file; without this
-//! variable the test compares them with the file.
+//! Test vectors, by which this client and the Python driver `costof.encrypted` are verified against each other. They
+//! are created here with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to the file;
+//! without this variable the test compares them with the file.
 
 use super::*;
 use openssl::sha::sha256;
@@ -32,13 +32,13 @@ const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
 ];
 
-/// Lengths of plaintexts. At each of them the length-encoded length of the plaintext or of the ciphertext gets another
-/// form.
+/// Lengths of plaintexts around those at which the length-encoded length of the plaintext or of the ciphertext needs
+/// more bytes.
 const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
 #[test]
-fn vectors_match_gateway_and_driver() {
+fn test_vectors_in_the_file_match_gateway_and_client() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/vectors/column-encryption.json");
     let vectors = json!({
         "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
