@@ -11,13 +11,14 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::Service;
 use workload::ycsb::Resolved;
-use workload::{Job, OPENING_AT_A_TIME, Order, Settings, Slot};
+use workload::{Job, OPENING_AT_A_TIME, Settings, Slot, WorkerCommand};
 
-/// An order for all workers of one workload on one arm. Arm and workload are given by their indices in the plan.
+/// A command for all workers of one workload on one arm, as the runner sends it to a thread. Arm and workload are given
+/// by their indices in the plan.
 pub struct Assignment {
     pub arm: usize,
     pub workload: usize,
-    pub order: Order,
+    pub command: WorkerCommand,
 }
 
 /// The part of the plan that a thread needs to spawn its workers.
@@ -33,17 +34,16 @@ pub struct ThreadPlan {
 
 /// A thread's side of the communication with the runner.
 pub struct Mailbox {
-    pub orders: Receiver<Assignment>,
+    pub assignments: Receiver<Assignment>,
     pub done: Sender<()>,
-    /// The log of the last order. The thread stores it here before it sends `done`.
+    /// The log of the last assignment. The thread stores it here before it sends `done`.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
-/// Execute orders until the runner drops its end of the channel.
-/// Errors: this thread cannot wait for events.
-pub fn execute_orders(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
+/// Execute the assignments until the runner drops its end of the channel.
+pub fn execute_assignments(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
-    for assignment in &mailbox.orders {
+    for assignment in &mailbox.assignments {
         pool.execute(&thread_plan.plan, &assignment)?;
         {
             let mut log = mailbox.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +118,7 @@ impl Pool {
         let workers = &self.workers[assignment.arm][assignment.workload];
         treat_as_batch(is_batch(&plan.workloads[assignment.workload], workers.len()));
         for (task, slot) in workers {
-            slot.give(*task, assignment.order.clone());
+            slot.give(*task, assignment.command.clone());
         }
         let busy = self.busy.clone();
         self.executor.run_until(|| busy.get() == 0)

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wire::mysql::Statements;
 use wire::{Settings, postgres, redis};
-use workload::{Data, Job, OPENING_AT_A_TIME, Order, Share, Slot, Window, ycsb};
+use workload::{Data, Job, OPENING_AT_A_TIME, Share, Slot, Window, WorkerCommand, ycsb};
 
 #[test]
 fn plain_mongodb_query_allocates_nothing() {
@@ -159,7 +159,7 @@ fn extra_allocations(workload: Value, settings: impl Settings + 'static, transpo
     });
     let mut slice = |operations| {
         let before = allocations();
-        slot.give(task, Order::Run(Arc::new(Window::new(operations, 0, clock::now() + TIMEOUT_NS))));
+        slot.give(task, WorkerCommand::Run(Arc::new(Window::new(operations, 0, clock::now() + TIMEOUT_NS))));
         executor.run_until(|| busy.get() == 0).unwrap();
         allocations() - before
     };

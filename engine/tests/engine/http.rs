@@ -328,8 +328,8 @@ fn further_operations_may_continue_longer_after_the_slice() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Each of the two operations takes 2 s (five requests of 400 ms), longer than the slice and the grace of 1 s after
-    // it. On a machine that stalls, the second operation may start too late.
+    // Each of the two operations takes 2 s (five requests of 400 ms), longer than the slice and the additional second
+    // after it. On a machine that stalls, the second operation may start too late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }

@@ -62,7 +62,7 @@ impl Algorithm {
         Algorithm::Sm4Cbc,
     ];
 
-    /// Return the number that identifies the algorithm in envelopes and in each value's first byte.
+    /// Return the number that identifies the algorithm in the envelope of a column and in the first byte of each value.
     pub fn number(self) -> u8 {
         match self {
             Algorithm::Aes128Gcm => 1,

@@ -56,7 +56,7 @@ pub struct Guard {
 
 impl Guard {
     /// Create the guard of a session with a new data key. Without `salt` the client does not decrypt, and gets no
-    /// envelopes.
+    /// envelopes (decryption information after column definitions).
     pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
             sealing: Sealing::new(&role, salt, 0)?,

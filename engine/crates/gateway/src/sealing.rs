@@ -26,12 +26,12 @@ const LONGEST_TEMPORAL: usize = 12;
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// The data key, wrapped with the client's master key; None if the client has no master key.
+    /// The data key, wrapped (encrypted) with the client's master key; None if the client has no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
-    /// The salt of the session's keys. It is None for a client that does not understand envelopes; such a client gets
-    /// none, because some clients fail on unknown bytes.
+    /// The salt of the session's keys. It is None for a client that does not decrypt. Such a client gets no envelopes
+    /// (decryption information after a column's definition), because some clients fail on unknown bytes.
     salt: Option<SessionSalt>,
-    /// The sealers already created, indexed by the numbers of their algorithms, which start at 1.
+    /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
     /// The columns that occurred in this session, by the server's definition. There is one map for each combination of
     /// verdict and row format.
@@ -118,7 +118,7 @@ impl Sealing {
         rules: &Rules,
     ) -> Result<Column> {
         let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-        // The gateway puts the envelope there. It would pass on other bytes unchecked.
+        // The gateway puts the envelope (decryption information) there. It would pass on other bytes unchecked.
         if !tail.is_empty() {
             return Err(Failure::protocol("a column's definition has unexpected bytes at its end"));
         }

@@ -148,7 +148,7 @@ pub struct Session {
     /// The number of bytes of the client's current packet that are still to come, and whether the next packet continues
     /// it. Used only in open sessions.
     passing: (usize, bool),
-    /// The session's current database. It is known only for sessions whose settings are pinned.
+    /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
     /// The session's database if the current command succeeds.
     next_database: Option<Vec<u8>>,
@@ -167,7 +167,7 @@ enum Phase {
         steps: u8,
         is_clients_turn: bool,
     },
-    /// Waiting for the server's answers to the commands by which the gateway pins the settings.
+    /// Waiting for the server's answers to the commands by which the gateway sets and checks the session's settings.
     Pinning,
     Commands,
     Open,
@@ -177,14 +177,14 @@ enum Phase {
 
 /// The gateway's treatment of the session's account.
 enum Mode {
-    Nothing,
+    Unguarded,
     Guard(Box<Guard>),
     /// The account's statements are learned. The account may send only the kinds of commands that a guarded account may
     /// send, but all its statements and their answers pass unchanged.
     Learn(Box<Recorder>),
 }
 
-/// The state of pinning a session's settings. The gateway sets the character set for statements, and an SQL mode under
+/// The state of pinning a session's settings: the gateway sets the character set for statements, and an SQL mode under
 /// which the server parses statements as the gateway does. These settings must not depend on `init_connect` or on the
 /// server's own settings. The gateway sends all its commands together, and does not pass on their answers. The client
 /// gets its OK only after the settings have been read back and checked.
@@ -197,7 +197,7 @@ struct Pinning {
     row: Option<Vec<u8>>,
 }
 
-/// The settings that are read back after the SQL mode, with their required values.
+/// The session's settings that the gateway reads back after the SQL mode, with their required values.
 const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.sql_auto_is_null", b"0"),
     ("@@session.character_set_client", b"utf8mb4"),
@@ -206,9 +206,9 @@ const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.collation_connection", b"utf8mb4_general_ci"),
 ];
 
-/// The commands that pin a session's settings. They are plain ASCII without double quotes, so the server parses them
-/// alike under every SQL mode and character set. The server itself selects the allowed modes from its current ones,
-/// which saves a query.
+/// The commands that set a session's settings and read them back. They are plain ASCII without double quotes, so the
+/// server parses them alike under every SQL mode and character set. The server itself selects the allowed modes from
+/// its current ones, which saves a query.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -225,8 +225,8 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     commands
 });
 
-/// What a session is waiting for. The conversation derives the session's deadline from it. `Idle` and `Command` hold the
-/// command's number, so that the waits for two commands differ.
+/// The event for which a session is waiting. The conversation derives the session's deadline from it. `Idle` and
+/// `Command` hold the command's number, so that the waits for two commands differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.
@@ -271,7 +271,7 @@ impl Session {
             greeting: None,
             account: Vec::new(),
             salt: None,
-            mode: Mode::Nothing,
+            mode: Mode::Unguarded,
             pinning: Pinning::default(),
             expected: Expected::Nothing,
             sequence: 0,
@@ -498,13 +498,13 @@ impl Session {
             return Ok(Mode::Learn(Box::default()));
         }
         Ok(match self.rules.role(&self.account) {
-            Role::Plaintext => Mode::Nothing,
+            Role::Plaintext => Mode::Unguarded,
             role => Mode::Guard(Box::new(Guard::new(role, self.salt)?)),
         })
     }
 
     fn is_pinned_account(&self) -> bool {
-        !matches!(self.mode, Mode::Nothing)
+        !matches!(self.mode, Mode::Unguarded)
     }
 
     /// Return an error if the account would get ciphertext and the client has not announced that it decrypts.
@@ -531,7 +531,7 @@ impl Session {
             _ if is_error => {
                 match self.mode {
                     Mode::Guard(_) => append_server_error(payload, sequence, to_client)?,
-                    Mode::Nothing | Mode::Learn(_) => packet.append(to_client)?,
+                    Mode::Unguarded | Mode::Learn(_) => packet.append(to_client)?,
                 }
                 self.phase = Phase::Over;
             }
@@ -558,7 +558,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begin to pin the session's settings. The client gets this OK packet only once the settings are confirmed.
+    /// Begin to set and check ("pin") the session's settings. The client gets this OK packet only once the settings are
+    /// confirmed.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;
@@ -623,7 +624,7 @@ impl Session {
                 }
                 packet.append(to_client)?;
             }
-            Mode::Nothing => packet.append(to_client)?,
+            Mode::Unguarded => packet.append(to_client)?,
         }
         if self.expected == Expected::Nothing {
             if let Some(next) = self.next_database.take()
@@ -647,11 +648,11 @@ impl Session {
             (self.rules, self.generation) = self.shared.rules();
             let role = self.rules.role(&self.account);
             match (&mut self.mode, role) {
-                (Mode::Learn(_), _) | (Mode::Nothing, Role::Plaintext) => {}
+                (Mode::Learn(_), _) | (Mode::Unguarded, Role::Plaintext) => {}
                 // The account was not guarded until now, and commands that it has already executed cannot be undone.
-                (Mode::Nothing, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
+                (Mode::Unguarded, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
                 (Mode::Guard(_), Role::Plaintext) => {
-                    self.mode = Mode::Nothing;
+                    self.mode = Mode::Unguarded;
                     self.phase = Phase::Open;
                 }
                 (Mode::Guard(guard), role) => guard.renew_rules(role, &self.rules)?,

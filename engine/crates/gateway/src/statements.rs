@@ -81,7 +81,7 @@ pub enum Verdict {
 pub enum Outputs {
     /// One verdict for each output. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same verdict for all outputs. With None, the treatment of each output depends on the column from which it
+    /// The same verdict for all outputs. With None, whether an output is encrypted depends on the column from which it
     /// originates.
     All(Option<Verdict>),
 }
@@ -292,8 +292,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Record the token from `start` to the current position. `shape` is its form in the shape, which may differ from
-    /// the text.
+    /// Record the token from `start` to the current position. `shape` is the token's form in the normalised statement,
+    /// which may differ from the text.
     fn token(&mut self, start: usize, shape: &[u8]) {
         if !self.reading.shape.is_empty() {
             self.reading.shape.push(SEPARATOR);
@@ -303,8 +303,7 @@ impl Scanner<'_> {
         self.previous = Previous::Closed;
     }
 
-    /// Record the token from `start` to the current position, and append it in lower case to the shape, the normalised
-    /// statement.
+    /// Record the token from `start` to the current position, and append it to the normalised statement in lower case.
     fn folded_token(&mut self, start: usize) {
         let text = self.text;
         self.token(start, &text[start..self.at]);
@@ -322,8 +321,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Record the value that was appended to `written` last. In a place where no value is allowed, it becomes part of
-    /// the statement instead.
+    /// Record the value that was appended to `written` last. Where no value is allowed, it becomes part of the
+    /// statement instead.
     fn value(&mut self, kind: Kind, start: usize, written: usize) -> Scanned {
         self.end_token()?;
         let end = self.reading.written.len();
@@ -589,7 +588,7 @@ fn append_hexadecimal(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// The requirement of an approved statement for the value in one place.
+/// The requirement of an approved statement for one of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     /// A `?` in the approved text. It allows any value, or any value of this kind.
@@ -710,8 +709,8 @@ impl Statement {
         })
     }
 
-    /// Return why the statement does not approve a text of the same shape in this database; None if it approves the
-    /// text.
+    /// Return why the statement does not approve this text, whose normalised form is the same; None if it approves the
+    /// text in this database.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);

@@ -24,7 +24,7 @@ pub struct OriginalType {
 }
 
 impl OriginalType {
-    /// The number of bytes of a type in a definition and in an envelope.
+    /// The number of bytes in which a type is encoded.
     pub const LENGTH: usize = 10;
 
     pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {

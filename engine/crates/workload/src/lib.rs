@@ -29,7 +29,7 @@ pub use request::Request;
 pub use schedule::Schedule;
 pub use settings::{Arrivals, CACHE, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
 pub use share::Share;
-pub use worker::{Order, Slot, Window};
+pub use worker::{Slot, Window, WorkerCommand};
 
 use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};

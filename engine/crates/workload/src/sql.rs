@@ -98,8 +98,8 @@ pub trait Row<'a> {
     /// Like `integer`, but return None for NULL.
     fn integer_or_null(&mut self) -> Result<Option<i64>>;
 
-    /// Read a `DECIMAL` with at most `places` decimal places, and return it in units of the last place: with two
-    /// places, 12.5 is 1250.
+    /// Read a `DECIMAL` with at most `places` decimal places, and return it in units of the last decimal place. With
+    /// two places, 12.5 is returned as 1250.
     fn decimal(&mut self, places: u32) -> Result<i64>;
 
     fn text(&mut self) -> Result<&'a [u8]>;
@@ -135,14 +135,13 @@ pub trait Sql: Session {
     /// `(1,'a'),(2,'b')`.
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64>;
 
-    /// Execute the prepared statement with the index `place`, which has no result, and return the number of changed
-    /// rows.
-    async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64>;
+    /// Execute the prepared statement with this index, which has no result, and return the number of changed rows.
+    async fn change(&mut self, index: usize, fill: impl Fill<Self>) -> Result<u64>;
 
-    /// Execute the prepared query with the index `place`, call `each` for each row, and return the number of rows.
+    /// Execute the prepared query with this index, call `each` for each row, and return the number of rows.
     async fn select(
         &mut self,
-        place: usize,
+        index: usize,
         fill: impl Fill<Self>,
         each: impl FnMut(&mut Self::Row<'_>) -> Result<()>,
     ) -> Result<u64>;

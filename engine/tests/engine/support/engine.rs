@@ -49,8 +49,8 @@ impl Engine {
     }
 
     /// Measure slices that end after a time, until a slice has no errors and satisfies `is_right`. On a machine that
-    /// stalls, operations may take longer than the grace after the slice. Only such `abandoned` operations are
-    /// tolerated as errors.
+    /// stalls, operations may last longer than is tolerated after a slice's end. Only such `abandoned` operations are
+    /// accepted as errors.
     pub fn undisturbed(
         &mut self,
         arm: &str,

@@ -282,7 +282,7 @@ fn only_the_holder_of_the_key_can_decrypt() {
     other_client.query(NAME);
     other_client.server(&text_answer(&[SECRET], &[&[Some(b"smith")]]));
     assert!(!other_client.is_revealed());
-    // A client without envelopes gets definitions of the original length, because some drivers refuse longer ones.
+    // A client that does not decrypt gets definitions of the original length, because some drivers refuse longer ones.
     assert_eq!(other_client.take().0[1].len(), definition(SECRET).len());
 }
 
@@ -528,8 +528,8 @@ fn origin_and_approval_of_an_output_decide_whether_it_is_encrypted() {
         assert_eq!(test.to_client == answer, is_plain, "{sql}");
         assert_eq!(test.is_revealed(), is_plain, "{sql}");
     }
-    // Each output has its own verdict. If the answer has another number of columns, the session ends before any of them
-    // is sent.
+    // The approval has a verdict on each output. If the answer has another number of columns, the session ends before
+    // any of them is sent.
     for columns in 1..=3_u8 {
         let row = vec![Some(&b"smith"[..]); columns.into()];
         let definitions = vec![COMPUTED; columns.into()];

@@ -233,17 +233,17 @@ impl Sql for Session {
         query::write_rows(&mut self.channel, into.as_bytes(), rows).await
     }
 
-    async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64> {
-        ready(&mut self.set)?.change(&mut self.channel, place, fill).await
+    async fn change(&mut self, index: usize, fill: impl Fill<Self>) -> Result<u64> {
+        ready(&mut self.set)?.change(&mut self.channel, index, fill).await
     }
 
     async fn select(
         &mut self,
-        place: usize,
+        index: usize,
         fill: impl Fill<Self>,
         each: impl FnMut(&mut Row<'_>) -> Result<()>,
     ) -> Result<u64> {
-        ready(&mut self.set)?.select(&mut self.channel, place, fill, each).await
+        ready(&mut self.set)?.select(&mut self.channel, index, fill, each).await
     }
 }
 

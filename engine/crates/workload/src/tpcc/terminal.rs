@@ -262,7 +262,7 @@ pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     Err(Failure::protocol(format!("the server changed {changed} rows of {what} instead of {expected}")))
 }
 
-/// A kind of transaction, as a card of the deck.
+/// A kind of transaction: a card in the deck from which a terminal draws its next transaction (clause 5.2.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
     /// Clause 2.4 of the specification.
@@ -340,7 +340,7 @@ impl Deck {
     }
 }
 
-/// Shuffle the slice, so that all orders have the same probability (Fisher and Yates).
+/// Shuffle the elements, so that every order has the same probability (Fisher and Yates).
 pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
     for last in (1..things.len()).rev() {
         things.swap(last, random.below(last as u64 + 1) as usize);

@@ -35,8 +35,8 @@ impl Requests {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// Draw the place (see [`Sequence`]) of the next record to request. It is below `readable`, which is at least 1.
-    /// Sequential requests take the place from `position` and advance `position`.
+    /// Draw the index (see [`Sequence`]) of the next record to request. It is below `readable`, which is at least 1.
+    /// Sequential requests take the index from `position` and advance `position`.
     pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, position, random);
@@ -83,8 +83,8 @@ impl SequentialPosition {
 
 /// The record numbers of one table, shared by all workers that insert into the table or read from it.
 ///
-/// It counts places: first one for each loaded record, then one for each record that this host inserts. If there is
-/// only one host, the place of a record is its number.
+/// It gives each record an index: first the loaded records, then the records that this host inserts. If there is only
+/// one host, a record's index is its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
@@ -92,10 +92,10 @@ pub struct Sequence {
     /// The number of the first record that this host inserts.
     first_new: AtomicU64,
     next: AtomicU64,
-    /// All places below this number have records that can be read.
+    /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// For each place from `readable` on: whether its insert has ended. It is not readable yet, because an earlier
-    /// insert is still in flight.
+    /// For each index from `readable` on: whether the insert of its record has ended. The record is not readable yet,
+    /// because an earlier insert is still in flight.
     ended: Mutex<VecDeque<bool>>,
 }
 
@@ -121,30 +121,30 @@ impl Sequence {
         self.readable.store(next, Ordering::Release);
     }
 
-    /// Return the number of the record at a place.
-    pub fn record(&self, place: u64) -> u64 {
-        match place.checked_sub(self.loaded.load(Ordering::Relaxed)) {
-            None => place,
+    /// Return the number of the record with this index.
+    pub fn record(&self, index: u64) -> u64 {
+        match index.checked_sub(self.loaded.load(Ordering::Relaxed)) {
+            None => index,
             Some(new) => self.first_new.load(Ordering::Relaxed) + new * self.share.step(),
         }
     }
 
-    /// Claim the place of the next new record.
+    /// Claim the index of the next new record.
     pub fn claim(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Mark the insert at a place as ended, whether it succeeded or not. As in YCSB, the records after this place
+    /// Mark the insert of the record with this index as ended, whether it succeeded or not. As in YCSB, later records
     /// become readable only then, so a failed insert must be marked as well.
-    pub fn acknowledge(&self, place: u64) {
+    pub fn acknowledge(&self, index: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
-        let Some(place) = place.checked_sub(readable) else { return };
-        let place = place as usize;
-        if ended.len() <= place {
-            ended.resize(place + 1, false);
+        let Some(index) = index.checked_sub(readable) else { return };
+        let index = index as usize;
+        if ended.len() <= index {
+            ended.resize(index + 1, false);
         }
-        ended[place] = true;
+        ended[index] = true;
         let mut more = 0;
         while ended.front() == Some(&true) {
             ended.pop_front();
@@ -153,7 +153,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// Return how many records can be read. Their places are the numbers below this one.
+    /// Return how many records can be read. Their indices are the numbers below this one.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }
@@ -274,7 +274,7 @@ mod tests {
             let sequence = Sequence::new(share);
             (0..share.count(5)).for_each(|_| sequence.acknowledge(sequence.claim()));
             sequence.begin_at_least(1);
-            let readable: Vec<_> = (0..sequence.readable()).map(|place| sequence.record(place)).collect();
+            let readable: Vec<_> = (0..sequence.readable()).map(|index| sequence.record(index)).collect();
             let inserted = (1..5).filter(|record| share.first_from(*record) == *record);
             assert_eq!(readable, [0].into_iter().chain(inserted).collect::<Vec<_>>());
         }
@@ -321,10 +321,10 @@ mod tests {
                 let sequence = Sequence::new(share);
                 sequence.begin_at_least(begins_at);
                 let inserted: Vec<_> = (0..5).map(|_| sequence.claim()).collect();
-                inserted.iter().for_each(|place| sequence.acknowledge(*place));
-                let records = inserted.iter().map(|place| sequence.record(*place));
+                inserted.iter().for_each(|index| sequence.acknowledge(*index));
+                let records = inserted.iter().map(|index| sequence.record(*index));
                 let expected: Vec<_> = (0..begins_at).chain(records).collect();
-                let readable: Vec<_> = (0..sequence.readable()).map(|place| sequence.record(place)).collect();
+                let readable: Vec<_> = (0..sequence.readable()).map(|index| sequence.record(index)).collect();
                 prop_assert_eq!(readable, expected);
             }
         }

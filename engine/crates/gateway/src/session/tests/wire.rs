@@ -176,7 +176,7 @@ pub fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
 /// The values that the server returns for the settings that the gateway reads back.
 pub const PINNED: [&str; 7] = ["STRICT_TRANS_TABLES", "0", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
 
-/// Return the server's answers to the commands by which the gateway pins a session's settings.
+/// Return the server's answers to the commands by which the gateway sets and checks a session's settings.
 pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
     let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes())).collect();
     let mut payloads = packets(&text_answer(&vec![COMPUTED; values.len()], &[&row]));
