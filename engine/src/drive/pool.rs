@@ -125,8 +125,9 @@ impl Pool {
     }
 }
 
-/// Return whether the thread has several workers in a closed loop (without a pace and think times), and so keeps
-/// several operations in flight. Such a thread is scheduled as `SCHED_BATCH` (sched(7)).
+/// Return whether the thread has several workers in a closed loop: without a pace and think times, each begins its next
+/// operation as soon as one ends. Such a thread keeps several operations in flight, and is scheduled as `SCHED_BATCH`
+/// (sched(7)).
 ///
 /// If each answer woke the thread, it would preempt the server, which halves the throughput of both. As a batch thread
 /// it does not preempt, and handles several answers when it runs. A thread with a single operation in flight gains

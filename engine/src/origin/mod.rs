@@ -167,7 +167,7 @@ pub struct Site(pub Option<Arc<TlsServer>>);
 impl Server for Site {
     type Counters = Counters;
 
-    /// Serve a connection until it ends. Errors are not reported, since the client observes them itself.
+    /// Serve a connection until it ends. Errors are not reported, because the client observes them.
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         let stream = match self.0 {
             None => stream,

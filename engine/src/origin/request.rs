@@ -47,7 +47,7 @@ pub enum Persistence {
 /// The reason why a request is refused. Later bytes on the connection cannot be interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The bytes are not a request, or the request contradicts itself.
+    /// The bytes are not a request, or the request has contradictory fields.
     Malformed,
     LengthRequired,
     ExpectationFailed,

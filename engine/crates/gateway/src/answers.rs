@@ -29,7 +29,7 @@ pub enum Expected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     Rows,
-    /// The parameters of a prepared statement. The definitions of this many columns follow.
+    /// The parameters of a prepared statement. The definitions of its columns follow; `columns` is their number.
     Parameters {
         columns: u16,
     },
@@ -57,7 +57,7 @@ impl Expected {
         let first = *payload.first().ok_or_else(|| Failure::protocol("the server sent an empty packet"))?;
         let is_eof = first == EOF && payload.len() <= LONGEST_EOF;
         if first == ERR {
-            // An error ends the whole answer, whatever was expected.
+            // An error ends the whole answer, regardless of what was expected.
             *self = Expected::Nothing;
             return Ok(Kind::Error);
         }

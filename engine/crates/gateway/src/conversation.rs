@@ -236,8 +236,8 @@ impl Conversation {
         Stream::wait_for(client, server, is_ready).await
     }
 
-    /// Return the timeout in nanoseconds for one write. It is None during the login, which has a deadline of its own,
-    /// and for open sessions, whose writes have no timeout.
+    /// Return the timeout in nanoseconds for one write. It is None during the login, which has a separate deadline, and
+    /// for open sessions, whose writes have no timeout.
     fn timeout_ns(&self) -> Option<u64> {
         let is_limited = self.is_logged_in && !self.session.is_open();
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))

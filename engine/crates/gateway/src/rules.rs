@@ -32,7 +32,7 @@ const MIN_KEY_DIGITS: usize = 16;
 pub struct Rules {
     /// The algorithm for column rules without their own, and for encrypted outputs that are not protected columns.
     pub algorithm: Algorithm,
-    /// How the gateway treats clients that do not announce that they decrypt.
+    /// The treatment of clients that do not announce that they decrypt.
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
     /// protected.
@@ -46,7 +46,7 @@ pub struct Rules {
     columns: Vec<ColumnRule>,
 }
 
-/// What an account gets of protected columns.
+/// The form in which an account gets protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
     /// The account gets plaintext and is not guarded.
@@ -57,7 +57,6 @@ pub enum Role {
     Opaque,
 }
 
-/// A master key and its name.
 #[derive(Debug)]
 pub struct NamedKey {
     /// The name, of 1 to 255 bytes.
@@ -316,7 +315,7 @@ struct StatementsFile {
     statements: Vec<Spanned<Approval>>,
 }
 
-/// How the gateway treats clients that do not announce that they decrypt.
+/// The treatment of clients that do not announce that they decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {

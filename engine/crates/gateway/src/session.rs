@@ -94,7 +94,6 @@ impl Shared {
     }
 }
 
-/// A complete packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet<'a> {
     pub sequence: u8,
@@ -286,7 +285,7 @@ impl Session {
         }
     }
 
-    /// Return whether the session can process the client's bytes now. During an answer they wait.
+    /// Return whether the session can process the client's bytes now. While the server answers, they wait.
     pub fn listens_to_client(&self) -> bool {
         match self.phase {
             Phase::Response { .. } | Phase::Open => true,
@@ -338,7 +337,7 @@ impl Session {
         std::mem::take(&mut self.tally)
     }
 
-    /// Return what the session is waiting for. `has_bytes`: there are received bytes of the client that are not
+    /// Return the event for which the session is waiting. `has_bytes` means that received bytes of the client are not
     /// processed yet.
     pub fn waiting(&self, has_bytes: bool) -> Waiting {
         match self.phase {

@@ -273,7 +273,7 @@ impl Drop for Place {
     }
 }
 
-/// Return what is counted as one address: an IPv4 address, or the /64 network of an IPv6 address.
+/// Return the unit in which connections are counted by address: an IPv4 address, or the /64 network of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK << NETWORK).into(),

@@ -735,7 +735,8 @@ fn places(reading: &Reading) -> Vec<Place> {
     reading.values.iter().map(place).collect()
 }
 
-/// The approved statements of a rules file, and the gateway's own statements about the session, indexed by shape.
+/// The approved statements of a rules file, and the gateway's own statements about the session, by their normalised
+/// form (shape).
 #[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
@@ -833,7 +834,7 @@ impl Statements {
     }
 }
 
-/// Return a token of a shape as a name: in lower case and without its quotes.
+/// Return a token of a normalised statement as a name: in lower case and without its quotes.
 pub fn bare_name(token: &[u8]) -> String {
     String::from_utf8_lossy(token).trim_matches('`').replace("``", "`").to_lowercase()
 }

@@ -88,7 +88,7 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// How the client verifies the server's certificate: `full` checks its chain and name, `ca-only` its chain, and `none`
+/// The verification of the server's certificate: `full` checks its chain and name, `ca-only` its chain, and `none`
 /// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

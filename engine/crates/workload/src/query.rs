@@ -1,7 +1,7 @@
-//! Workloads that use a persistent connection, which is opened again, unmeasured, when it breaks. `query`, `write`,
-//! `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys. `load` writes the
-//! table's records in batches to the server that accepts writes; it counts each record as an operation and times each
-//! batch as phase `operation`.
+//! Workloads that use a persistent connection. When it breaks, a new one is opened outside the measured time. `query`,
+//! `write`, `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys. `load` writes
+//! the table's records in batches to the server that accepts writes; it counts each record as an operation and times
+//! each batch as phase `operation`.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};

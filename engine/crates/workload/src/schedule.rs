@@ -192,7 +192,7 @@ mod tests {
         let times = times(Some(2.0), 0);
         let share = |limit: u64| times.iter().filter(|time| **time > limit * 1_000_000).count() as f64 / 50_000.0;
         let mean = times.iter().sum::<u64>() as f64 / 50_000.0;
-        // Four standard deviations of such a mean are 1.8 %.
+        // Four standard deviations of the mean of this many exponentially distributed times are 1.8 %.
         assert!((mean / 2e6 - 1.0).abs() < 0.018, "{mean}");
         for limit in [1, 2, 4] {
             assert!((share(limit) - (-(limit as f64) / 2.0).exp()).abs() < 0.01, "{limit}");

@@ -113,7 +113,7 @@ fn one() -> usize {
     1
 }
 
-/// The kind of a workload: what its operations are.
+/// The kind of a workload, which determines its operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -43,13 +43,9 @@ pub struct DateTime {
     pub year: u16,
     /// 1 to 12.
     pub month: u8,
-    /// 1 to 31.
     pub day: u8,
-    /// 0 to 23.
     pub hour: u8,
-    /// 0 to 59.
     pub minute: u8,
-    /// 0 to 59.
     pub second: u8,
 }
 
@@ -121,7 +117,7 @@ pub trait Sql: Session {
     type Parameters: Parameters;
     type Row<'a>: Row<'a>;
 
-    /// Prepare these statements, unmeasured. The other methods refer to a statement by its index.
+    /// Prepare these statements. This is not measured. The other methods refer to a statement by its index.
     /// Errors: `server` if a table is missing or has other columns; `protocol`; the errors of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 

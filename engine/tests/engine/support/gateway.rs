@@ -54,7 +54,7 @@ pub fn beginning() -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition()), packet(3, b"\x05smith")].concat()
 }
 
-/// What a server does after it has accepted a login and read a command.
+/// The actions of a test server after it has accepted a login and read a command.
 #[derive(Clone)]
 pub enum ServerScript {
     SendsAndCloses(Vec<u8>),

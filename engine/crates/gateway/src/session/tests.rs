@@ -851,7 +851,7 @@ fn each_wait_of_a_guarded_session_has_its_own_timeout() {
     assert_eq!(seconds(test.session.waiting(true)), None, "commands sent ahead have no timeout");
     test.server(&packet(1, OK));
     assert_ne!(test.session.waiting(false), idle, "each wait has a new number");
-    // The timeout of a refused command runs from its first byte to its last, as for any command.
+    // The timeout of a refused command covers the time from its first byte to its last, like that of any command.
     let long = packet(0, &[b'\x03'; 100]);
     let begun = test.session.waiting(true);
     test.client(&long[..50]);

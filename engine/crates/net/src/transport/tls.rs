@@ -257,7 +257,7 @@ fn misconfigured(stack: &ErrorStack) -> Failure {
     Failure::new(Class::TlsConfiguration, format!("{} rejects the TLS settings: {}", library::label(), describe(stack)))
 }
 
-/// Why a certificate was rejected. It is recorded while OpenSSL still has the certificate.
+/// The reason why a certificate was rejected. It is recorded while OpenSSL still has the certificate.
 pub(super) struct Objection {
     class: Class,
     detail: String,

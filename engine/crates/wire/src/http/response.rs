@@ -193,7 +193,7 @@ const QUOTED: usize = 24;
 /// The maximum length of the server's name.
 const LONGEST_SOFTWARE: usize = 100;
 
-/// How the body after a header ends.
+/// The way in which the end of a response's body is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     Length(u64),

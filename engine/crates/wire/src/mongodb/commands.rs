@@ -27,13 +27,13 @@ pub struct Commands {
     /// The batch insert, which is unordered as in YCSB's binding.
     insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
-    /// The first element of `find`.
+    /// The first BSON element of the command `find`.
     find: Vec<u8>,
-    /// The last elements of `find` for one document.
+    /// The last BSON elements of the command `find` for one document.
     one: Vec<u8>,
-    /// The last elements of `find` for many documents.
+    /// The last BSON elements of the command `find` for many documents.
     many: Vec<u8>,
-    /// The elements of `getMore` after the cursor.
+    /// The BSON elements of the command `getMore` after the cursor.
     more: Vec<u8>,
 }
 
@@ -111,8 +111,8 @@ impl Commands {
         check_written(channel.exchange().await?).map(|_| ())
     }
 
-    /// Read this many documents, from this key on, in as many batches as the server returns. `last` is a reusable
-    /// buffer for the last key.
+    /// Read `count` documents, from this key on, in as many batches as the server returns. `last` is a reusable buffer
+    /// for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,

@@ -48,7 +48,7 @@ pub struct Settings {
     pub write_concern: Option<WriteConcern>,
 }
 
-/// How many members must have a write before it is acknowledged (MongoDB's `w`).
+/// The number of members that must have a write before it is acknowledged (MongoDB's `w`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WriteConcernValue")]
 pub enum WriteConcern {
@@ -82,7 +82,7 @@ fn admin() -> String {
     "admin".into()
 }
 
-/// Which members are read (MongoDB server selection specification, "Read preference").
+/// The members that are read (MongoDB server selection specification, "Read preference").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReadPreference {

@@ -107,7 +107,6 @@ struct SessionKey {
     openers: HashMap<Algorithm, Rc<Opener>>,
 }
 
-/// A column of the current result set.
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
@@ -246,8 +245,8 @@ impl Decryption {
             self.cached_columns.clear();
         }
         let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            // Ciphertext without a key for this client does not count as encrypted, because the client cannot verify
-            // it.
+            // Ciphertext without a key for this client does not satisfy the requirement of encryption, because the
+            // client cannot verify it.
             self.master_keys.demand(&definition).map_err(named)?;
             let column = Column { form, encrypted: None };
             self.cached_columns.insert(packet.into(), column.clone());

@@ -234,7 +234,6 @@ impl Credentials {
     }
 }
 
-/// A supported authentication plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plugin {
     /// `mysql_native_password`, used by MySQL 4.1 to 5.7 and by MariaDB.
@@ -342,7 +341,7 @@ mod tests {
         assert_eq!(step(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
     }
 
-    /// During another authentication method, a server must not get the password itself.
+    /// While another authentication method is used, a server must not get the password itself.
     #[test]
     fn password_is_sent_only_with_a_plugin_that_requires_it() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {

@@ -73,7 +73,7 @@ fn sbtest1() -> String {
     "sbtest1".into()
 }
 
-/// How statements are sent: prepared, or as text.
+/// The form in which statements are sent: prepared, or as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((failed.class, &failed.detail[..]), (Class::Server, "42P01: no table"));
     }
 
-    /// The session has ended, so the failure's class is always `closed`, whatever class the error itself has.
+    /// The session has ended, so the failure's class is always `closed`, and not the class of the server's error.
     #[test]
     fn answer_that_is_cut_off_reports_the_servers_reason() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());

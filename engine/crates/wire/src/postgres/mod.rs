@@ -65,7 +65,7 @@ fn one() -> u64 {
     1
 }
 
-/// How queries are sent. The names are those of pgbench's option `--protocol`.
+/// The form in which queries are sent, by the names of pgbench's option `--protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
@@ -85,7 +85,7 @@ pub enum Results {
     Binary,
 }
 
-/// How TLS begins.
+/// The way in which TLS begins on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Negotiation {

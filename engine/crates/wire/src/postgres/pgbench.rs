@@ -255,8 +255,8 @@ impl Numbered {
     }
 }
 
-/// Append the requests that `append_requests` writes, and what must enclose them. The simple protocol puts all
-/// statements into one message; the extended protocol ends them with Sync.
+/// Append the requests that `append_requests` writes, in the form that the query protocol requires. The simple protocol
+/// puts all statements into one message; the extended protocol ends the requests with Sync.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {

@@ -33,7 +33,7 @@ impl Channel {
         }
     }
 
-    /// Send the outbox, which contains this many commands, in one write, and pass each reply to `read`. If the server
+    /// Send the outbox, which contains `commands` commands, in one write, and pass each reply to `read`. If the server
     /// answers a command with an error, the error is returned after all replies, so the connection can be used again.
     pub async fn ask_all(
         &mut self,
@@ -83,7 +83,7 @@ fn not_a_number() -> Failure {
 /// The maximum number of digits of a number.
 const LONGEST_NUMBER: usize = 20;
 
-/// Append the beginning of a command with this many arguments, including its name.
+/// Append the beginning of a command. `arguments` is the number of its arguments, including its name.
 pub fn append_head(out: &mut Vec<u8>, arguments: usize) {
     out.push(b'*');
     append_digits(out, arguments as u64, 1);

@@ -1,5 +1,5 @@
 //! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). An
-//! element of a reply is either a line, or a line with a length and then this many bytes. An aggregate is a line with a
+//! element of a reply is either a line, or a line with a length and then the bytes. An aggregate is a line with a
 //! count, followed by its elements. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};

@@ -265,15 +265,15 @@ pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
 /// A kind of transaction: a card in the deck from which a terminal draws its next transaction (clause 5.2.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
-    /// Clause 2.4 of the specification.
+    /// TPC-C's transaction New-Order (clause 2.4).
     NewOrder,
-    /// Clause 2.5 of the specification.
+    /// TPC-C's transaction Payment (clause 2.5).
     Payment,
-    /// Clause 2.6 of the specification.
+    /// TPC-C's transaction Order-Status (clause 2.6).
     OrderStatus,
-    /// Clause 2.7 of the specification.
+    /// TPC-C's transaction Delivery (clause 2.7).
     Delivery,
-    /// Clause 2.8 of the specification.
+    /// TPC-C's transaction Stock-Level (clause 2.8).
     StockLevel,
 }
 

@@ -195,7 +195,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // As in YCSB, one more than the expected number of records.
+            // As in YCSB, the range has one record more than expected.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -272,7 +272,7 @@ impl Mix {
 /// table.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
-/// Where a table is: the servers' addresses, the database, and the name of the table or collection.
+/// The location of a table: the servers' addresses, the database, and the name of the table or collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TablePlace<'a> {
     pub addresses: &'a [String],

@@ -96,8 +96,8 @@ fn damaged_login_is_never_confirmed_early() {
     });
 }
 
-/// Damage an answer that has a mark in each row. All outputs of the statement are encrypted, whatever origin the server
-/// reports, so the mark must not reach the client.
+/// Damage an answer that has a mark in each row. All outputs of the statement are encrypted, even if the server reports
+/// another origin of an output, so the mark must not reach the client.
 #[test]
 fn damaged_answers_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {

@@ -92,7 +92,8 @@ fn cases() -> Vec<Json> {
     vectors
 }
 
-/// A row with every type, where encrypted and plain columns alternate, and a row of encrypted NULLs.
+/// Return the case of two rows: one has every type, and encrypted and plain columns alternate; the other has encrypted
+/// NULLs.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
     let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
@@ -197,7 +198,7 @@ fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }
 
-/// Cases with values out of order. ECB cannot detect them.
+/// Return cases with values out of order. ECB cannot detect them.
 fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     let mut gateway = Gateway::known();
     let (table, first) = both_names(&mut gateway, algorithm);
@@ -226,7 +227,7 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Cases in which a column is not encrypted although the client requires it: a rule is missing, the envelope was
+/// Return cases in which a column is not encrypted although the client requires it: a rule is missing, the envelope was
 /// removed, or the connection bypasses the gateway.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
