@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_are_rejected(line in any::<Vec<u8>>(), plaintext in any::<Vec<u8>>()) {
+        fn arbitrary_bytes_are_rejected_as_an_encrypted_plan(line in any::<Vec<u8>>(), plaintext in any::<Vec<u8>>()) {
             prop_assert!(is_rejected_without_secret(&line));
             prop_assert!(is_rejected_without_secret(&sealed(&plaintext)));
             let message = json!({"message": BASE64_STANDARD.encode(&line)});
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn modified_message_is_rejected(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn modified_encrypted_plan_is_rejected(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let mut line = sealed(vector()["plan"].to_string().as_bytes());
             let at = at.index(line.len());
             line[at] ^= 1_u8 << bit;

@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_has_its_probability_and_depends_on_the_seed() {
+    fn packets_are_lost_with_the_configured_probability_by_the_seed() {
         let losses =
             |seed| (0..100_000).scan(Loss::new(0.02, seed), |loss, _| Some(loss.draw_loss())).collect::<Vec<_>>();
         let lost = losses(7).iter().filter(|&&lost| lost).count();

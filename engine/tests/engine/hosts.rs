@@ -58,7 +58,7 @@ fn slice_at(engine: &mut Engine, id: u64, workload: &str, opens_ns: u64) -> Valu
 }
 
 #[test]
-fn hosts_divide_workers_and_operations_among_them() {
+fn several_hosts_divide_workers_and_operations() {
     let address = server::start(Behaviour::Plain);
     let mut engines: Vec<_> = (0..HOSTS).map(|number| host(number, &address)).collect();
     for (workload, operations, expected) in [

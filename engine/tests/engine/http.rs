@@ -275,7 +275,7 @@ fn unreachable_arm_counts_no_responses() {
 }
 
 #[test]
-fn name_is_resolved_only_during_discovery() {
+fn host_name_is_resolved_only_during_discovery() {
     let server = Http::start(Response::Bytes(OK));
     let named = server.address.replace("127.0.0.1", "localhost");
     let mut engine = engine(&plan(&named, &plain(), &requests(1)));

@@ -111,7 +111,7 @@ fn plaintext_that_the_server_sends_before_tls_is_refused() {
 }
 
 #[test]
-fn certificate_is_verified() {
+fn server_certificate_is_verified() {
     let (acceptor, _) = secure("mysql-certificate", None);
     let server = Mysql { tls: acceptor, ..Mysql::default() };
     let other_authority = Authority::new().file("mysql-untrusted");

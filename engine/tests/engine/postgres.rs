@@ -98,7 +98,7 @@ fn server_without_free_connections_is_reported() {
 }
 
 #[test]
-fn answer_that_breaks_off_or_is_invalid_is_reported_by_class() {
+fn answer_that_breaks_off_or_is_invalid_is_reported_with_its_error_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"D\0\0\0\x0b\0\x01\0\0\0", Class::Closed),

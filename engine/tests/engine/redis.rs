@@ -60,7 +60,7 @@ fn tls_connects_to_the_separate_tls_port() {
 }
 
 #[test]
-fn refused_login_is_reported_by_its_class() {
+fn refused_login_is_reported_with_its_error_class() {
     for (refusal, class) in [
         (&b"-WRONGPASS invalid username-password pair\r\n"[..], Class::Authentication),
         (b"-ERR AUTH <password> called without any password configured\r\n", Class::Authentication),
@@ -88,7 +88,7 @@ fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
 }
 
 #[test]
-fn answer_that_breaks_off_or_is_invalid_is_reported_by_class() {
+fn answer_that_breaks_off_or_is_invalid_is_reported_with_its_error_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"$100\r\nabc", Class::Closed),

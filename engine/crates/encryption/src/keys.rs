@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_master_keys_and_changed_data_keys_are_refused() {
+    fn unwrapping_with_a_wrong_master_key_or_of_a_changed_data_key_is_refused() {
         let [master, other] = [MASTER, &MASTER.replace('F', "e")].map(|key| MasterKey::from_hex(key).unwrap());
         let wrapped = random().wrapped(&master);
         let refused = |wrapped: &[u8], master| {

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn sealer_stops_before_a_nonce_repeats() {
+    fn encryption_stops_before_a_nonce_would_repeat() {
         let mut sealer = DataKey::known(KEY).sealer(Algorithm::Aes128Gcm).unwrap();
         sealer.skip_to(MOST_VALUES - 1);
         let mut out = Vec::new();
@@ -245,7 +245,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_are_refused(
+        fn arbitrary_bytes_are_refused_as_ciphertext(
             algorithm in prop::sample::select(&Algorithm::ALL),
             mut bytes in prop::collection::vec(any::<u8>(), 0..100),
         ) {

@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn read_and_update_count_as_one_operation() {
+    fn read_and_update_of_a_record_count_as_one_operation() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::Read, Phase::Update]));
         recorder.record(&timeline_of(&[Phase::Read]));

@@ -105,7 +105,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn host_must_be_below_hosts() {
+    fn host_number_must_be_below_the_number_of_hosts() {
         let read = |text| serde_json::from_str::<Share>(text);
         assert_eq!(read(r#"{"host": 1, "hosts": 3}"#).unwrap(), Share { host: 1, hosts: 3 });
         for wrong in [r#"{"host": 3, "hosts": 3}"#, r#"{"host": 0, "hosts": 0}"#, r#"{"host": 0, "hosts": 1, "of": 1}"#]

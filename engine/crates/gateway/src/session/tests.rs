@@ -255,7 +255,7 @@ fn unguarded_session_passes_all_bytes_until_its_account_changes_or_is_guarded() 
 }
 
 #[test]
-fn only_the_holder_of_the_key_can_decrypt() {
+fn only_the_holder_of_the_master_key_can_decrypt_answers() {
     let rows: [&[Option<&[u8]>]; 3] = [
         &[Some(b"smith"), Some(b"1")],
         &[None, None],
@@ -355,7 +355,7 @@ fn guarded_login_needs_an_unambiguous_account_name_decryption_and_utf8() {
 }
 
 #[test]
-fn guarded_login_is_confirmed_after_settings_are_pinned() {
+fn guarded_login_is_confirmed_after_session_settings_are_set_and_checked() {
     let mut test = TestSession::accepted("shop", true);
     assert!(test.to_client.is_empty() && !test.session.listens_to_client() && !test.session.is_logged_in());
     let sent: Vec<_> = test.take().1.iter().map(|packet| String::from_utf8(packet[1..].to_vec()).unwrap()).collect();
@@ -397,7 +397,7 @@ fn guarded_login_is_confirmed_after_settings_are_pinned() {
 }
 
 #[test]
-fn reset_pins_the_session_again_and_drops_prepared_statements() {
+fn reset_sets_session_settings_again_and_drops_prepared_statements() {
     let mut test = TestSession::logged_in("shop");
     test.prepared(CITY, 0, &[PLAIN]);
     test.client(&[packet(0, b"\x1f"), packet(0, b"\x0e")].concat());

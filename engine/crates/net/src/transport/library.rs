@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn library_is_the_one_selected_by_the_features() {
+    fn tls_library_is_the_one_that_the_features_select() {
         let expected = if cfg!(feature = "aws-lc") { "AWS-LC" } else { "OpenSSL" };
         let (name, version) = library();
         assert_eq!(name, expected);

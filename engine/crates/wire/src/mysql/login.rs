@@ -386,7 +386,7 @@ mod tests {
 
     /// The server stores only SHA1(SHA1(password)). MySQL's manual gives this hash for "mypass" (PASSWORD()).
     #[test]
-    fn server_with_only_the_hash_can_verify_the_proof() {
+    fn server_that_stores_only_the_hash_can_verify_the_password_proof() {
         let stored_hash = BigNum::from_hex_str("6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4").unwrap().to_vec();
         let nonce = *b"dvH@I-CJ*4d|cZwk4^]:";
         let proof = native(b"mypass", &nonce);

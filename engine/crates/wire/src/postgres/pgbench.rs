@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_queries_are_sent_as_one_message() {
+    fn simple_queries_of_a_pipeline_are_sent_as_one_message() {
         let out = requests(Statements::Simple, Results::Text, &[&[1, 2], &[3, 4]]);
         assert_eq!(out, b"Q\0\0\0\x1fSELECT 1 + 2;SELECT 3 + 4;\0");
     }
