@@ -60,8 +60,8 @@ impl Entrance {
         Entrance { cost, requests: AtomicU64::new(0), paying: AtomicU64::new(0), added_ns: AtomicU64::new(0) }
     }
 
-    /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop: a sleep
-    /// would end about 50 µs late, when a timer and the scheduler allow it, and would leave a core idle, whose wake-up
+    /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop. A sleep
+    /// would end about 50 µs late because of the timer and the scheduler, and would leave a core idle, whose wake-up
     /// costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();

@@ -211,9 +211,9 @@ impl Rules {
             .collect()
     }
 
-    /// Store the server's columns, and the names of its views without their databases. Statements that name a view get
-    /// encrypted outputs, unless their approval has verdicts: if the alias of a view equals the name of a base table,
-    /// servers report the view's columns as columns of that table.
+    /// Store the server's columns, and the names of its views without their databases. A statement that names a view
+    /// has all outputs encrypted, unless its approval has verdicts. The reason is that servers report the columns of a
+    /// view as columns of a base table if the view's alias equals that table's name.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };

@@ -3,8 +3,8 @@
 //!
 //! A session begins with a login. If the account is not guarded, the session becomes open: bytes pass unchanged.
 //! Otherwise the gateway sets and checks ("pins") the session's settings, and then commands and answers alternate.
-//! During an answer the session processes no bytes of the client. A command that the client sends before it has the
-//! answer waits. It is checked only when it is processed, against the rules and the session's state at that time.
+//! During an answer the session processes no bytes of the client, so a further command waits. A command is checked only
+//! when it is processed, against the rules and the session's state at that time.
 
 use crate::answers::{DefinitionsOf, Expected, Kind};
 use crate::counters::Tally;

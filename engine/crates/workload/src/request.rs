@@ -38,10 +38,6 @@ impl<C: Client<Session: Requests>> Request<C> {
         }
     }
 
-    fn is_last(&self, requests: u64) -> bool {
-        self.requests_per_connection.is_some_and(|limit| requests + 1 >= limit.get())
-    }
-
     async fn take_connection(&mut self) -> Option<OpenConnection<C::Session>> {
         let mut connection = self.connection.take()?;
         connection.session.is_still_open().await.then_some(connection)
@@ -78,7 +74,7 @@ impl<C: Client<Session: Requests>> Workload for Request<C> {
                 OpenConnection { session, requests: std::mem::take(&mut self.head_start) }
             }
         };
-        let last = self.is_last(requests);
+        let last = self.requests_per_connection.is_some_and(|limit| requests + 1 >= limit.get());
         let arrived = |traffic| timeline.end_phase(Phase::Waiting, traffic);
         let outcome = session.request(last, &mut self.tally, arrived).await;
         timeline.end_phase(Phase::Receiving, session.traffic());

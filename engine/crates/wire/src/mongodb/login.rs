@@ -1,6 +1,6 @@
-//! hello and authentication in two round trips, as drivers do it: hello contains the first message of SCRAM
-//! ("speculative authentication", MongoDB Handshake specification), so authentication needs only one more round trip.
-//! SASLprep is applied to the password, but not to the user name (Authentication specification).
+//! The command hello and the authentication, in two round trips as in drivers. hello contains the first message of
+//! SCRAM ("speculative authentication", MongoDB Handshake specification), so authentication needs only one more round
+//! trip. SASLprep is applied to the password, but not to the user name (Authentication specification).
 
 use super::Settings;
 use super::message::{self, Channel};
@@ -144,9 +144,9 @@ pub struct Credentials {
     username: String,
     prepared_password: String,
     source: String,
-    /// The salted password of the last authentication. The specification requires drivers to cache it. Salting costs
-    /// thousands of hash operations, which drivers avoid from the second connection on, so later connections must not
-    /// include them.
+    /// The salted password of the last authentication, which the specification requires drivers to cache. Salting costs
+    /// thousands of hash operations. Drivers perform them only for the first connection, so measured connections must
+    /// not include them.
     cached: Mutex<Option<CachedPassword>>,
 }
 
