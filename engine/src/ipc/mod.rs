@@ -22,7 +22,6 @@ pub enum Command {
     Slice(SliceCommand),
 }
 
-/// A command to prepare the next slice.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrepareCommand {

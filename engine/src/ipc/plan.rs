@@ -9,7 +9,6 @@ use std::sync::Arc;
 use wire::Protocol;
 use workload::{Data, Share};
 
-/// The plan of a run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {

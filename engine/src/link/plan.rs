@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// The maximum round-trip time.
 const LONGEST_ROUND_TRIP_MS: f64 = 10_000.0;
 /// The maximum number of packets in a queue. A full queue takes 1.5 GB in each direction.
 const LONGEST_QUEUE: usize = 1_000_000;

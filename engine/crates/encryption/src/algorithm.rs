@@ -109,7 +109,6 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A cipher that can encrypt and decrypt blocks of 16 bytes.
 trait BlockCipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> {}
 
 impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> BlockCipher for C {}

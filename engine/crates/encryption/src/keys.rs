@@ -20,7 +20,6 @@ const KEY: usize = 16;
 pub const WRAPPED_KEY: usize = KEY + 8;
 /// The first part of the HKDF parameter `info`. The algorithm's name and the data key's number follow it.
 const INFO: &[u8] = b"costof column encryption 2 ";
-/// The number of bytes of the MAC's key.
 const MAC_KEY: usize = 32;
 
 /// A master key. Its holder can decrypt what a gateway encrypted for it. It is erased when dropped, and debug output
@@ -169,7 +168,6 @@ impl AlgorithmKeys {
 pub const DECRYPTS_ATTRIBUTE: &[u8] = b"costof_encrypted";
 /// The connection attribute that contains the client's nonce in hexadecimal.
 pub const NONCE_ATTRIBUTE: &[u8] = b"costof_nonce";
-/// The number of bytes of the client's nonce.
 const NONCE: usize = 32;
 const SALT: usize = 32;
 
@@ -179,7 +177,6 @@ const SALT: usize = 32;
 pub struct ClientNonce([u8; NONCE]);
 
 impl ClientNonce {
-    /// The number of hexadecimal digits of a nonce.
     pub const DIGITS: usize = 2 * NONCE;
 
     pub fn random() -> Result<Self> {

@@ -36,7 +36,6 @@ pub enum DefinitionsOf {
     Columns,
 }
 
-/// The kind of a packet from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Ok,

@@ -97,7 +97,6 @@ struct Conversation {
     waiting: Waiting,
 }
 
-/// The result of one step of a conversation.
 #[derive(PartialEq, Eq)]
 enum Step {
     /// Bytes were processed. There may be more, so the next step follows at once.

@@ -19,7 +19,6 @@ const NULL: u8 = 0x06;
 /// The number of bytes of a parameter's type in COM_STMT_EXECUTE.
 const TYPE: usize = 2;
 
-/// A prepared statement of a guarded session.
 #[derive(Debug)]
 pub struct Prepared {
     statement: Arc<Statement>,
@@ -231,13 +230,12 @@ impl Prepared {
     }
 }
 
-/// The parameter types in an execution.
 pub enum Types<'a> {
     /// No types follow: the types of the previous execution apply.
     AsBefore,
     /// The types follow, in two bytes each.
     New(&'a [u8]),
-    /// The bytes end before the end of the types.
+    /// The packet ends before the end of the types.
     Missing,
 }
 

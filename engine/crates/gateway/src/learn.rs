@@ -166,7 +166,7 @@ impl Recorder {
         }
     }
 
-    /// Store the number that the server has given to the prepared statement.
+    /// Store the number that the server assigned to the prepared statement.
     pub fn prepared(&mut self, number: u32) {
         self.number = Some(number);
     }

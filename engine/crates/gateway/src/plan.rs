@@ -66,7 +66,6 @@ pub struct Limits {
     pub write_seconds: u64,
     /// The maximum number of seconds from the last byte of an answer to the first byte of the next command.
     pub idle_seconds: u64,
-    /// The maximum number of bytes of a statement's text.
     pub statement_bytes: usize,
     /// The maximum number of bytes of parameters for one execution of a prepared statement.
     pub long_data_bytes: usize,

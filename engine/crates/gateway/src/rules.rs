@@ -32,7 +32,6 @@ const MIN_KEY_DIGITS: usize = 16;
 pub struct Rules {
     /// The algorithm for column rules without their own, and for encrypted outputs that are not protected columns.
     pub algorithm: Algorithm,
-    /// The treatment of clients that do not announce that they decrypt.
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
     /// protected.
@@ -61,11 +60,9 @@ pub enum Role {
 pub struct NamedKey {
     /// The name, of 1 to 255 bytes.
     pub name: String,
-    /// The key, of 16 bytes.
     pub key: MasterKey,
 }
 
-/// A rule that protects all columns that match it.
 #[derive(Debug, Clone)]
 struct ColumnRule {
     /// The patterns of database, table and column.
@@ -202,7 +199,6 @@ impl Rules {
         self.columns.iter().find(|rule| rule.matches(names)).map(|rule| rule.algorithm)
     }
 
-    /// Return warnings about these rules, for the operator of the gateway.
     pub fn warnings(&self) -> Vec<String> {
         let nothing_approved = self.guard() && self.statements.count() == 0;
         nothing_approved
@@ -285,7 +281,6 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The content of a rules file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesFile {

@@ -120,7 +120,6 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The state of one session: of the client's connection and of the server's.
 pub struct Session {
     shared: Arc<Shared>,
     rules: Arc<Rules>,
@@ -237,7 +236,6 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Return the timeout in nanoseconds; None if there is none.
     pub fn timeout_ns(self, limits: &Limits) -> Option<u64> {
         match self {
             Waiting::Server => None,
@@ -249,7 +247,6 @@ impl Waiting {
 
 type OrError<T> = std::result::Result<T, ErrPacket>;
 
-/// The decision about a command.
 enum Decision {
     /// The command was passed on. The server will send this answer.
     Passed(Expected),

@@ -37,7 +37,6 @@ const VIEWS: &str = "SELECT DISTINCT table_name FROM information_schema.tables \
     WHERE table_type NOT IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema <> 'information_schema'";
 const NETWORK: u32 = 64;
 
-/// All listeners of a gateway.
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
@@ -73,7 +72,6 @@ impl Gateway {
         self.addresses().iter().zip(&self.sites)
     }
 
-    /// Return warnings about the current rules.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (address, site) in self.listeners_and_sites() {

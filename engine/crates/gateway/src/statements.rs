@@ -86,7 +86,6 @@ pub enum Outputs {
     All(Option<Verdict>),
 }
 
-/// The reason why a statement is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The text contains a construct, described here, that servers could parse differently from the gateway.
@@ -103,7 +102,6 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A value in a parsed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
     /// The kind of a literal; None for a parameter of a prepared statement.

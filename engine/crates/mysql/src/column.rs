@@ -56,7 +56,6 @@ impl OriginalType {
     }
 }
 
-/// A parsed column definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition<'a> {
     pub name: &'a [u8],

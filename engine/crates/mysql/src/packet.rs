@@ -142,7 +142,6 @@ fn no_more_results(status: u16) -> Result<()> {
     }
 }
 
-/// The fields of an error packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerError<'a> {
     pub code: u16,

@@ -33,7 +33,6 @@ use std::sync::Arc;
 use workload::ycsb::TablePlace;
 use workload::{Job, Kind};
 
-/// All supported protocols.
 pub static PROTOCOLS: &[Protocol] = &[
     // One line for each protocol, so that adding one changes no other line.
     mongodb::PROTOCOL,

@@ -26,7 +26,6 @@ fn a_hundred() -> u32 {
     100
 }
 
-/// The settings of a workload in a plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename = "Workload")]
 pub struct Settings {

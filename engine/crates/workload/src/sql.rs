@@ -4,7 +4,6 @@
 use crate::client::Session;
 use base::error::Result;
 
-/// The type of a statement's parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
@@ -22,7 +21,6 @@ pub struct Statement {
     pub columns: &'static [Column],
 }
 
-/// The type of a column in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     Tiny,

@@ -31,7 +31,6 @@ impl Engine {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    /// Send a line and return the answer.
     pub fn ask(&mut self, line: &Value) -> Value {
         self.send(line);
         self.receive()

@@ -60,7 +60,6 @@ pub enum ServerScript {
     SendsAndCloses(Vec<u8>),
     /// Send the bytes one by one and wait until the client closes the connection.
     Sends(Vec<u8>),
-    /// Send rows without end.
     SendsWithoutEnd,
 }
 

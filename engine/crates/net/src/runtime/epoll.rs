@@ -13,7 +13,6 @@ const EVENTS: usize = 256;
 /// The key in epoll events of the alarm, which is the thread's timer. No source (watched descriptor) has this key.
 const ALARM: u64 = u64::MAX;
 
-/// The epoll instance of one thread.
 pub(super) struct Epoll {
     fd: OwnedFd,
     events: RefCell<Vec<Event>>,

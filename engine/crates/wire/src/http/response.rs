@@ -5,7 +5,6 @@ use base::error::{Class, Failure, Result};
 use httparse::{EMPTY_HEADER, Header, ParserConfig};
 use std::mem::MaybeUninit;
 
-/// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
@@ -203,7 +202,6 @@ pub enum Body {
     Interim,
 }
 
-/// The parsed fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
@@ -357,7 +355,6 @@ pub struct Chunked {
     framing: usize,
 }
 
-/// The result of processing received bytes.
 pub struct Progress {
     pub bytes: usize,
     pub data: u64,

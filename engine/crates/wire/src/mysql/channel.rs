@@ -12,7 +12,6 @@ use net::transport::{Address, Stream, Transport};
 use record::Timeline;
 use std::ops::Range;
 
-/// A connection to a MySQL server.
 pub struct Channel {
     pub(super) io: Buffered,
     /// The sequence number of the next packet, whichever side sends it. Each command starts again at 0.

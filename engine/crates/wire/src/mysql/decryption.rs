@@ -115,7 +115,6 @@ struct Column {
     encrypted: Option<Rc<Encrypted>>,
 }
 
-/// The data to decrypt a column.
 struct Encrypted {
     label: String,
     form: BinaryForm,

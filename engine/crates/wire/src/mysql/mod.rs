@@ -201,7 +201,6 @@ impl OneServer for Service {
     }
 }
 
-/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: channel::Channel,

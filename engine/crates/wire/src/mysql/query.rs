@@ -60,7 +60,6 @@ impl PointSelect {
     }
 }
 
-/// A statement's numbers of columns and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Width {
     /// The number of columns of the result; 0 for a statement without a result.

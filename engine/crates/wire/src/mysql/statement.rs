@@ -195,7 +195,6 @@ impl Parameters {
     }
 }
 
-/// A row. Its columns are read one after the other.
 pub struct Row<'a> {
     reader: Reader<'a>,
     nulls: Nulls<'a>,

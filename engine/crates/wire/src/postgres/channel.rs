@@ -96,7 +96,6 @@ pub struct Answer<E> {
     failure: Option<Failure>,
 }
 
-/// The result of a complete answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub commands: usize,

@@ -75,7 +75,6 @@ pub enum Statements {
     Prepared,
 }
 
-/// The format of values in results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Results {
@@ -96,7 +95,6 @@ pub enum Negotiation {
     Direct,
 }
 
-/// The protocol of PostgreSQL servers.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("postgres", PGBENCH);
 
 impl crate::Settings for Settings {
@@ -230,7 +228,6 @@ impl OneServer for Service {
     }
 }
 
-/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,

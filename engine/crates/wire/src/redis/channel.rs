@@ -80,7 +80,6 @@ fn not_a_number() -> Failure {
     Failure::protocol("the answer is not a number")
 }
 
-/// The maximum number of digits of a number.
 const LONGEST_NUMBER: usize = 20;
 
 /// Append the beginning of a command. `arguments` is the number of its arguments, including its name.

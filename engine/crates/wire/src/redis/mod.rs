@@ -198,7 +198,6 @@ impl OneServer for Service {
     }
 }
 
-/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,

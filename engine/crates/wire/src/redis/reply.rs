@@ -13,7 +13,6 @@ const LONGEST_BYTES: u64 = 512 * 1024 * 1024;
 /// The maximum number of elements: Redis's limit for a command's arguments. The expected replies have far fewer.
 const MOST_ELEMENTS: u64 = 1024 * 1024;
 
-/// An element of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element<'a> {
     /// A simple string, a number or a boolean, as its text.

@@ -318,7 +318,6 @@ impl Card {
     }
 }
 
-/// The deck of cards of one terminal.
 pub struct Deck {
     cards: Vec<Card>,
     dealt: usize,

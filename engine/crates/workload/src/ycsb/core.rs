@@ -225,7 +225,6 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
     Ok(Requests::Hotspot { hot, cold, operations })
 }
 
-/// A kind of YCSB operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Read,

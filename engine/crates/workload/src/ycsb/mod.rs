@@ -92,7 +92,6 @@ impl Default for Settings {
     }
 }
 
-/// A phase of YCSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum YcsbPhase {
@@ -108,7 +107,6 @@ pub enum InsertOrder {
     Ordered,
 }
 
-/// The distribution of field lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldLengthDistribution {
@@ -129,7 +127,6 @@ pub enum RequestDistribution {
     Hotspot,
 }
 
-/// The distribution of scan lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScanLengthDistribution {

@@ -122,7 +122,6 @@ impl<'a> Values<'a> {
     }
 }
 
-/// YCSB's table in a run.
 #[derive(Debug, Clone)]
 pub struct Table {
     data: Data,

@@ -251,7 +251,6 @@ fn demanded() -> Vec<Json> {
     ]
 }
 
-/// The number of bytes of a tag or MAC.
 const TAG: usize = 16;
 
 fn word(format: RowFormat) -> &'static str {
