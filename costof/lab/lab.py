@@ -33,7 +33,7 @@ LONGEST_TEMPORARY_FOLDER = 60
 class Resource(ABC):
     """Base class for a context manager that consists of other context managers, such as a topology or a service.
 
-    `_open` enters these parts on a stack. They are left in reverse order, at the end or if `_open` fails.
+    `_open` enters these parts. They are exited in reverse order, at the end or if `_open` fails.
     """
 
     def __enter__(self) -> Self:

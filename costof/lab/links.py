@@ -128,8 +128,8 @@ class LinkReady(Model):
     """The engine's answer when its links work.
 
     `path_cost_us` is the duration of a round trip without delay, and `held_us` has for each link the time in which the
-    engine holds a packet in one direction. If `preferred` is false, the process has ordinary scheduling priority, so a
-    busy machine may add milliseconds.
+    engine holds a packet in one direction. If `preferred` is false, the process could not raise its scheduling
+    priority, so a busy machine may add milliseconds.
     """
 
     path_cost_us: float

@@ -254,11 +254,11 @@ def _check_name(name: str, existing: dict[str, Any]) -> None:
 
 def _check_shape(name: str, round_trip_ms: float, bandwidth_mbit: float | None, loss: float) -> None:
     if not 0 <= round_trip_ms <= LONGEST_ROUND_TRIP_MS:
-        error = f"a round trip of {round_trip_ms:g} ms is not from 0 to {LONGEST_ROUND_TRIP_MS:g}"
+        error = f"the round trip must be from 0 to {LONGEST_ROUND_TRIP_MS:g} ms, not {round_trip_ms:g} ms"
     elif bandwidth_mbit is not None and not 0 < bandwidth_mbit < math.inf:
-        error = f"a bandwidth of {bandwidth_mbit:g} Mbit/s is not above 0"
+        error = f"the bandwidth must be above 0 Mbit/s, not {bandwidth_mbit:g}"
     elif not 0 <= loss < 1:
-        error = f"a loss of {loss:g} is not from 0 to below 1"
+        error = f"the loss must be at least 0 and below 1, not {loss:g}"
     else:
         return
     raise CostofError(ErrorText.LAB_FAILED, detail=f"the link '{name}': {error}")

@@ -181,7 +181,7 @@ class EngineProcess(Instrument):
 
 
 class HostLostError(CostofError):
-    """A host that can no longer measure."""
+    """Raised if a host can no longer measure."""
 
     def __init__(self, host: str, detail: str) -> None:
         super().__init__(ErrorText.HOST_LOST, host=host, detail=detail)
@@ -275,7 +275,7 @@ class HostsProcess(Instrument):
         if "lost" in answer:
             raise HostLostError(**answer["lost"])
         if "refused" in answer:
-            raise CostofError(ErrorText.HOSTS_FAILED, detail=answer["refused"])
+            raise CostofError(ErrorText.HOSTS_FAILED, error=answer["refused"])
         return answer
 
 
@@ -319,13 +319,13 @@ def _installed_engine() -> list[Path]:
 
 
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
-    """Return the engine as an instrument, for the wire view. `prefix` is that of the host on which it is to run."""
+    """Return the engine as an instrument. `prefix`: the words that, put before a command line, run it on a host."""
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return the application driver for a protocol as an instrument, for the application view."""
+    """Return the driver that applications use for a protocol, as an instrument."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 

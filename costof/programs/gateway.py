@@ -26,7 +26,7 @@ NO_LIMITS = {
 class GatewayReady(Model):
     """The gateway's first answer: its warnings, and the listeners' 'address:port' in the order of the plan.
 
-    A port that the plan leaves open is the one that the gateway chose.
+    A port of 0 in the plan is replaced by the port that the gateway has chosen.
     """
 
     listeners: list[str]

@@ -16,11 +16,10 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 
 @dataclass(frozen=True)
 class Leftover:
-    """A database that a run has left behind: one with an intact marker, or an empty one without a marker.
+    """A database that a run has left behind: one with an intact marker, or an empty one without (`marker` is None).
 
-    An empty one (`marker` None) counts only if its name has the form of costof's generated names.
-
-    `in_use` is the reason to keep the database, or None if it may be removed.
+    An empty one counts only if its name has the form of costof's generated names. `in_use` is the reason to keep the
+    database, or None if it may be removed.
     """
 
     database: str

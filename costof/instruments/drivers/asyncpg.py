@@ -1,4 +1,4 @@
-"""The driver of the application view for asyncpg, used without a connection pool.
+"""Measurement with asyncpg, a PostgreSQL driver that applications use, without a connection pool.
 
 It measures a new connection with its first query, and queries on one persistent connection.
 """

@@ -1,4 +1,4 @@
-"""The driver of the application view for pymongo, used as in the published benchmark.
+"""Measurement with pymongo, the MongoDB driver that applications use.
 
 It measures a new client with its first `find_one`, and `find_one` on one persistent client.
 """

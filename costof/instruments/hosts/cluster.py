@@ -182,13 +182,15 @@ def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
     hosts = [each for each in nodes if each.cpus and all(each.labels.get(key) == value for key, value in required)]
     if not hosts:
         labels = ", ".join(f"{key}={value}" for key, value in settings.where)
-        detail = f" with {labels}" if labels else " that has CPUs"
         raise CostofError(
-            ErrorText.HOSTS_NONE, address=settings.address, nodes=plural(len(nodes), "node"), detail=detail
+            ErrorText.HOSTS_NONE,
+            address=settings.address,
+            nodes=plural(len(nodes), "node"),
+            required=f"CPUs and {labels}" if labels else "CPUs",
         )
     if settings.least is not None and len(hosts) < settings.least:
         raise CostofError(
-            ErrorText.HOSTS_FEW, address=settings.address, found=plural(len(hosts), "host"), least=settings.least
+            ErrorText.HOSTS_FEW, address=settings.address, hosts=plural(len(hosts), "host"), least=settings.least
         )
     return sorted(hosts, key=lambda node: (node.name, node.node_id))
 

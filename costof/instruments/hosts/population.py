@@ -23,7 +23,7 @@ from pydantic import ConfigDict, ValidationError
 from costof import __version__
 from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed
-from costof.instruments.drivers.driver import PR_SET_PDEATHSIG, read_plan
+from costof.instruments.drivers.driver import read_plan
 from costof.instruments.hosts.cluster import (
     CALL_SECONDS,
     START_SECONDS,
@@ -42,6 +42,7 @@ from costof.instruments.hosts.merging import (
     merged_ready,
     not_simultaneous_reason,
 )
+from costof.lab.supervisor import PR_SET_PDEATHSIG
 from costof.messages.answers import (
     MISMATCH,
     ClusterAnswer,

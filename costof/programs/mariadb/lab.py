@@ -2,7 +2,7 @@
 
 All arms use the same server process: it accepts plain and TLS connections on one port and can change its key while it
 runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits; the client
-chooses among them, as in the published procedure.
+chooses among them.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
     for name in UNVERIFIED:
         if options.get(name):
             raise UrlError(
-                f"remove {name}: log-ins to a target are always verified; --set verify=… measures arms without"
+                f"remove {name}: log-ins to a target always verify the certificate; --set verify=none measures without"
             )
     tls = options.get("tls")
     if tls is False and (ca_file is not None or "tlsCAFile" in options):

@@ -84,7 +84,9 @@ class EncryptionLab(LabService):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self._front.client_settings(arm, self._server.client_settings())
-        return Endpoint(service=settings.asking(arm.settings.service), transport=arm.settings.transport_trusting(None))
+        return Endpoint(
+            service=settings.with_settings(arm.settings.service), transport=arm.settings.transport_trusting(None)
+        )
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix

@@ -91,7 +91,7 @@ class EncryptionTarget(TargetService[TpccTarget]):
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         transport = self._to_server if Rules.from_arm(arm).direct else self._to_gateway
         settings = self._front.client_settings(arm, self.server.client_settings())
-        return Endpoint(service=settings.asking(arm.settings.service), transport=transport)
+        return Endpoint(service=settings.with_settings(arm.settings.service), transport=transport)
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         super().prepare(loading_arm(self._plan, arm), load)

@@ -128,7 +128,7 @@ class HttpLab(LabService):
         self._ports = {entrance.name: entrance.port for entrance in entrances}
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH).asking(arm.settings.service)
+        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH).with_settings(arm.settings.service)
         return Endpoint(service=settings, transport=arm.settings.transport_trusting(self._authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:

@@ -350,7 +350,9 @@ class ReplicationLab(LabService):
             database=DATABASE,
             collection=COLLECTION,
         )
-        return Endpoint(service=settings.asking(arm.settings.service), transport=arm.settings.transport_trusting(None))
+        return Endpoint(
+            service=settings.with_settings(arm.settings.service), transport=arm.settings.transport_trusting(None)
+        )
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._nodes.client.prefix
@@ -478,7 +480,7 @@ class ReplicationLab(LabService):
     def _dead_member(self, nodes: int) -> str | None:
         """Return the error text for a member that has ended, in the set of this size, or None if all run."""
         for name, status in self._sets[nodes].shaped.dead():
-            return f"{name} of the set of {nodes} ended in the middle of the run (status {status})"
+            return f"{name} of the replica set of {nodes} members ended in the middle of the run (status {status})"
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
@@ -506,7 +508,6 @@ def _group(plan: Plan, nodes: int) -> Group:
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
     arm_settings = map(ArmLabSettings.from_arm, plan.arms)
     distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)
-
     return Group([f"{nodes}-{name}" for name in roles], f"{nodes}-{far}", list(distances))
 
 

@@ -77,7 +77,7 @@ class Stunnels(Entrances):
             self._clients[distance] = Stunnel(self._lab, f"stunnel-{distance}", CLIENT_ROLE, ends, client)
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        return settings.entered_at(self._entrance(arm))
+        return settings.at_address(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
         """Return the server's counters without its TLS connections, since it gets plain connections from stunnel.
