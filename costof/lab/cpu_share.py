@@ -65,7 +65,7 @@ class CpuShare:
 
     @classmethod
     def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None, number: int = 0) -> CpuShare:
-        """Create the group, and have the lab remove it at the end. `number` is that of the host in the lab.
+        """Create the group, and have the lab remove it at the end. `number` is the host's number in the lab.
 
         Raises `LAB_FAILED` if this machine has no cgroups for CPU shares.
         """

@@ -85,7 +85,7 @@ class Process:
 
 @dataclass
 class Lab:
-    """A run's lab, a context manager. The supervisor removes all of it at the end, even if this process was killed."""
+    """A run's lab, a context manager. The supervisor removes everything at the end, even if this process is killed."""
 
     processes: dict[str, Process] = field(default_factory=dict)
 

@@ -83,7 +83,7 @@ class Phase(Model):
 def mean_count(
     phases: Sequence[Phase], attribute: Literal["round_trips", "bytes_sent", "bytes_received"]
 ) -> float | None:
-    """Return the mean of a count for one operation over slices; None if a slice lacks it or there is no operation."""
+    """Return the mean of a count per operation; None if a slice lacks the count or if there was no operation."""
     counts = [getattr(phase, attribute) for phase in phases]
     operations = sum(phase.count for phase in phases)
     return None if None in counts or not operations else sum(counts) / operations
@@ -96,7 +96,7 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a prepare order. Its errors are counted again in the answer to the slice."""
+    """The answer to a `PrepareOrder`. The answer to the slice includes these errors again."""
 
     id: int
     errors: list[ClassifiedError]

@@ -49,7 +49,6 @@ class Transport(Model):
 
     @model_serializer(mode="wrap")
     def _without_unused(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the TLS settings of a plaintext transport."""
         return handler(self) if self.is_tls else {"kind": self.kind}
 
 
@@ -102,7 +101,6 @@ class Endpoint(Model):
     transport: Transport = PLAIN
 
     def named(self, arm: str) -> Arm:
-        """Return an arm of a plan with this endpoint and this name."""
         return Arm(name=arm, service=self.service, transport=self.transport)
 
 
@@ -148,7 +146,7 @@ class Workload(Model):
 
 
 class Data(Model):
-    """The size of the table that the engine reads. Only YCSB's table has a choice of fields."""
+    """The size of the table that the engine reads. `fields` and `field_length` apply only to YCSB's table."""
 
     records: int = 0
     fields: int = 10

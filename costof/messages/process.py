@@ -26,7 +26,7 @@ from costof.model import Model
 ANSWER_SECONDS = 300.0
 #: Extra time for a slice's answer, beyond the slice's seconds and the timeout of one operation.
 PATIENCE_SECONDS = 120.0
-#: Timeout for a process to become ready, long enough for slow machines. If it ends instead, that is noticed at once.
+#: Timeout for a process to become ready, long enough for slow machines. A process that ends instead is noticed at once.
 READY_SECONDS = 600.0
 
 ENGINE = "costof-engine"

@@ -66,9 +66,9 @@ class _Reloaded(Model):
 
 
 class GatewayLearning(Model):
-    """Settings for learning: the gateway writes the statements of these accounts to `file`.
+    """Settings with which the gateway records the statements of some accounts in `file`.
 
-    The accounts must not be guarded by the rules.
+    The rules must not guard these accounts.
     """
 
     file: Path

@@ -30,7 +30,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a service's own readings say about one slice: whether it was measured as its arm requires, and figures.
+    """A service's judgement of one slice by its own readings: whether it was measured as the arm requires, and figures.
 
     `mismatch` is the reason why it was not, or None. `figures` are means over the slice unless their name says
     otherwise, in the unit of their metric. `counts` are those of this slice; the evidence in the report is their sum

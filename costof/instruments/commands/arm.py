@@ -233,7 +233,6 @@ def own_peak_memory() -> int:
 
 
 def _secret(source: SecretSource) -> str:
-    """Return the secret's value. Raises `StepError` if its source is missing or cannot be read."""
     if source.environment is not None:
         if source.environment not in os.environ:
             raise StepError("no_secret", f"the environment variable {source.environment} is not set")
@@ -278,7 +277,6 @@ def parse_report(program: Program, written: str) -> Report:
 
 
 def rate_names(program: Program) -> list[str]:
-    """Return the names of the program's figures that are rates."""
     known = reader(program.read).figures if program.read else {}
     known = known | {name: source.as_figure(name) for name, source in program.figures.items()}
     return [name for name, figure in known.items() if figure.is_rate]

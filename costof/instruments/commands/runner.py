@@ -73,15 +73,15 @@ class Runner:
                 arm.check()
             except StepError as error:
                 self.refused[name] = error
-        arms = [self._ready_arm(arm.name) for arm in plan.arms]
+        arms: list[dict[str, Any]] = []
+        for name in (arm.name for arm in plan.arms):
+            if refusal := self.refused.get(name):
+                detail = {"class": refusal.error_class, "detail": str(refusal)}
+                arms.append({"name": name, "server": None, "error": detail})
+            else:
+                server = next(iter(self.arms[name].settings.addresses), "this machine")
+                arms.append({"name": name, "server": server, "error": None})
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
-
-    def _ready_arm(self, name: str) -> dict[str, Any]:
-        error = self.refused.get(name)
-        if error is None:
-            server = next(iter(self.arms[name].settings.addresses), "this machine")
-            return {"name": name, "server": server, "error": None}
-        return {"name": name, "server": None, "error": {"class": error.error_class, "detail": str(error)}}
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
         """Verify the arm of the next slice. If that fails, the answer to the slice reports it, not this answer."""

@@ -259,7 +259,6 @@ def build_settings(
 
 
 def _program_argv(program: CommandProgram, words: _Words, study_words: Collection[str]) -> list[str]:
-    """Return a workload's command as a list of arguments. Raises the same errors as `build_settings`."""
     if not program.shell:
         return _argv(program.run, words, program.directory, ADD_SHELL)
     reserved = {SECONDS, RATE, OUTPUT, *words.level_words, *study_words}

@@ -119,7 +119,6 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _tls(transport: Transport, *, direct: bool) -> dict[str, Any]:
-    """Return libpq's connection options for the transport."""
     if not transport.is_tls:
         return {"sslmode": "disable"}
     options: dict[str, Any] = {"sslmode": SSLMODES[transport.verify], "sslrootcert": str(transport.ca_file or "system")}

@@ -106,7 +106,6 @@ def _connect(ray: Any, settings: HostsSettings) -> None:
 
 
 def _begin(ray: Any, settings: HostsSettings) -> None:
-    """Connect to Ray, with retries. Raises Ray's exceptions."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             ray.init(address=settings.address, log_to_driver=False, logging_level="CRITICAL")

@@ -107,7 +107,6 @@ def merged_ready(answers: Mapping[str, Ready]) -> Ready:
 
 
 def _arm(arm_by_host: Mapping[str, ReadyArm]) -> ReadyArm:
-    """Merge the hosts' answers about one arm."""
     arms = [*arm_by_host.values()]
     errors = {host: arm.error for host, arm in arm_by_host.items() if arm.error is not None}
     if not errors:
@@ -145,7 +144,6 @@ def _phase(parts: Sequence[Phase]) -> Phase:
 
 
 def _complete_sum(counts: Sequence[int | None]) -> int | None:
-    """Return the sum; None if a count is missing."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 

@@ -145,7 +145,6 @@ class Population:
         )
 
     def warnings(self) -> list[str]:
-        """Return warnings about these hosts for the report."""
         machines: dict[str, list[str]] = {}
         for host in self.hosts:
             machines.setdefault(host.facts["boot id"], []).append(host.name)

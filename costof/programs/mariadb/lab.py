@@ -306,7 +306,7 @@ class MariadbServer:
         write_private(self._certificate_file, self._certificates[self._key].read_bytes())
 
     def _bootstrap(self, binary: Path) -> None:
-        """Create the system tables and users. This needs no mariadb-install-db, which needs the client package."""
+        """Create the system tables and users, without mariadb-install-db, which needs the client package."""
         for name in ("data", "temporary"):
             (self._folder / name).mkdir(mode=0o700)
         statements = self._folder / "bootstrap.sql"

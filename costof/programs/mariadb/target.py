@@ -117,7 +117,6 @@ class MysqlDatabaseTarget(TargetServer):
         )
 
     def _variable(self, name: str) -> str | None:
-        """Return a server variable, or None if the server does not have it."""
         with contextlib.suppress(MySQLError):
             ((value,),) = self.session.try_to(f"SELECT @@{name}")
             return str(value)

@@ -138,7 +138,6 @@ class MongodbTarget(TargetServer):
         return str(build.get("version", "unknown"))
 
     def _check_unoccupied(self) -> None:
-        """Raise `TARGET_OCCUPIED` if the database has collections."""
         if self._marked.collections():
             raise self._occupied()
 

@@ -242,7 +242,6 @@ class PgBouncer:
             each.hang_up()
 
     def configuration(self, folder: Path) -> str:
-        """Return the complete pgbouncer.ini of a process."""
         settings = {
             "listen_addr": ",".join(self._addresses),
             "listen_port": self._port,

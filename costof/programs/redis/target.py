@@ -131,7 +131,6 @@ class StringsTarget(TargetServer):
         return [f"ACL SETUSER {self.url.username or 'default'} ~costof:* {commands}"]
 
     def _check_server(self) -> None:
-        """Raise `TARGET_FAILED` if the server belongs to a cluster, may drop other keys, or has too little memory."""
         if int(self._info("cluster").get("cluster_enabled", 0)):
             raise self._refused("it belongs to a cluster, which would redirect clients to other nodes (MOVED)")
         memory = self._info("memory")

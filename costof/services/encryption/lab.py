@@ -181,7 +181,6 @@ class EncryptionLab(LabService):
             host.resize(cores[role])
 
     def _rows(self) -> Rows:
-        """Return the rows of the sample as the administrator reads them directly at the server."""
         with log_in(
             Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._chain.client)
         ) as direct:

@@ -236,7 +236,6 @@ class HttpLab(LabService):
         return self._listeners[route].address
 
     def _origin_counters(self, route: Route) -> ListenerCounters | None:
-        """Return the origin's counters for a route, or None if the origin has died."""
         if self._origin.ended() is not None:
             return None
         return self._origin.counters().listeners[self._listeners[route].address]

@@ -253,7 +253,7 @@ def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice was not as its arm with a pool says, or None if it was.
+    """Return why a slice was not measured as its arm, which has a pool, requires; None if it was.
 
     `tls` are the TLS versions of the pool's connections to the server; `server_tls` is what the arm requires.
     `sessions` and `transactions` are the counts of server and pool in the slice, `operations` is the client's count.
