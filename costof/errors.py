@@ -52,7 +52,7 @@ class ErrorText:
     LAB_ONLY_FACTOR = usage(lambda factor: f"{factor} can be varied only in a lab, because costof does not change a "
         f"target's servers; remove {factor} or --target")
     LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} has an effect only with {condition}, but no arm "
-        "of this run has that; choose it too with --set, or leave out the factor")
+        f"of this run has that level; choose it too with --set, or do not set {factor}")
     NOT_AN_ASSIGNMENT = usage(lambda text: f"'{text}' is not of the form factor=level[,level…]; for example: "
         "--set transport=plain,tls")
     BAD_NUMBER = usage(lambda name, low, high, text: f"{name} must be a whole number from {low} to {high}, not "
@@ -138,7 +138,8 @@ class ErrorText:
     PASSWORD_TWICE = usage(lambda ways: f"the password is given twice, by {ways}; give it once")
     PASSWORD_FILE = usage(lambda path, detail: f"cannot read the password from {path}: {detail}; the file must contain "
         "one line, the password")
-    PASSWORD_VARIABLE = usage(lambda name: f"the value of the environment variable {name} is not UTF-8")
+    PASSWORD_VARIABLE = usage(lambda name: f"the value of the environment variable {name} is not UTF-8; set it to "
+        "UTF-8 text")
     TARGET_OPTION_UNUSED = usage(lambda option: f"{option} works only with --target and the URL of a database server, "
         f"such as mysql://…; add it, or remove {option}")
     BAD_SERVER_CPU = usage(lambda text, detail: f"--server-cpu '{text}' is not a valid command: {detail}")
@@ -195,7 +196,7 @@ class ErrorText:
     YCSB_GO_NAMES = usage(lambda names, instead: f"costof does not support go-ycsb's property names: replace {names} "
         f"by {instead}")
     YCSB_TABLE_OCCUPIED = failed(lambda table, target: f"{table} on {target} already contains records, and nothing was "
-        "written; load into an empty one, or give the first new record with -p insertstart=N")
+        "written; load into an empty table, or set the number of the first new record with -p insertstart=N")
     YCSB_TABLE_EMPTY = failed(lambda table, target: f"{table} on {target} contains no records; load some first with "
         "costof ycsb load")
     YCSB_TABLE_MISSING = failed(lambda table, target, statement: f"{table} does not exist on {target}; create it as "

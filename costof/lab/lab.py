@@ -49,7 +49,7 @@ class Resource(ABC):
 
     @abstractmethod
     def _open(self, stack: ExitStack) -> None:
-        """Enter the parts on the stack. Raises `CostofError`."""
+        """Enter the resource's parts, each by `stack.enter_context`. Raises `CostofError`."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# Packets that wait before a slow link, in time: as in a typical router. Without a limit they would wait for seconds.
+# The longest time that a packet waits before a slow link, as in a typical router. Without a limit it could be seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30

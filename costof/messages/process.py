@@ -216,7 +216,6 @@ class HostsProcess(Instrument):
             self.__exit__(type(error), error, None)
             raise
         self.nodes, self.facts, self.warnings = answer.nodes, answer.facts, answer.warnings
-        #: Names of the hosts that measure.
         self.names = [node.name for node in answer.nodes]
         return self
 

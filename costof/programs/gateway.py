@@ -12,9 +12,9 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: The gateway's limits in measurements, where many clients have one address. They are too high to be reached. The
-#: table definitions do not change during a run, so the gateway never reads them again: that would cost a connection and
-#: CPU time in the middle of a slice.
+#: Limits of the gateway that are too high to be reached, since in a measurement many clients share one address.
+#: `catalogue_seconds` is the time after which the gateway reads the table definitions again. They do not change, and
+#: reading them would take a connection and CPU time in the middle of a slice.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,

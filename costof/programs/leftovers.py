@@ -48,10 +48,9 @@ class Leftovers(ABC):
 
     @abstractmethod
     def remove(self, leftover: Leftover) -> bool:
-        """Drop everything that the run has created, or the empty database, and return True.
+        """Drop what the run has created, or the empty database. Return whether it was dropped.
 
-        Return False and change nothing if the marker has changed since `find`, or if the empty database now holds
-        something.
+        Nothing is dropped if the marker has changed since `find`, or if the empty database now holds something.
         """
 
 

@@ -30,7 +30,7 @@ KEPT_CHARACTERS = 2000
 _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY)", re.IGNORECASE)
 #: Minimum length of a secret that is masked in texts. Shorter values occur inside too many ordinary words.
 SHORTEST_SECRET = 4
-#: The command runner's standard input, a pipe from costof. It closes if costof ends; a running command is ended then.
+#: The command runner's standard input, a pipe from costof. If costof ends, the pipe closes and the command is ended.
 STDIN = 0
 #: Matches the beginning of a reader's error message if the report is missing or incomplete.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")

@@ -38,7 +38,7 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: `opens_ns` may be at most this far ahead, as in the engine. A later instant must come from another host's clock.
+#: Maximum time until `opens_ns`, as in the engine. A later instant must have been read from another host's clock.
 LONGEST_WAIT_NS = 60_000_000_000
 
 

@@ -250,7 +250,6 @@ def build_settings(
         },
         environment={name: words.fill(value) for name, value in level.environment.items()},
         before=[_argv(line, words) for line in level.before],
-        # Undo in reverse order.
         after=[_argv(line, words) for line in reversed(level.after)],
         proofs=[ProofCommand(argv=_argv(proof.run, words), matches=words.fill(proof.matches)) for proof in level.proof],
         secrets=secrets,

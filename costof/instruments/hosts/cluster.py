@@ -253,7 +253,6 @@ def answers(ray: Any, calls: Mapping[Host, Any], seconds: float) -> dict[Host, A
     ray.wait([*calls.values()], num_returns=len(calls), timeout=seconds)
     deadline = time.monotonic() + CALL_SECONDS
     for host, call in calls.items():
-        # Fetch only calls that have ended.
         if not ray.wait([call], timeout=0)[0]:
             raise HostLostError(host.name, "it does not answer")
     return {host: _fetched(ray, host, call, deadline - time.monotonic()) for host, call in calls.items()}

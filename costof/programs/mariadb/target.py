@@ -38,9 +38,7 @@ class MysqlDatabaseTarget(TargetServer):
 
     url: LoginUrl
     session: MysqlSession
-    #: The privileges that the account needs in the database.
     PRIVILEGES: ClassVar[tuple[str, ...]]
-    #: All tables that the run creates.
     TABLES: ClassVar[tuple[str, ...]]
 
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:

@@ -48,7 +48,6 @@ SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
 #: Options that disable the verification of certificates. They are refused, since the administrative log-in to a target
 #: always verifies; studies measure arms without verification by a factor.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
-#: Why a write concern of 0 is refused.
 UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
 
 

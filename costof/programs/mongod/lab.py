@@ -378,7 +378,6 @@ ROLES = ("primary", "secondary", "hidden")
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
 CACHE_GB = "0.5"
-#: The members' election priorities.
 PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
 # Periodic disk writes for diagnostics would be noise in the measurement.
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}

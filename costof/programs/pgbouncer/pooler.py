@@ -311,7 +311,7 @@ class PgBouncer:
             "password": upstream.password.get_secret_value(),
             "pool_mode": pool.mode,
             "pool_size": pool.size,
-            # PgBouncer replaces a connection that breaks.
+            # With this setting, PgBouncer replaces a connection that breaks.
             "min_pool_size": pool.size,
         }
         return f"{pool.name} = {' '.join(f'{name}={value}' for name, value in settings.items())}"

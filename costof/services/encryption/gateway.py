@@ -45,8 +45,8 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# The maximum number of encrypted values that a client has not read when a transaction fails or is abandoned: the
-# fifteen lines of an order, with five columns each.
+# The maximum number of encrypted values that a client leaves unread when a transaction fails or is abandoned: an order
+# has up to fifteen lines of five columns.
 MAX_UNREAD_VALUES = 75
 
 

@@ -53,7 +53,6 @@ PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "r
 #: The maximum number of voters that MongoDB allows in a set.
 MAX_VOTERS = 7
 
-#: The name of the CPU figure for each role.
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
@@ -201,7 +200,7 @@ class Nodes(Topology):
         for (node, distances), link in self._links.items():
             yield self._routers[distances], f"route add {self.addresses[node]}/32 via {link.a_address}"
             if distances is None:
-                # The way to the client is always over the router without delay, whatever the distance between nodes.
+                # Routes to the client always use the router without delay, whatever the distance between nodes.
                 source = f"src {self.addresses[node]}"
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 

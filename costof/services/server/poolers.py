@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from costof.programs.pgbouncer.pooler import PgBouncer
 
 FIRST_PORT = 6432
-#: The number of new sessions at the server that a slice with a pool tolerates. They may be from clients of an earlier
-#: arm that have given up, which the server logs late.
+#: The maximum number of new server sessions in a slice with a pool. The server may log a few sessions late, which
+#: clients of an earlier arm opened and gave up.
 STRAY_SESSIONS = 4
 
 

@@ -24,7 +24,7 @@ Place = str | tuple[str, ...]
 #: A regular expression for a number as programs print it, with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-#: Matches up to where JSON may begin: the first bracket of a line. Log lines before the JSON may contain brackets too.
+#: Matches a line up to its first bracket, where JSON may begin. Log lines before the JSON may contain brackets too.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
 #: Failed attempts to parse JSON may together read this many times the output's length. Without a limit, parsing could
 #: take minutes.
