@@ -184,8 +184,8 @@ class Lab:
     ) -> None:
         """Poll `ready` until it returns true.
 
-        Raises `LAB_FAILED` after `seconds`, with the name `what`. Also raises it if a program of the lab ends in the
-        meantime; with `only`, the end of another program is ignored.
+        Raises `LAB_FAILED`, which names `what`, after `seconds`, or if a program of the lab ends in the meantime; with
+        `only`, the end of other programs is ignored.
         """
         deadline = time.monotonic() + seconds
         while not ready():

@@ -75,7 +75,7 @@ def veth_commands(ip: str, link: Link) -> list[list[str]]:
 
 
 def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
-    """Return the commands that make netem delay packets by half the round trip in each direction, limit and lose them.
+    """Return the commands that make netem delay packets by half the round trip in each direction, limit and drop them.
 
     Segmentation offload is switched off, since netem would lose a packet of 64 KB as a whole.
     """

@@ -36,7 +36,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Instrument:
-    """A process that measures, as a context manager. Leaving it closes the process's standard input, which ends it.
+    """A process that measures, as a context manager. Its exit closes the process's input, which ends the process.
 
     A `patient` instrument limits times itself, so costof waits for its answers as long as the process runs.
     """

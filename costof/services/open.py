@@ -43,7 +43,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
 
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
-    """Return the URLs of `--target` and `--plain-target` without secrets, as the plan stores them; None for each unset.
+    """Return the URLs of `--target` and `--plain-target` without secrets, as the plan stores them; None if not given.
 
     Raises the errors of a wrong URL.
     """

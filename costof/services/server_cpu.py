@@ -70,7 +70,7 @@ class ServerCpu:
         self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Record that the servers run on this machine, so that readings that need more than its `cores` are refused.
+        """Record that the servers run on this machine, with `cores` cores: readings that would need more are refused.
 
         `machine` is the machine's name in error texts.
         """

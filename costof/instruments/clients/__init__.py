@@ -100,7 +100,7 @@ def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
     """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
 
     These are session resumption, a fixed cipher suite or group, and a TLS version that is not in `versions`. None in
-    `versions` means that the version need not be fixed.
+    `versions` stands for arms that leave the version open.
     """
     transport = endpoint.transport
     if not transport.is_tls:

@@ -221,8 +221,8 @@ class Population:
     def _ask(self, orders: Mapping[Host, Mapping[str, Model]], seconds: float) -> dict[Host, Any]:
         """Send each host its order and return the replies. Raises `HOST_LOST`.
 
-        If an instrument does not answer within `seconds`, its actor reports a timeout. An actor that does not answer
-        within a little longer is lost too.
+        If an instrument does not answer within `seconds`, its actor reports a timeout. If the actor itself does not
+        answer within a little longer, its host is lost too.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)

@@ -120,7 +120,7 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
 
 
 def os_user() -> str:
-    """Return the name of the user that runs this process, as which the server recognizes its administrator.
+    """Return the name of the user that runs this process, who is the server's administrator.
 
     The server identifies the administrator by the user at the other end of its Unix socket.
     """

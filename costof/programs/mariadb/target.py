@@ -33,7 +33,7 @@ from costof.programs.target_database import Maker, Marker, describe_writes
 class MysqlDatabaseTarget(TargetServer):
     """A user's server with a database for the run's data. Subclasses define the tables.
 
-    The administrative session uses plain or TLS as the URL says, whatever the arms use; the engine verifies the arms.
+    The administrative session uses TLS if the URL requires it, independently of the arms, which the engine verifies.
     """
 
     url: LoginUrl

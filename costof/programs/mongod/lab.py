@@ -271,7 +271,7 @@ class ReplicaSet:
     ) -> dict[str, T | PyMongoError]:
         """Run an operation on all members in parallel, except those in `skip`.
 
-        Return by each member's name the operation's result or its error.
+        Return the operation's result or error by member name.
         """
 
         def run(member: Member) -> T | PyMongoError:

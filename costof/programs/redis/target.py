@@ -38,8 +38,8 @@ BYTES_A_RECORD = 1000
 class StringsTarget(TargetServer):
     """A user's Redis server that holds the strings of a run.
 
-    The server's counters do not tell TLS from plain connections. Instead, the engine's evidence (`server_side`) has the
-    address that a client used, which is that of the plain or of the TLS port.
+    The server's counters do not distinguish TLS from plain connections. Instead, the engine's evidence (`server_side`)
+    has the address that a client used, which is that of the plain or of the TLS port.
     """
 
     url: RedisUrl

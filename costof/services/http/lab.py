@@ -160,7 +160,7 @@ class HttpLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters for the port that an arm's client connects to, at `server` ('address:port').
 
-        They are the balancer's. If TLS ends only at the origin or there is no balancer, they are the origin's.
+        They are the balancer's counters, or the origin's if TLS ends only at the origin or if there is no balancer.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:
@@ -273,7 +273,7 @@ class HttpLab(LabService):
 
 
 def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None:
-    """Return how the evidence contradicts a route, or None.
+    """Return how the evidence contradicts a route; None if it does not.
 
     `at_balancer` is the TLS version and cipher that the balancer reports, or '' without TLS. `to_origin` is how the
     request reached the origin: by 'TLS', 'plain', or not at all ('nothing').

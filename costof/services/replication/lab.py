@@ -182,7 +182,7 @@ class Nodes(Topology):
     def _router(self, distances: Distances | None) -> Host:
         """Return the router for these distances, which is created if needed.
 
-        None is the router without delay, to which the client's link leads.
+        With None it is the router without delay, to which the client's link leads.
         """
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
@@ -363,7 +363,7 @@ class ReplicationLab(LabService):
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the arm's set into its distances, sync sources and CPU shares.
+        """Give the arm's replica set the distances, sync sources and CPU shares that the arm requires.
 
         An error does not end the run: `judge` reports it later, and only the slice is discarded.
         """

@@ -186,7 +186,7 @@ class SetReading(Observation):
 
 
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return how the sync tree changed in a slice or how it differs from the expected one; None if it did not.
+    """Return how the sync tree changed in a slice or differs from the expected one; None if it does neither.
 
     If `expected` is None, any tree is right.
     """

@@ -36,7 +36,7 @@ class StunnelObservation(Observation):
 class Stunnels(Entrances):
     """The stunnel processes of a run: one in front of the server, and one beside the clients at each distance.
 
-    A distance without arms that need it has none. Each kind of key has its own port, which is the same in all
+    There is none at a distance without arms that need it. Each kind of key has its own port, which is the same in all
     processes.
     """
 
