@@ -1,6 +1,7 @@
-"""Functions that merge the answers of several hosts into one answer. They add counts, but never percentiles.
+"""Functions that merge the answers of several hosts into one answer.
 
-Histograms are added bucket by bucket, integers exactly, and sums of squares without rounding errors (Shewchuk 1997).
+Latencies are merged as histograms, bucket by bucket, never as percentiles. Integers are added exactly, and sums of
+squares without rounding errors (Shewchuk 1997).
 """
 
 from __future__ import annotations
