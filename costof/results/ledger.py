@@ -137,7 +137,7 @@ class WarningRecord(Model):
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    `error_rate` is the rate of wrong verdicts that is left for the final verdicts after the looks (`LookRecord`).
+    `error_rate` is the permitted rate of wrong verdicts that the looks (`LookRecord`) left for the final verdicts.
     """
 
     record: Literal["end"] = "end"
@@ -154,7 +154,7 @@ class SizesRecord(Model):
 
 
 class LookRecord(Model):
-    """A look at the data after a round: the run ends early if every headline effect has a verdict.
+    """A look: an analysis during the run, which ends the run early if every headline effect has a verdict.
 
     `error_rate` is the part of the permitted rate of wrong verdicts that this look used up.
     """

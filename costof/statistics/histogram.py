@@ -120,8 +120,7 @@ def _summed(buckets: Integers, counts: npt.ArrayLike) -> Counts:
 
 
 def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
-    """Return three arrays with an entry for each non-empty bucket: the index of its histogram, the bucket, and its
-    count."""
+    """Return, for each non-empty bucket, the index of its histogram, the bucket and its count, as three arrays."""
     payloads = [_payload(each) for each in encoded]
     data = np.frombuffer(b"".join(payloads), np.uint8).astype(np.int64)
     if not len(data):

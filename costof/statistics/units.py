@@ -45,8 +45,7 @@ class Units:
 
 
 def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Estimate | None:
-    """Return the share (0 to 1) of the variance of a start's mean that comes from the start itself, not from its
-    rounds.
+    """Return the share (0 to 1) of the variance between means of starts that the variance of rounds does not explain.
 
     `samples[arm][start][round]` belong to arms with similar variances. With the mean squares B between starts and W
     within starts, the share is 1 - W / B, and B / W over its expectation has an F distribution (analysis of variance of
