@@ -178,12 +178,14 @@ def _sentence(index: Index, step: Step) -> str:
     start, total, unit = f"{fmt.capital(step.label)} {change}.", step.total, step.parts[0].unit
     if total.low <= 0 <= total.high:
         return f"{start} Its effect on {step.what} is unresolved: {fmt.absolute(total, unit, signed=True)}."
+    # Amounts and not shares, because shares can exceed 100 % or be negative.
     resolved = [part for part in step.parts if part.added.low > 0 or part.added.high < 0]
     amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]
-    amounts += [f"{part.label} unresolved" for part in step.parts if part not in resolved]
-    verb = "adds" if total.value > 0 else "saves"
-    size = total if total.value > 0 else total.through(neg)
-    return f"{start} It {verb} {fmt.absolute(size, unit)} of {step.what}: {fmt.listed(amounts)}."
+    unresolved = [part.label for part in step.parts if part not in resolved]
+    texts = [fmt.listed(amounts)] if amounts else []
+    texts += [f"the change in {fmt.listed(unresolved)} is unresolved"] if unresolved else []
+    verb, size = ("adds", total) if total.value > 0 else ("saves", total.through(neg))
+    return f"{start} It {verb} {fmt.absolute(size, unit)} of {step.what}: {'; '.join(texts)}."
 
 
 def _table(index: Index, context: Context, steps: list[Step]) -> Table:

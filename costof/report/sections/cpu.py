@@ -108,8 +108,8 @@ def _bottlenecks(index: Index) -> str:
             every = sum(map(len, by_context.values())) == measured[workload] > 2
             arms = "all arms" if every else ", ".join(fmt.listed(names) + at for at, names in by_context.items())
             workloads_by_arms.setdefault(arms, []).append(f"'{index.workload_label(workload)}'")
-        places = [f"{fmt.listed(workloads)} ({arms})" for arms, workloads in workloads_by_arms.items()]
-        sentences.append(f"The {role} used most of one core in {fmt.listed(places)}.")
+        places = [f"with {arms} in {fmt.listed(workloads)}" for arms, workloads in workloads_by_arms.items()]
+        sentences.append(f"The {role} used most of one core {'; '.join(places)}.")
     return " ".join(sentences)
 
 

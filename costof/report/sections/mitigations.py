@@ -226,9 +226,9 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clauses.append(f"{each.label} recovers {fmt.percentage(each.recovered)} of the loss")
             else:
                 # A share such as 333 % of the loss is hard to read, so the gain itself is given.
-                amount = f"{metric} {_gain(index, data, each)}"
-                same = any(more_than_all in clause for clause in clauses)
-                clauses.append(f"{each.label} {'does too' if same else more_than_all} ({amount})")
+                is_first = not any(more_than_all in clause for clause in clauses)
+                gains, amount = (more_than_all, f"{metric} ") if is_first else ("does too", "")
+                clauses.append(f"{each.label} {gains} ({amount}{_gain(index, data, each)})")
         texts.append("; ".join(clauses))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
