@@ -277,8 +277,8 @@ def _caption(curves: list[Curve]) -> list[str]:
     for curve in curves:
         once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
         parts.append(
-            f"{curve.arm.label} ({curve.view}{curve.context.at}): {once} if a connection is used once, {hundred} with "
-            f"100 more operations on it, {thousand} with 1,000."
+            f"{curve.arm.label} ({curve.view}{curve.context.at}): for a connection that is used once {once}, with 100 "
+            f"more operations on it {hundred}, with 1,000 more {thousand}."
         )
     return [
         *parts,

@@ -126,7 +126,8 @@ def _bars(index: Index) -> list[Bars]:
 
 def _caption(index: Index, workload: str, context: Context, bars: list[Cpu]) -> str:
     totals = [f"{_number(sum(bar.seconds_per_1000.values()))}{fmt.NBSP}s on {index.short(bar.arm)}" for bar in bars]
-    text = f"{fmt.capital(index.workload_label(workload))}{context.at}: {fmt.listed(totals)} per 1,000 operations"
+    label = fmt.capital(index.workload_label(workload))
+    text = f"{label}{context.at}: CPU time per 1,000 operations of {fmt.listed(totals)}"
     control = next((bar for bar in bars if context.control and bar.arm == context.control.name), None)
     protected = [bar for bar in bars if bar is not control]
     if control is None or len(protected) != 1:

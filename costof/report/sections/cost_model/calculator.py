@@ -244,8 +244,8 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     if model.load is not None:
         return cores
     return (
-        f"{cores} “All clients at once”: divide the core seconds by the number of free cores for the time that "
-        "reconnecting all clients takes longer."
+        f"{cores} “All clients at once” is CPU time; divided by the number of free cores, it is the additional time "
+        "until all clients have reconnected."
     )
 
 
