@@ -258,7 +258,7 @@ class Ledger:
             raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
 
     def discard(self) -> None:
-        """Delete the run's files, and the folders that it created if empty, unless it measured more than warm-up."""
+        """Delete the run's files and its empty folders, unless the run measured more than its warm-up."""
         if any(isinstance(record, SliceRecord) and not record.warm_up for record in self.records()):
             return
         for name in (PLAN, SLICES):

@@ -53,7 +53,7 @@ class BalancedOrders:
         remaining = [item for item in items if item != first]
         if not remaining:
             return [first]
-        # The last item follows itself in the next round.
+        # The next round begins with this round's last item, so that it follows itself.
         last = self._rarest(remaining, lambda item: (item, item))
         remaining.remove(last)
         row = [first]
@@ -115,7 +115,6 @@ class Schedule:
         return slices
 
     def _slices(self, workload: str, arms: list[PlannedArm], group: str, number: int) -> list[SliceKey]:
-        """Return the slices of the arms of one workload and context."""
         copies = [arm for arm in arms if arm.control or arm.replicate]
         by_protection = {arm.protection: [arm] for arm in arms if arm not in copies}
         if copies:

@@ -38,7 +38,6 @@ class Units:
         return list(groups.values())
 
     def means(self, numbers: Mapping[int, float]) -> list[float]:
-        """Return the mean of each unit's numbers."""
         if not self.starts:
             return [numbers[number] for number in sorted(numbers)]
         return [fmean(each) for each in self.grouped(numbers)]

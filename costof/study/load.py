@@ -256,7 +256,7 @@ def at_load(study: Study, load: Load) -> Study:
         "workloads": {WORKLOAD: _workload(study, load, base)},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
-        # The study's other sections need its other workloads.
+        # All other sections need workloads that the load has replaced.
         "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},

@@ -49,7 +49,6 @@ class Section(Generic[Spec, Data]):
         return Lead()
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:
-        """Return the section's sentences in the answer."""
         return ()
 
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:

@@ -27,7 +27,7 @@ class CpuSection(Section[None, None]):
     name, title, order = "cpu", "CPU", 120
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        # CPU time of commands is a metric of its own.
+        # In studies of commands, CPU time is one of the metrics.
         if not index.core.cpu or all(metric.view in ("command", "cpu") for metric in index.core.metrics):
             return
         busy = _bottlenecks(index)

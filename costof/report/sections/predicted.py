@@ -60,8 +60,6 @@ class OpenConnections(Model):
 
 
 class Predicted(Model):
-    """The predictions for all requested distances."""
-
     distances_ms: list[Finite]
     here_ms: Finite = Field(
         description="Round-trip time to the target in this run: the shortest TCP handshake of a control."

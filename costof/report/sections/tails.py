@@ -206,7 +206,6 @@ def _metric_label(index: Index, metric: ShownMetric) -> str:
 
 
 def _name(percentile: float) -> str:
-    """Return text such as 'p99' or 'p99.9'."""
     return f"p{percentile:g}"
 
 
