@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from costof.errors import CostofError, ErrorText
 from costof.report.blocks import Block, Part
+from costof.report.summary import KeyFigure
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
@@ -49,6 +50,10 @@ class Section(Generic[Spec, Data]):
         return Lead()
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:
+        return ()
+
+    def key_figures(self, index: Index, data: Data) -> Sequence[KeyFigure]:
+        """Return the section's figures for the summary, the most important ones first."""
         return ()
 
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:
