@@ -171,7 +171,7 @@ def test_uncertain_break_even_names_the_earliest_point() -> None:
 def test_run_without_a_cost_model_has_no_calculator() -> None:
     text = drawn(with_sections(transport(), cost_model=None))
     assert "<script" not in text
-    assert "Near and far" not in text
+    assert "By distance" not in text
     assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
 
 
