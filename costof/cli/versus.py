@@ -94,7 +94,7 @@ def _content(commands: Sequence[str], names: Sequence[str], settings: dict[str, 
         raise CostofError(ErrorText.TOO_FEW_COMMANDS)
     if names and len(set(names)) != len(commands):
         raise CostofError(ErrorText.COMMAND_NAMES_MISMATCH, names=len(set(names)), commands=len(commands))
-    # The levels need names that may be part of an arm's name; the labels show the commands.
+    # A level's name is part of an arm's name, so it cannot be the command itself; the labels show the commands.
     levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
     labels = list(names) or _labels(commands)
     settings["once"] = any("{seconds}" in command for command in commands)
