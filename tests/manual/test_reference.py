@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import get_args
@@ -21,13 +22,17 @@ from manual.commands import contexts, write_manual_pages
 from manual.reports import ROOT
 from tests.manual.command_lines import committed_pages
 
-PAGES = reference()
 RECORDS = get_args(AnyRecord)
+
+
+@functools.cache
+def pages() -> dict[str, str]:
+    return reference()
 
 
 def sections(page: str) -> dict[str, str]:
     """Return the text below each heading of a page, by heading."""
-    _, *found = re.split(r"^## (.+)\n", PAGES[page], flags=re.MULTILINE)
+    _, *found = re.split(r"^## (.+)\n", pages()[page], flags=re.MULTILINE)
     return dict(zip(found[::2], found[1::2], strict=True))
 
 
@@ -59,7 +64,7 @@ def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, m
 @pytest.mark.parametrize("page", ["study-file", "result", "ledger"])
 def test_each_model_that_a_field_links_to_has_a_table(page: str) -> None:
     tables = {title.lower() for title in sections(page)}
-    assert set(re.findall(r"\]\(#(\w+)\)", PAGES[page])) - tables == set()
+    assert set(re.findall(r"\]\(#(\w+)\)", pages()[page])) - tables == set()
 
 
 @pytest.mark.parametrize("name", study_names())
@@ -81,6 +86,6 @@ def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> 
 
 def test_each_page_of_the_docs_is_in_the_navigation() -> None:
     navigation = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    pages = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
-    made = ["index.md", *(f"reference/{name}.md" for name in PAGES)]
-    assert sorted(navigation) == sorted([*pages, *made])
+    committed = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
+    made = ["index.md", *(f"reference/{name}.md" for name in pages())]
+    assert sorted(navigation) == sorted([*committed, *made])

@@ -16,7 +16,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from costof import __version__
 
@@ -211,6 +210,8 @@ RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray
 def test_cluster_files_in_the_docs_are_valid_under_the_schemas_of_ray(
     field: str, schema: dict[str, Any], no_such: str
 ) -> None:
+    import yaml
+
     files = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
     (told,) = (each for each in files if field in each)
     jsonschema.validate(told, schema)

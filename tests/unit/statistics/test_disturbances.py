@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import ruptures
 
 from costof.run.schedule import BalancedOrders
 from costof.statistics.carry_over import carry_over
@@ -217,6 +216,9 @@ def test_carry_over_does_not_bias_costs(arms: int, lasting: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_change_points_equal_those_of_ruptures(seed: int) -> None:
+    # Imported here, because the import takes two seconds in each process of the tests.
+    import ruptures
+
     random = np.random.default_rng(seed)
     levels = random.normal(0, 4, size=random.integers(1, 5))
     values = np.concatenate([random.normal(level, 1, size=random.integers(2, 14)) for level in levels])
