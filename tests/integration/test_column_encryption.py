@@ -35,7 +35,7 @@ STUDY = "mysql-column-encryption"
 
 def small(*settings: str, target: str | None = None) -> Plan:
     """Return a plan with 8 terminals and enough transactions that each of TPC-C's five kinds occurs."""
-    return two_rounds(plan_of(STUDY, "quick", *settings, target=target), transactions=400)
+    return two_rounds(plan_of(STUDY, "quick", *settings, target=target), transactions=250)
 
 
 def facts_of(result: Result, arm: str) -> dict[str, str]:
@@ -52,7 +52,7 @@ class Finished:
     """A finished run on the lab, with the secrets that it used."""
 
     def __init__(self, folder: Path) -> None:
-        self.plan = small("encrypted=direct,0,20,50,100", "algorithm=aes-128-gcm,sm4-cbc")
+        self.plan = small("encrypted=direct,0,20,100", "algorithm=aes-128-gcm,sm4-cbc")
         self.ledger = Ledger.create(self.plan, folder)
         lab = EncryptionLab(self.plan)
         run(self.plan, lab, self.ledger, Silent())
@@ -100,7 +100,7 @@ def test_client_and_gateway_count_the_same_encrypted_values(result: Result, fini
 
 def test_evidence_has_encrypted_share_and_consistency_of_the_data(result: Result) -> None:
     shares = {"direct": "0 of 92 (0.0%)", "0": "0 of 92 (0.0%)", "20-sm4-cbc": "18 of 92 (19.6%)"}
-    shares |= {"50-aes-128-gcm": "46 of 92 (50.0%)", "100-aes-128-gcm": "92 of 92 (100.0%)"}
+    shares |= {"100-aes-128-gcm": "92 of 92 (100.0%)"}
     for arm, share in shares.items():
         facts = facts_of(result, arm)
         assert facts["columns encrypted"] == share

@@ -77,6 +77,7 @@ def test_every_command_line_in_the_docs_starts_a_known_program() -> None:
     assert [str(line) for line in lines() if line.program not in {"costof", "make", *OTHERS}] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["benches.run", "truth"])
 def test_modules_run_by_long_make_targets_print_their_help(module: str) -> None:
     assert f"$(BIN)/python -m {module}" in Path("Makefile").read_text()

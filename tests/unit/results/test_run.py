@@ -26,7 +26,7 @@ from costof.study.load import RequestedLoad
 from costof.study.schema import Metric
 from tests.fake_run import STARTED, Slice, Truth, answer_of, fake_result, fake_run, fake_start
 from tests.noise import Noise
-from tests.report.results import MONGODB, effect_of, sentence_texts
+from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_of, sentence_texts
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.at_load import AtLoad
@@ -298,7 +298,8 @@ def estimates(found: Any) -> Iterator[dict[str, Any]]:
         yield from estimates(each)
 
 
-@pytest.mark.parametrize("study", study_names())
+#: Studies that together have every section.
+@pytest.mark.parametrize("study", [HTTP, ENCRYPTION, REPLICATION])
 def test_estimates_of_a_run_with_restarts_are_computed_over_starts(study: str) -> None:
     plan = plan_of(study, restarts="5")
     result = fake_result(plan, TRUTHS.get(study, Truth()), rounds=3, noise=Noise(0.01))
