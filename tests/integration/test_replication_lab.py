@@ -112,7 +112,13 @@ def discard_reason(judged: Judgement) -> str:
 
 
 @pytest.mark.parametrize(
-    ("shape", "hops", "direct"), [("chain", 3, 1), ("tree-2", 2, 2), ("star", 1, 6), ("natural", None, None)]
+    ("shape", "hops", "direct"),
+    [
+        ("chain", 3, 1),
+        pytest.param("tree-2", 2, 2, marks=pytest.mark.slow),
+        ("star", 1, 6),
+        pytest.param("natural", None, None, marks=pytest.mark.slow),
+    ],
 )
 def test_sync_tree_stays_in_shape_during_writes(
     seven: ReplicationLab, shape: str, hops: int | None, direct: int | None
