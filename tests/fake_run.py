@@ -157,7 +157,7 @@ class Truth:
         distance = plan.study.distance_factor
         if distance is None or plan.target:
             return []
-        asked = {control.levels[distance]: plan.study.round_trip_ms(control.levels) for control in plan.controls}
+        nominal = {control.levels[distance]: plan.study.round_trip_ms(control.levels) for control in plan.controls}
         return [
             LinkEvidence(
                 name=name,
@@ -169,7 +169,7 @@ class Truth:
                 mean_ms=self.link_ms(ms) + more,
                 error_ms=0.004,
             )
-            for name, ms in asked.items()
+            for name, ms in nominal.items()
             for method, more in late.items()
         ]
 
@@ -310,9 +310,9 @@ def error_of(error_class: str, detail: str, count: int = 1) -> ClassifiedError:
 
 
 def _ready(plan: Plan, view: str, refused: Mapping[str, str]) -> ReadyRecord:
-    told = {name: error_of("tls_refused", detail) for name, detail in refused.items()}
+    errors = {name: error_of("tls_refused", detail) for name, detail in refused.items()}
     arms = [
-        ReadyArm(name=arm.name, server=None if arm.name in told else "10.0.0.1:3306", error=told.get(arm.name))
+        ReadyArm(name=arm.name, server=None if arm.name in errors else "10.0.0.1:3306", error=errors.get(arm.name))
         for arm in plan.arms
     ]
     instrument = "costof-engine" if view == "wire" else "driver"

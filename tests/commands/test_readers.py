@@ -99,9 +99,9 @@ def test_output_without_a_completed_operation_is_refused(output: str) -> None:
 @pytest.mark.parametrize("output", FIGURES)
 def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: str) -> None:
     name, expected = reader_of(output), read(output)
-    said = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n{{x}}\n"
-    assert reader(name).read(said) == expected
-    assert reader(name).read(said.replace("\n", "\r\n")) == expected
+    text = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n{{x}}\n"
+    assert reader(name).read(text) == expected
+    assert reader(name).read(text.replace("\n", "\r\n")) == expected
 
 
 @pytest.mark.parametrize("name", reader_names())

@@ -88,8 +88,8 @@ def alive(pids: Iterable[int]) -> list[int]:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab() as standing:
-        yield standing
+    with Lab() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

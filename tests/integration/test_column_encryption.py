@@ -24,7 +24,7 @@ from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.processes import alive
-from tests.support.programs import ADMIN, databases, somebodys_mariadb, url_of
+from tests.support.programs import ADMIN, databases, url_of, users_mariadb
 from tests.support.small_plans import ONE_TERMINAL, plan_of, two_rounds
 from tests.support.unwatched import Silent
 
@@ -129,8 +129,8 @@ def test_run_folder_holds_no_secrets(finished: Finished) -> None:
 
 
 @pytest.fixture(scope="module")
-def somebodys() -> Iterator[MariadbServer]:
-    with Lab() as lab, somebodys_mariadb(lab) as server:
+def users_server() -> Iterator[MariadbServer]:
+    with Lab() as lab, users_mariadb(lab) as server:
         yield server
 
 
@@ -140,9 +140,9 @@ def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) ->
     return service
 
 
-def test_target_is_measured_behind_a_gateway_and_left_unchanged(somebodys: MariadbServer, tmp_path: Path) -> None:
-    before, plan = databases(somebodys), small("encrypted=direct,0,100", target="mysql://shown")
-    service, ledger = target_of(plan, somebodys), Ledger.create(plan, tmp_path / "run")
+def test_target_is_measured_behind_a_gateway_and_left_unchanged(users_server: MariadbServer, tmp_path: Path) -> None:
+    before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
+    service, ledger = target_of(plan, users_server), Ledger.create(plan, tmp_path / "run")
     run(plan, service, ledger, Silent())
     found = read_run(ledger)
     assert found.end is not None
@@ -154,29 +154,32 @@ def test_target_is_measured_behind_a_gateway_and_left_unchanged(somebodys: Maria
     assert encrypted == decrypted != "0"
     assert facts_of(result, "100")[FACT] == ALL_HELD
     assert not alive(service._front.pid)
-    assert databases(somebodys) == before
-    assert somebodys.ask("SELECT * FROM theirs.data") == ((1,),)
+    assert databases(users_server) == before
+    assert users_server.ask("SELECT * FROM theirs.data") == ((1,),)
 
 
-def test_account_that_requires_tls_uses_it_on_both_sides_of_the_gateway(somebodys: MariadbServer) -> None:
-    somebodys.ask(f"ALTER USER {ADMIN} REQUIRE SSL")
-    before, plan = databases(somebodys), small("encrypted=direct,0,100", target="mysql://shown")
+def test_account_that_requires_tls_uses_it_on_both_sides_of_the_gateway(users_server: MariadbServer) -> None:
+    users_server.ask(f"ALTER USER {ADMIN} REQUIRE SSL")
+    before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
     try:
-        with target_of(plan, somebodys, somebodys.ca_file) as service, Engines(plan, service, ONE_TERMINAL) as engines:
+        with (
+            target_of(plan, users_server, users_server.ca_file) as service,
+            Engines(plan, service, ONE_TERMINAL) as engines,
+        ):
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)
             assert {service.endpoint(arm).transport.kind for arm in plan.arms} == {"tls"}
             assert all(service.collect_evidence(arm, "start") for arm in plan.arms)
             assert not any(service.failure_reason(arm) for arm in plan.arms)
     finally:
-        somebodys.ask(f"ALTER USER {ADMIN} REQUIRE NONE")
-    assert databases(somebodys) == before
+        users_server.ask(f"ALTER USER {ADMIN} REQUIRE NONE")
+    assert databases(users_server) == before
 
 
-def test_dry_run_lists_every_write_on_a_target_and_writes_nothing(somebodys: MariadbServer, tmp_path: Path) -> None:
-    before = databases(somebodys)
-    done = costof("run", STUDY, "--profile", "quick", "--dry-run", "--target", url_of(somebodys), cwd=tmp_path)
+def test_dry_run_lists_every_write_on_a_target_and_writes_nothing(users_server: MariadbServer, tmp_path: Path) -> None:
+    before = databases(users_server)
+    done = costof("run", STUDY, "--profile", "quick", "--dry-run", "--target", url_of(users_server), cwd=tmp_path)
     assert done.status == 0, done.err
     writes = [line.split()[1] for line in done.out.splitlines() if line.startswith("write")]
     assert writes == ["create", "insert", "create", "insert,", "drop"]
-    assert somebodys.password.get_secret_value() not in done.out + done.err
-    assert databases(somebodys) == before
+    assert users_server.password.get_secret_value() not in done.out + done.err
+    assert databases(users_server) == before

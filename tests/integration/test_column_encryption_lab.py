@@ -34,11 +34,11 @@ def small(*settings: str) -> Plan:
 @pytest.fixture(scope="module")
 def lab() -> Iterator[EncryptionLab]:
     """Start the lab with one customer, one order and one item instead of loading it."""
-    with EncryptionLab(small("encrypted=direct,0,20,100")) as standing:
+    with EncryptionLab(small("encrypted=direct,0,20,100")) as running:
         for table, columns in ROWS.items():
             names, literals = ", ".join(columns), ", ".join(map(repr, columns.values()))
-            standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({literals})")  # noqa: S608
-        yield standing
+            running._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({literals})")  # noqa: S608
+        yield running
 
 
 ROWS: dict[str, dict[str, object]] = {

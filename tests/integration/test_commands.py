@@ -147,7 +147,7 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
 ) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {message}"])
+    assert (ended.status, ended.error_lines) == (1, [f"costof: no arm can run: {message}"])
     assert not (tmp_path / "runs").exists()
 
 
@@ -320,6 +320,6 @@ def test_password_in_a_command_line_is_warned_about(tmp_path: Path) -> None:
     ended = costof("versus", "--rounds", "2", "--json", "true", "true --password=S3cret", cwd=tmp_path)
     result = Result.model_validate(json.loads(ended.out))
     (warning,) = (each for each in result.warnings if "looks like a password" in each)
-    assert warning in [line.removeprefix("costof: ") for line in ended.told]
+    assert warning in [line.removeprefix("costof: ") for line in ended.error_lines]
     assert "the value after --password looks" in warning
     assert "[secrets]" in warning

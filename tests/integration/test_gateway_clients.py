@@ -78,16 +78,16 @@ class Site:
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
         """Check that the statements that `trip` runs are rejected with a remedy until they are learned and approved."""
         self.approve("")
-        told = outcome(lambda: trip(self.guarded, f"{client}-early"))
-        assert "is not approved for this account" in told, told
-        assert "costof gateway --learn" in told, told
+        error = outcome(lambda: trip(self.guarded, f"{client}-early"))
+        assert "is not approved for this account" in error, error
+        assert "costof gateway --learn" in error, error
         check(trip(self.learning, client), client, sealed=False)
         self.approve(self.reviewed())
         check(trip(self.guarded, client), client, sealed=True)
-        told = outcome(
+        error = outcome(
             lambda: database.round_trip(Unlearned(pymysql.connect(**self.guarded.settings, ssl_disabled=True)), client)
         )
-        assert "is not approved for this account: select" in told, told
+        assert "is not approved for this account: select" in error, error
 
 
 class Unlearned:

@@ -241,16 +241,16 @@ def test_balancer_holds_ten_thousand_connections(lab: HttpLab, arms: list[Planne
     address, _, port = lab._entry(arm).rpartition(":")
     try:
         with contextlib.ExitStack() as stack:
-            standing: list[socket.socket] = []
+            open_connections: list[socket.socket] = []
             for each in sockets_of(lab._chain.client, IDLE_CONNECTIONS):
                 stack.enter_context(each)
                 each.settimeout(HANGS_SECONDS)
                 each.connect((address, int(port)))
                 each.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                standing.append(each)
-            for each in standing:
+                open_connections.append(each)
+            for each in open_connections:
                 assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
-            for each in (standing[0], standing[-1]):
+            for each in (open_connections[0], open_connections[-1]):
                 each.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
     finally:

@@ -64,8 +64,8 @@ def packets_come_to(host: list[str]) -> int:
 def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
     """Return the shortest time, in ms, that pymongo takes for a new connection and its first operation."""
     with application("mongodb", {}, lab.prefix(arm)) as driver:
-        asked, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
-        (ready,) = driver.plan(patient_plan([asked], [workload], records=plan.records)).arms
+        endpoint, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
+        (ready,) = driver.plan(patient_plan([endpoint], [workload], records=plan.records)).arms
         assert ready.error is None
         answer = driver.slice(1, arm.name, "connect", CONNECTIONS, HANGS_SECONDS)
         assert (answer.operations, answer.errors) == (CONNECTIONS, [])

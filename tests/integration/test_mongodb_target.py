@@ -45,12 +45,12 @@ def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
     return costof("run", study, *SMALL, "--rounds", "2", "--target", url, *trust, *more, cwd=folder)
 
 
-def failed(done: Outcome, folder: Path, *told: str) -> None:
-    """Check that the command failed with status 1 and one line that contains all of `told`, and left no run folder."""
+def failed(done: Outcome, folder: Path, *texts: str) -> None:
+    """Check that the command failed with status 1 and one line that contains all of `texts`, and left no run folder."""
     assert done.status == 1, done.err
-    assert len(done.told) == 1
-    for words in told:
-        assert words in done.told[0]
+    assert len(done.error_lines) == 1
+    for words in texts:
+        assert words in done.error_lines[0]
     assert PASSWORD not in done.err
     assert not (folder / "runs").exists()
 
@@ -84,8 +84,8 @@ def test_server_with_only_plain_or_only_tls_gets_a_report_of_that_arm(
     else:
         assert "TLS" in (errors[refused] or "")
         (tmp_path / "alone").mkdir()
-        asked = ask(tmp_path / "alone", server.url, None, "--set", "transport=tls")
-        failed(asked, tmp_path / "alone", "no arm can run", "TLS")
+        done = ask(tmp_path / "alone", server.url, None, "--set", "transport=tls")
+        failed(done, tmp_path / "alone", "no arm can run", "TLS")
 
 
 @contextmanager
@@ -150,8 +150,8 @@ def test_run_without_recent_heartbeat_is_dead(
 
 
 def waits_for_the_last_write(member: Client) -> bool:
-    asked: dict[str, Any] = {"command.find": MARKER_NAME, "command.readConcern.afterClusterTime": {"$exists": True}}
-    return bool(member.admin.command({"currentOp": 1, **asked})["inprog"])
+    query: dict[str, Any] = {"command.find": MARKER_NAME, "command.readConcern.afterClusterTime": {"$exists": True}}
+    return bool(member.admin.command({"currentOp": 1, **query})["inprog"])
 
 
 @pytest.mark.slow

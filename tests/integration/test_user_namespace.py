@@ -155,8 +155,8 @@ def test_labs_run_without_cpu_limits_for_an_ordinary_user(study: str, settings: 
 
 
 def doctor(user: list[str]) -> list[str]:
-    asked = [*user, *COSTOF, "doctor"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False, cwd=ROOT).stdout.splitlines()
+    command = [*user, *COSTOF, "doctor"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT).stdout.splitlines()
 
 
 def refused(user: list[str]) -> str:

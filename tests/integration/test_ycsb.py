@@ -192,8 +192,8 @@ def test_other_distributions_request_existing_records(store: Store) -> None:
     some = {"field_count": 3, "read_all_fields": False, "scan_length_distribution": "zipfian"}
     shares = {"read_proportion": 0.5, "update_proportion": 0.3, "insert_proportion": 0.1, "scan_proportion": 0.1}
     for distribution in ("uniform", "sequential", "exponential", "hotspot"):
-        asked = {"request_distribution": distribution, "write_all_fields": distribution == "uniform"}
-        run = {"record_count": RECORDS, **some, **shares, **asked}
+        settings = {"request_distribution": distribution, "write_all_fields": distribution == "uniform"}
+        run = {"record_count": RECORDS, **some, **shares, **settings}
         table = store.make(f"other_{distribution}", 3)
         answers = measure([table], [(0, RECORDS, load(field_count=3)), (0, 200, run)])
         assert [answer.errors for answer in answers] == [[], []]

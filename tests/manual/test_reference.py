@@ -45,8 +45,8 @@ def test_reference_lists_each_command_with_all_its_options() -> None:
     found = sections("commands")
     assert set(found) == {f"costof {name}" for name in COMMANDS}
     for context in contexts():
-        told = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", found[f"costof {context.info_name}"]))
-        assert options(context.command) - told == set(), context.info_name
+        listed = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", found[f"costof {context.info_name}"]))
+        assert options(context.command) - listed == set(), context.info_name
 
 
 @pytest.mark.parametrize(
@@ -55,10 +55,10 @@ def test_reference_lists_each_command_with_all_its_options() -> None:
     + [("ledger", record.__name__, record) for record in RECORDS],
 )
 def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, model: type) -> None:
-    told = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
+    listed = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
     fields = {field.alias or name for name, field in model.model_fields.items()}
     # The name of a study is the name of its file, not a field in it.
-    assert fields - told == ({"name"} if page == "study-file" else set())
+    assert fields - listed == ({"name"} if page == "study-file" else set())
 
 
 @pytest.mark.parametrize("page", ["study-file", "result", "ledger"])
@@ -69,9 +69,9 @@ def test_each_model_that_a_field_links_to_has_a_table(page: str) -> None:
 
 @pytest.mark.parametrize("name", study_names())
 def test_reference_lists_each_study_with_its_levels(name: str) -> None:
-    told = sections("studies")[name]
+    text = sections("studies")[name]
     for factor, spec in load_study(name).factors.items():
-        row = next(line for line in told.splitlines() if line.startswith(f"| `{factor}` "))
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{factor}` "))
         assert set(spec.levels) - set(re.findall(r"`([^`]+)`", row)) == set()
 
 

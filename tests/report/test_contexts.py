@@ -164,8 +164,8 @@ def test_uncertain_break_even_names_the_earliest_point() -> None:
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    said = "needs at least about 844 queries a connection to cost less than 5 % at lan, and this run cannot tell"
-    assert said in answer_texts(unsure, "break_even")[0]
+    expected = "needs at least about 844 queries a connection to cost less than 5 % at lan, and this run cannot tell"
+    assert expected in answer_texts(unsure, "break_even")[0]
 
 
 def test_run_without_a_cost_model_has_no_calculator() -> None:

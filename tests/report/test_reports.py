@@ -108,10 +108,10 @@ def test_pool_is_described_with_its_options(load: RequestedLoad, start: str) -> 
 def test_answer_names_an_arm_that_cannot_serve_the_load() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load().answer)
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer), "fewer came, by chance"
-    (said,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
-    assert said.kind == "answer"
-    assert "It served 150 of 300 connections a second" in said.text
-    assert "try a load of 120 a second" in said.text
+    (sentence,) = (sentence for sentence in at_load(0.5).answer if "cannot carry" in sentence.text)
+    assert sentence.kind == "answer"
+    assert "It served 150 of 300 connections a second" in sentence.text
+    assert "try a load of 120 a second" in sentence.text
 
 
 def test_busy_machine_gives_a_warning() -> None:

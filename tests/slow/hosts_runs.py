@@ -19,7 +19,7 @@ from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from costof.results.ledger import SLICES, Ledger, LostRecord, SliceRecord
 from tests.slow.ray_nodes import Cluster, Node
 from tests.support.programs import eventually
-from tests.support.redis import Standing
+from tests.support.redis import RunningServer
 
 ENGINE = "costof-engine"
 RUNNER = "costof.instruments.commands.runner"
@@ -163,7 +163,7 @@ def run_on_head(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def running(cluster: Cluster, server: Standing, name: str, study: Path, *words: str) -> Iterator[Running]:
+def running(cluster: Cluster, server: RunningServer, name: str, study: Path, *words: str) -> Iterator[Running]:
     with begun(cluster, name, "run", f"/tmp/{study.name}", "--profile", "quick", *target(server), *words) as run:
         yield run
 
@@ -180,7 +180,7 @@ def begun(cluster: Cluster, name: str, *words: str) -> Iterator[Running]:
         process.communicate()
 
 
-def target(server: Standing) -> list[str]:
+def target(server: RunningServer) -> list[str]:
     url = f"rediss://{USER}@{server.address}:{TLS_PORT}/?plain_port={PORT}"
     return ["--target", url, "--tls-ca", "/tmp/ca.pem", "--allow-plain", "--password-file", "/tmp/password", *WHERE]
 

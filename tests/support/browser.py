@@ -63,8 +63,8 @@ def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) ->
 
 def requested(driver: Chrome) -> list[str]:
     """Return the URLs that the page requested since the last call."""
-    told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [each["params"]["request"]["url"] for each in told if each["method"] == "Network.requestWillBeSent"]
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
 
 
 def complaints(driver: Chrome) -> list[str]:

@@ -113,8 +113,8 @@ class Engines:
         with ExitStack() as stack:
             for prefix, arms in hosts.items():
                 instrument = stack.enter_context(engine(prefix))
-                told = [self._service.endpoint(arm).named(arm.name) for arm in arms]
-                for ready in instrument.plan(self._told(told)).arms:
+                endpoints = [self._service.endpoint(arm).named(arm.name) for arm in arms]
+                for ready in instrument.plan(self._told(endpoints)).arms:
                     self.ready[ready.name] = ready
                     self._instruments[ready.name] = instrument
             self._leave = stack.pop_all()

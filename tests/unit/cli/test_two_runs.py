@@ -444,6 +444,6 @@ def test_history_of_several_studies_needs_a_choice(tmp_path: Path) -> None:
         (("nowhere",), "No such file"),
     ):
         ended = costof("history", *arguments, cwd=tmp_path)
-        assert (ended.status, len(ended.told)) == (2, 1), arguments
+        assert (ended.status, len(ended.error_lines)) == (2, 1), arguments
         assert text in ended.err
     assert costof("history", "runs", "--study", "redis-tls", cwd=tmp_path).status == 0
