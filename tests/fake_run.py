@@ -266,42 +266,42 @@ def fake_start(
 
 
 def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedArm, chance: Chance) -> SliceRecord:
-    found = truth.slice(plan, workload, arm, chance)
-    answer = answer_of(found, workload, arm.name)
+    measured = truth.slice(plan, workload, arm, chance)
+    answer = answer_of(measured, workload, arm.name)
     return SliceRecord(
         round=number,
         warm_up=number < 0,
         view=plan.study.workloads[workload].view,
         workload=workload,
         answer=answer,
-        server_connections=None if found.tls is None else int(found.evidence.get("connections", 0)),
-        server_tls=found.tls,
-        server_cpu_seconds={role: used for role, used in found.cpu_seconds.items() if role != "client"},
-        server_throttled_seconds=found.throttled_seconds,
-        server_figures=found.figures,
-        server_facts=found.facts,
-        server_counts=found.server_counts,
+        server_connections=None if measured.tls is None else int(measured.evidence.get("connections", 0)),
+        server_tls=measured.tls,
+        server_cpu_seconds={role: used for role, used in measured.cpu_seconds.items() if role != "client"},
+        server_throttled_seconds=measured.throttled_seconds,
+        server_figures=measured.figures,
+        server_facts=measured.facts,
+        server_counts=measured.server_counts,
         observed_seconds=answer.elapsed_ns / 1e9,
-        steal_seconds=found.steal_seconds,
+        steal_seconds=measured.steal_seconds,
         mismatch=truth.mismatch(arm, workload, number),
     )
 
 
-def answer_of(found: Slice, workload: str, arm: str) -> SliceAnswer:
+def answer_of(measured: Slice, workload: str, arm: str) -> SliceAnswer:
     """Return the instrument's answer for a slice."""
     return SliceAnswer(
         id=1,
         arm=arm,
         workload=workload,
         started_unix_ns=0,
-        elapsed_ns=round(found.seconds * 1e9),
-        operations=found.operations,
-        errors=found.errors,
-        phases=found.phases,
-        cpu_ns={"client": round(found.cpu_seconds.get("client", 0.0) * 1e9)},
+        elapsed_ns=round(measured.seconds * 1e9),
+        operations=measured.operations,
+        errors=measured.errors,
+        phases=measured.phases,
+        cpu_ns={"client": round(measured.cpu_seconds.get("client", 0.0) * 1e9)},
         peak_memory_bytes=10**7,
-        counts=found.counts,
-        evidence=found.evidence,
+        counts=measured.counts,
+        evidence=measured.evidence,
     )
 
 

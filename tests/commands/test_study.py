@@ -89,7 +89,7 @@ def test_placeholders_are_filled_in_before_the_line_is_split() -> None:
     assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_after_commands_run_in_reverse_order() -> None:
+def test_after_commands_of_levels_run_in_reverse_order() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]
@@ -199,7 +199,7 @@ def test_committed_study_schema_is_current_and_every_study_conforms_to_it() -> N
 
 
 @pytest.mark.parametrize("program", ["command", *reader_names()])
-def test_file_written_by_new_is_a_valid_study(program: str, tmp_path: Path) -> None:
+def test_study_file_written_by_the_command_new_is_valid(program: str, tmp_path: Path) -> None:
     ended = costof("new", "mine.toml", "--from", program, cwd=tmp_path)
     assert ended.status == 0, ended.err
     file = tmp_path / "mine.toml"
@@ -222,7 +222,7 @@ def test_arms_of_common_programs_need_at_most_ten_lines_in_a_template() -> None:
         assert len(lines) <= 10, program
 
 
-def test_new_never_overwrites_a_file(tmp_path: Path) -> None:
+def test_command_new_never_overwrites_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("mine")
     ended = costof("new", "mine.toml", cwd=tmp_path)
     assert (ended.status, len(ended.error_lines)) == (1, 1)
@@ -244,7 +244,7 @@ def test_new_never_overwrites_a_file(tmp_path: Path) -> None:
         ["./hash.sh < small", "./hash.sh < large"],
     ],
 )
-def test_invalid_versus_is_refused_in_one_line(arguments: list[str], tmp_path: Path) -> None:
+def test_invalid_options_of_versus_are_refused_in_one_line(arguments: list[str], tmp_path: Path) -> None:
     ended = costof("versus", *arguments, cwd=tmp_path)
     assert (ended.status, len(ended.error_lines)) == (2, 1)
     assert not (tmp_path / "runs").exists()

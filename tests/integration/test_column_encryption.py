@@ -74,13 +74,13 @@ def result(finished: Finished) -> Result:
 
 
 def test_every_arm_is_measured_in_every_round(finished: Finished) -> None:
-    found = finished.run
-    assert found.end is not None
-    assert found.end.partial is None
-    assert not found.lost_arms
-    assert [record.mismatch for record in found.slices if record.mismatch] == []
-    assert [record.answer.errors for record in found.slices if record.answer.errors] == []
-    measured = {(record.answer.arm, record.round) for record in found.slices}
+    measured_run = finished.run
+    assert measured_run.end is not None
+    assert measured_run.end.partial is None
+    assert not measured_run.lost_arms
+    assert [record.mismatch for record in measured_run.slices if record.mismatch] == []
+    assert [record.answer.errors for record in measured_run.slices if record.answer.errors] == []
+    measured = {(record.answer.arm, record.round) for record in measured_run.slices}
     assert measured == {(arm.name, number) for arm in finished.plan.arms for number in (0, 1)}
 
 
@@ -111,16 +111,16 @@ def test_evidence_has_encrypted_share_and_consistency_of_the_data(result: Result
 
 
 def test_every_metric_has_a_value_on_every_arm(result: Result, finished: Finished) -> None:
-    found = {(value.metric, value.arm): value.mean.value for value in result.values}
+    means = {(value.metric, value.arm): value.mean.value for value in result.values}
     for metric in finished.plan.study.metrics:
         for arm in finished.plan.arms:
-            assert (metric, arm.name) in found
+            assert (metric, arm.name) in means
     for arm in finished.plan.arms:
-        assert found["wire.transactions_per_second", arm.name] > 0
-        idle = found["cpu.gateway", arm.name] < 0.1 * found["cpu.gateway", "0"]
+        assert means["wire.transactions_per_second", arm.name] > 0
+        idle = means["cpu.gateway", arm.name] < 0.1 * means["cpu.gateway", "0"]
         assert idle == Rules.from_arm(arm).direct
     # Ciphertexts are longer, but only on the client's side of the gateway.
-    assert found["wire.bytes", "100-aes-128-gcm"] > 1.2 * found["wire.bytes", "0"]
+    assert means["wire.bytes", "100-aes-128-gcm"] > 1.2 * means["wire.bytes", "0"]
 
 
 def test_run_folder_holds_no_secrets(finished: Finished) -> None:
@@ -144,11 +144,11 @@ def test_target_is_measured_behind_a_gateway_and_left_unchanged(users_server: Ma
     before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
     service, ledger = target_of(plan, users_server), Ledger.create(plan, tmp_path / "run")
     run(plan, service, ledger, Silent())
-    found = read_run(ledger)
-    assert found.end is not None
-    assert found.end.partial is None
-    assert [record.mismatch for record in found.slices if record.mismatch] == []
-    assert all(record.answer.operations for record in found.slices)
+    measured_run = read_run(ledger)
+    assert measured_run.end is not None
+    assert measured_run.end.partial is None
+    assert [record.mismatch for record in measured_run.slices if record.mismatch] == []
+    assert all(record.answer.operations for record in measured_run.slices)
     result = analyse(ledger)
     encrypted, decrypted = values(result, "100")
     assert encrypted == decrypted != "0"

@@ -79,7 +79,7 @@ def test_rules_file_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> N
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_arm_that_sends_plaintext_is_discarded_alone(lab: EncryptionLab) -> None:
+def test_only_the_arm_that_sends_plaintext_is_discarded(lab: EncryptionLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front

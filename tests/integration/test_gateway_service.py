@@ -175,7 +175,7 @@ def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Pat
     assert "line 1: unknown field" in wrong.error_lines[0]
 
 
-def test_statements_are_learned_reviewed_and_enforced(shop: Shop, tmp_path: Path) -> None:
+def test_gateway_learns_statements_and_accepts_only_reviewed_ones(shop: Shop, tmp_path: Path) -> None:
     rules_file, learned = tmp_path / "rules.toml", tmp_path / "learned.toml"
     endpoint = f"{shop.server.address}:{shop.server.port}"
     asking = RULES + PEOPLE + check_of(CATALOGUE, shop.server.password.get_secret_value())

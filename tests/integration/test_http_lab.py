@@ -111,7 +111,7 @@ def test_tls_endpoint_has_a_certificate_with_the_arms_key(lab: HttpLab, arms: li
     assert len(seen) == 2 * 3 * 2
 
 
-def test_arm_with_unsupported_suite_is_discarded_alone(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_only_the_arm_with_an_unsupported_suite_is_discarded(lab: HttpLab, arms: list[PlannedArm]) -> None:
     old = [arm for arm in arms if arm.levels.get("suite") == "rc4-sha"]
     assert old
     for arm in old:
@@ -148,7 +148,7 @@ def test_nginx_counters_exclude_connections_for_monitoring(lab: HttpLab, arms: l
 
 
 @pytest.mark.parametrize(("balancer", "termination"), [("haproxy", "reencrypt"), ("nginx", "none")])
-def test_connections_to_the_origin_stay_open(
+def test_balancer_keeps_its_connections_to_the_origin_open(
     lab: HttpLab, arms: list[PlannedArm], balancer: str, termination: str
 ) -> None:
     arm = next(

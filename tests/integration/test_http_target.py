@@ -39,9 +39,9 @@ class OldNginx(Nginx):
     """The lab's nginx with only TLS 1.2, like the configuration shipped with nginx 1.22."""
 
     def configuration(self) -> str:
-        found = super().configuration()
-        assert "ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;" in found
-        return found.replace("ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;")
+        configuration = super().configuration()
+        assert "ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;" in configuration
+        return configuration.replace("ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;")
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +86,11 @@ def test_untrusted_certificate_ends_the_run(users_server: RunningBalancer, tmp_p
 
 
 def test_tls_version_of_the_target_is_used_by_default(old: RunningBalancer, tmp_path: Path) -> None:
-    found = ask(old, tmp_path)
-    assert not [record.mismatch for record in found.slices if record.mismatch]
+    result = ask(old, tmp_path)
+    assert not [record.mismatch for record in result.slices if record.mismatch]
     spoken = {
         (record.answer.arm, record.answer.evidence.get("protocol"))
-        for record in found.slices
+        for record in result.slices
         if record.answer.operations
     }
     assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
@@ -100,8 +100,8 @@ def test_unsupported_tls_version_is_an_error_of_its_arm(old: RunningBalancer, tm
     for name in ("alone", "beside"):
         (tmp_path / name).mkdir()
     refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")
-    found = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
-    assert {record.answer.arm for record in found.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
+    result = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
+    assert {record.answer.arm for record in result.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
     errors = {arm.name: arm.error for arm in analyse(Ledger.open(tmp_path / "beside/run")).arms if arm.error}
     assert list(errors) == ["balancer-tls1.3"]
     assert "protocol version" in errors["balancer-tls1.3"]

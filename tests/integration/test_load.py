@@ -31,9 +31,9 @@ def ran(study: str, folder: Path, *arguments: str) -> tuple[str, Result, list[Sl
 
 def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
     """Return the slices with operations. A slice is empty if the machine was paused for all of it."""
-    found = [each for each in slices if each.answer.operations]
-    assert found
-    return found
+    measured = [each for each in slices if each.answer.operations]
+    assert measured
+    return measured
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def pools() -> Iterator[Pools]:
         yield pools
 
 
-def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
+def test_pooler_uses_tls_on_the_sides_that_the_arm_requires(pools: Pools) -> None:
     assert len(pools.pooled) == 4
     for arm in pools.plan.arms:
         pools.lab.arrange(arm)
@@ -116,8 +116,8 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
 def test_missing_evidence_of_a_pool_is_reported(
     tls_requested: bool, tls: set[str], sessions: int, transactions: int, expected: str | None
 ) -> None:
-    found = mismatch(tls_requested, tls, sessions, transactions, 50)
-    assert found is None if expected is None else found is not None and expected in found
+    reason = mismatch(tls_requested, tls, sessions, transactions, 50)
+    assert reason is None if expected is None else reason is not None and expected in reason
 
 
 @pytest.mark.slow

@@ -162,7 +162,7 @@ def round_trips(answer: SliceAnswer) -> dict[str, float]:
     return {name: (phase.round_trips or 0) / phase.count for name, phase in answer.phases.items()}
 
 
-def test_channel_binding_works(server: RunningServer) -> None:
+def test_engine_logs_in_to_postgres_with_channel_binding(server: RunningServer) -> None:
     answer = measured(server, server.tls, "connect", 5, channel_binding=True)
     assert (answer.operations, answer.errors) == (5, [])
     assert answer.evidence["mechanism"] == "SCRAM-SHA-256-PLUS"

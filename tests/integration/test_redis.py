@@ -146,7 +146,7 @@ def called(server: RunningServer) -> dict[str, int]:
         (True, "connect", {"auth": 1, "get": 1}),
     ],
 )
-def test_server_and_client_count_the_same(
+def test_redis_server_and_client_count_the_same_commands(
     server: RunningServer, workload: str, commands: dict[str, int], tls: bool
 ) -> None:
     """The counts are commands, connections, TLS connections, and sent bytes without TLS's overhead."""
@@ -178,13 +178,13 @@ def test_server_and_client_count_the_same(
     assert on_the_wire - added == bytes_moved
 
 
-def test_missing_key_is_a_server_error(server: RunningServer) -> None:
+def test_read_of_a_missing_key_is_a_server_error(server: RunningServer) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, PLAIN, workload, 10, key_prefix="missing:")
         assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
 
 
-def test_server_out_of_memory_is_reported(server: RunningServer) -> None:
+def test_redis_server_out_of_memory_is_reported(server: RunningServer) -> None:
     with server.configured("maxmemory", "1"):
         answer = measured(server, PLAIN, "write", 10)
     assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]

@@ -73,7 +73,7 @@ def test_missing_monitoring_privilege_is_named(lab_and_hosts: tuple[ServerLab, s
         assert any("clusterMonitor" in warning for warning in target.warnings())
 
 
-def test_single_server_is_rejected(lab: Lab, standalone: object) -> None:
+def test_target_that_is_no_replica_set_is_rejected(lab: Lab, standalone: object) -> None:
     server = standalone(31)  # type: ignore[operator]
     target = open_service(replication_plan(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
     with pytest.raises(CostofError, match="not a replica set") as refused, target:

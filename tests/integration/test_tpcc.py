@@ -118,7 +118,7 @@ def database(server: MariadbServer) -> Iterator[Database]:
         yield made
 
 
-def test_loaded_data_satisfies_clause_4_3(database: Database) -> None:
+def test_loaded_data_satisfies_clause_4_3_of_tpcc(database: Database) -> None:
     assert database.broken() == []
     districts = 10 * WAREHOUSES
     expected = {"warehouse": WAREHOUSES, "district": districts, "customer": 3000 * districts, "item": 100_000}
@@ -240,10 +240,10 @@ def test_inconsistent_and_orphaned_rows_are_detected(after_a_run: tuple[Database
     with log_in(database.server) as connection, connection.cursor() as cursor:
         for number, statement in BROKEN.items():
             assert cursor.execute(statement) == 1
-            (found,) = tpcc.violations(cursor, [number])
+            (violation,) = tpcc.violations(cursor, [number])
             condition = tpcc.CONSISTENCY[number][0]
             expected = f"condition {number} (clause 3.3.2.{number}), '{condition}', is violated by (1, "
-            assert found.startswith(expected)
+            assert violation.startswith(expected)
             connection.rollback()
         cursor.execute("DELETE FROM item WHERE i_id = 77")
         assert tpcc.orphans(cursor) == ["stock (s_i_id) has (77), which item does not have"]

@@ -93,11 +93,11 @@ def test_round_trips_are_the_same_as_with_root(result: Result) -> None:
 
 
 def namespaces_of(pids: Iterable[int]) -> set[tuple[str, int]]:
-    found = set()
+    namespaces = set()
     for pid in pids:
         with contextlib.suppress(OSError):
-            found |= {(kind, Path(f"/proc/{pid}/ns/{kind}").stat().st_ino) for kind in KINDS}
-    return found
+            namespaces |= {(kind, Path(f"/proc/{pid}/ns/{kind}").stat().st_ino) for kind in KINDS}
+    return namespaces
 
 
 @pytest.mark.slow

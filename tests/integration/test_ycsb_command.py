@@ -24,9 +24,9 @@ LINE = re.compile(r"\[(?P<of>[A-Z-]+)\], (?P<what>[^,]+), (?P<value>[\d.]+)")
 
 def figures(done: Outcome) -> dict[tuple[str, str], float]:
     """Return the figures in standard output, which must have only lines in YCSB's format."""
-    found = [LINE.fullmatch(line) for line in done.out.splitlines()]
-    assert all(found), done.out
-    return {(line["of"], line["what"]): float(line["value"]) for line in found if line}
+    matches = [LINE.fullmatch(line) for line in done.out.splitlines()]
+    assert all(matches), done.out
+    return {(line["of"], line["what"]): float(line["value"]) for line in matches if line}
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,8 @@ def test_load_into_existing_records_needs_insertstart(mongod: Standalone, tmp_pa
     more = ycsb(mongod, tmp_path, "load", "-P", "workloada", *size)
     assert more.status == 0, more.err
     with mongod.client() as client:
-        found = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
-    assert {key_name(number) for number in range(RECORDS + 50)} <= found
+        keys = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
+    assert {key_name(number) for number in range(RECORDS + 50)} <= keys
 
 
 @pytest.mark.usefixtures("loaded")

@@ -32,8 +32,8 @@ def pages() -> dict[str, str]:
 
 def sections(page: str) -> dict[str, str]:
     """Return the text below each heading of a page, by heading."""
-    _, *found = re.split(r"^## (.+)\n", pages()[page], flags=re.MULTILINE)
-    return dict(zip(found[::2], found[1::2], strict=True))
+    _, *texts = re.split(r"^## (.+)\n", pages()[page], flags=re.MULTILINE)
+    return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
 def options(command: click.Command) -> set[str]:
@@ -42,10 +42,10 @@ def options(command: click.Command) -> set[str]:
 
 
 def test_reference_lists_each_command_with_all_its_options() -> None:
-    found = sections("commands")
-    assert set(found) == {f"costof {name}" for name in COMMANDS}
+    commands = sections("commands")
+    assert set(commands) == {f"costof {name}" for name in COMMANDS}
     for context in contexts():
-        listed = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", found[f"costof {context.info_name}"]))
+        listed = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", commands[f"costof {context.info_name}"]))
         assert options(context.command) - listed == set(), context.info_name
 
 

@@ -154,8 +154,8 @@ def test_protection_without_cost_always_breaks_even() -> None:
     nothing = {"operations": 0.0, "low": 0.0, "high": 0.0}
     points = [point.model_copy(update=nothing) for point in result.sections.break_even]
     free = with_sections(result, break_even=points)
-    (found,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
-    assert {cell.text for row in found.rows for cell in row.cells[1:]} == {"always"}
+    (table,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
+    assert {cell.text for row in table.rows for cell in row.cells[1:]} == {"always"}
     assert "costs less than 5 % at lan from the first query on" in answer_texts(free, "break_even")[0]
 
 

@@ -193,13 +193,13 @@ def left(node: Node) -> list[str]:
     """Return what a run has left on a host: instruments, Ray actors, and files in memory and on disk."""
     own = {*engines(node), *node.pids_of(RUNNER)}
     processes = [" ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in own]
-    found = [each for each in processes if "Agent" not in each]
+    left = [each for each in processes if "Agent" not in each]
     for pid in node.processes():
         with contextlib.suppress(OSError):
-            found += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := str(each.readlink()))]
+            left += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := str(each.readlink()))]
     logs = node.folder / "ray"
     folders = [node.folder, *([Path(f"/proc/{node.init}/root/dev/shm")] if node.init else [])]
-    return found + [str(path) for folder in folders for path in folder.rglob("*costof*") if logs not in path.parents]
+    return left + [str(path) for folder in folders for path in folder.rglob("*costof*") if logs not in path.parents]
 
 
 def memory_holds(pid: int, secret: bytes) -> bool:
@@ -238,6 +238,6 @@ def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", 
 
 def files_of_ray(node: Node) -> list[Path]:
     """Return all files that Ray has written on a node, such as logs. Fail if there are none."""
-    found = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
-    assert found
-    return found
+    files = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
+    assert files
+    return files

@@ -349,7 +349,7 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: RunningS
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: RunningServer) -> None:
+def test_error_names_a_distant_host_and_a_host_with_a_dead_engine(cluster: Cluster, server: RunningServer) -> None:
     # The rate is low, so that even a busy machine keeps up: waiting operations would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
@@ -368,7 +368,7 @@ def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: 
     assert again.slower == ["load-3"]
 
 
-def test_host_that_does_not_answer_is_named(cluster: Cluster, server: RunningServer, study: Path) -> None:
+def test_error_names_a_host_that_does_not_answer(cluster: Cluster, server: RunningServer, study: Path) -> None:
     with running(cluster, server, "silent", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
         with cluster.cut("load-2"):

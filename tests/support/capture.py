@@ -105,7 +105,7 @@ def response_times(segments: list[Segment]) -> list[int]:
     answer before the next request."""
     requested: dict[int, int] = {}
     answered: dict[int, int] = {}
-    found = []
+    delays = []
     for segment in segments:
         if not segment.payload:
             continue
@@ -113,6 +113,6 @@ def response_times(segments: list[Segment]) -> list[int]:
             answered[segment.ours] = segment.at_ns
         elif segment.ours not in requested or segment.ours in answered:
             if segment.ours in answered:
-                found.append(answered.pop(segment.ours) - requested[segment.ours])
+                delays.append(answered.pop(segment.ours) - requested[segment.ours])
             requested[segment.ours] = segment.at_ns
-    return found + [answered[ours] - requested[ours] for ours in answered]
+    return delays + [answered[ours] - requested[ours] for ours in answered]

@@ -164,9 +164,9 @@ def test_software_bill_of_materials_names_the_openssl_that_is_built() -> None:
     ],
 )
 def test_changelog_must_begin_with_the_version_to_release(text: str, problem: str | None) -> None:
-    found = list(CHECK["changelog_errors"](text, "1.2.0"))
-    assert len(found) == (problem is not None)
-    assert problem is None or problem in found[0]
+    errors = list(CHECK["changelog_errors"](text, "1.2.0"))
+    assert len(errors) == (problem is not None)
+    assert problem is None or problem in errors[0]
 
 
 def test_wrong_tag_and_missing_files_are_reported(tmp_path: Path) -> None:
@@ -182,9 +182,9 @@ def test_wrong_tag_and_missing_files_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf (binutils)")
 def test_engine_that_needs_too_new_libraries_is_reported() -> None:
-    found = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
-    assert found[0] == "is not for aarch64"
-    assert any("libssl.so.3" in problem for problem in found), "the engine of `make setup` links the system's OpenSSL"
+    errors = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
+    assert errors[0] == "is not for aarch64"
+    assert any("libssl.so.3" in problem for problem in errors), "the engine of `make setup` links the system's OpenSSL"
 
 
 def test_build_without_rust_reports_it_and_does_not_download_rust(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ def commands_plan(level: str = "") -> StudyPlan:
     return resolve(study, Options(profile="quick", seed=1, hosts="auto", load=RequestedLoad(rate="300/s")))
 
 
-def test_rate_is_divided_among_hosts() -> None:
+def test_requested_rate_is_divided_among_hosts() -> None:
     plan = commands_plan()
     service = Commands(plan)
     service.set_host_count(3)

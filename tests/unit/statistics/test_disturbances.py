@@ -187,7 +187,7 @@ def test_run_without_carry_over_has_few_false_alarms(arms: int) -> None:
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_unknown_if_arms_determine_it() -> None:
+def test_carry_over_is_unknown_if_it_cannot_be_separated_from_the_arms() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 
