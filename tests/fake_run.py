@@ -49,8 +49,9 @@ STEPS = 21
 
 
 @cache
-def _shape(steps: int) -> list[float]:
-    return [NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]
+def _factors(spread: float, steps: int) -> np.ndarray:
+    """Return the quantiles of a log-normal distribution with median 1, in the middle of each of `steps` equal parts."""
+    return np.exp(spread * np.array([NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]))
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def phase_of(
     `round_trips`, `sent` and `received` are those of one operation.
     """
     steps = min(STEPS, count)
-    factors = np.exp(spread * np.array(_shape(steps)))
+    factors = _factors(spread, steps)
     each, left = divmod(count, steps)
     counts = np.full(steps, each)
     counts[steps // 2] += left
