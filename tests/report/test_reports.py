@@ -26,7 +26,10 @@ from costof.study.options import Limit
 from tests.report.results import (
     ENCRYPTION,
     HTTP,
+    MONGODB,
     POOLING,
+    POSTGRES,
+    REDIS,
     REPLICATION,
     TRANSPORT,
     Golden,
@@ -44,13 +47,19 @@ from tests.report.results import (
 )
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
-#: The smallest runs that together have every section.
+#: The smallest runs that have every section of their study.
 SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
+    MONGODB: (),
+    POOLING: (),
+    POSTGRES: ("key=rsa-2048,ecdsa-p256",),
+    REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     TRANSPORT: (),
 }
+#: Studies whose runs together have every section.
+ALL_SECTIONS = (ENCRYPTION, HTTP, REPLICATION, TRANSPORT)
 #: Results with the widest tables.
 WIDE = {
     "two keys": two_keys,
@@ -162,7 +171,7 @@ def test_outline_of_the_page_matches_the_golden_file(golden: Golden) -> None:
     golden("page.txt", "\n".join(Page(drawn(small(TRANSPORT))).outline) + "\n")
 
 
-@pytest.mark.parametrize("study", SMALL)
+@pytest.mark.parametrize("study", ALL_SECTIONS)
 def test_result_is_valid_under_its_schema(study: str) -> None:
     jsonschema.validate(json.loads(small(study).model_dump_json()), json.loads(SCHEMA.read_text()))
 
@@ -182,7 +191,7 @@ def test_every_percentile_of_ab_fits_into_80_columns() -> None:
             assert re.search(rf"(?<![\d,.]){re.escape(expected)}\b", text)
 
 
-@pytest.mark.parametrize("study", SMALL)
+@pytest.mark.parametrize("study", ALL_SECTIONS)
 def test_no_interval_or_metric_is_broken_at_80_columns(study: str) -> None:
     text = printed(small(study), 80)
     tables = [part.split("\n\n")[0] for part in re.split(r"─\n", text)[1:]]
