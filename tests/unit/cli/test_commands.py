@@ -73,7 +73,9 @@ def test_process_list_shows_no_arguments_with_secrets(arguments: str, shown: str
         (Options(profile="quick", rounds="5"), 20.0, 30),
     ],
 )
-def test_time_left_is_until_the_first_limit(options: Options, elapsed_seconds: float, left: float) -> None:
+def test_time_left_ends_at_the_limit_that_is_reached_first(
+    options: Options, elapsed_seconds: float, left: float
+) -> None:
     bar = Bar(resolve(STUDY, options), Console(file=io.StringIO()))
     assert bar.seconds_left(2, elapsed_seconds, None) == pytest.approx(left)
 
