@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from costof.cli.gate import limit_option
+from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import hosts_options
 from costof.cli.run import run_study
 from costof.errors import CostofError, ErrorText
@@ -62,6 +63,7 @@ LONGEST_LABEL = 48
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-versus.")
 @click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+@json_lines_option
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all commands, without running them.")
 def versus(
@@ -74,6 +76,7 @@ def versus(
     hosts: HostsSettings | None,
     out: Path | None,
     as_json: bool,
+    json_lines: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -81,10 +84,11 @@ def versus(
 
     The commands are measured in turns, round after round, so that disturbances of the machine affect all of them alike.
     """
+    check_json_lines(json_lines, as_json=as_json, dry_run=dry_run)
     command_settings = {"run": "{command}", "shell": shell, "read": read, "seconds": seconds, "warmup": warmup}
     study = read_study("versus", _content(commands, names, command_settings))
     plan_options = Options(hosts=hosts.address if hosts else None, **options)
-    sys.exit(run_study(study, plan_options, None, out, as_json, dry_run, hosts))
+    sys.exit(run_study(study, plan_options, None, out, as_json, dry_run, hosts, json_lines))
 
 
 def _content(commands: Sequence[str], names: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -49,10 +49,13 @@ class Change:
 Changes = Mapping[str, list[Change]]
 
 
-def every_change(plan: Plan, samples: Samples) -> Changes:
-    """Return the changes of all arms, with variances moderated: partly pooled over the arms of each metric."""
+def every_change(plan: Plan, samples: Samples, metrics: Iterable[str] | None = None) -> Changes:
+    """Return the changes of all arms, with variances moderated: partly pooled over the arms of each metric.
+
+    `metrics` limits them to some metrics of the study.
+    """
     by_metric = {}
-    for metric in plan.study.metrics:
+    for metric in plan.study.metrics if metrics is None else metrics:
         pairs = [(arm, samples.comparable_pairs(plan, metric, arm)) for arm in plan.arms]
         changes = [_change(arm, *both) for arm, both in pairs if both is not None]
         variances = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
