@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from costof.format import percent
-from costof.results.changes import JudgedChange, every_change, judge_changes
+from costof.results.changes import ContrastedChange, contrast_changes, every_change
 from costof.results.disturbances import RoundShares
 from costof.results.ledger import AnyRecord, EnvironmentRecord, LostRecord, SliceRecord
 from costof.results.run import Run, server_readings
@@ -62,11 +62,11 @@ class Tally:
             self._count(record)
         self._pending.clear()
 
-    def effects(self) -> list[JudgedChange]:
+    def effects(self) -> list[ContrastedChange]:
         """Return the headline effects without disturbed rounds."""
         disturbed = self._shares.judge(self._cores).discarded
         samples = self._samples.without(disturbed) if disturbed else self._samples
-        return judge_changes(self._plan, every_change(self._plan, samples, self._headline))
+        return contrast_changes(self._plan, every_change(self._plan, samples, self._headline))
 
     def discarded(self) -> list[DiscardedPart]:
         """Return what is in no figure, in the order of the rounds."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from costof.results.changes import JudgedChange
+from costof.results.changes import ContrastedChange
 from costof.results.models import LONGEST_WAIT
 from costof.run.schedule import LOOKS, SPENDING_POWER, STEADY_ROUNDS
 from costof.statistics.intervals import FEWEST_ROUNDS
@@ -43,7 +43,7 @@ def may_end_earlier(plan: Plan) -> bool:
 
 
 def seconds_to_verdict(
-    plan: Plan, pace: Pace, effects: Sequence[JudgedChange], precision: float | None, left: float
+    plan: Plan, pace: Pace, effects: Sequence[ContrastedChange], precision: float | None, left: float
 ) -> float | None:
     """Return the seconds until the run will end with a verdict on every effect; None if unknown or not expected.
 
@@ -72,7 +72,7 @@ def seconds_to_verdict(
     return left if _are_resolved(contrasts, pace.rounds_after(left), ERROR_RATE) else None
 
 
-def needed_seconds(effects: Sequence[JudgedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
+def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
     """Return for each effect the seconds until further rounds resolve it; None if unknown or longer than ten times
     `longest_seconds`."""
     most = pace.rounds_after(LONGEST_WAIT * longest_seconds)
