@@ -37,10 +37,12 @@ LINE_SECONDS = 10.0
 DRAWING_SECONDS = 0.25
 #: Effects in a plain line.
 MOST_IN_LINE = 4
-#: Widths from which the table has the values of both sides, and a bar for each interval.
-WIDE, MEDIUM = 100, 72
-BAR = 15
-LONGEST_NAME = 34
+#: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
+#: out of reach.
+WIDEST = 79
+#: The width from which the table has a bar for each interval.
+MEDIUM = 72
+BAR, LONGEST_NAME = 11, 24
 NOT_A_CI = ("", "0", "false")
 
 
@@ -176,7 +178,7 @@ class LiveTable:
         if not self._open:
             return
         # A line that fills the terminal's width would leave the cursor between two lines.
-        width, height = max(1, self._console.width - 1), self._console.height
+        width, height = max(1, min(WIDEST, self._console.width - 1)), self._console.height
         table = live_table(self._names, self._stage, self._round, width, height)
         rendered = self._console.render_lines(table, self._console.options.update_width(width), pad=False)
         lines = rendered[: height - 1]
@@ -225,10 +227,18 @@ class Names:
         return self.started.title if self.started else ""
 
     def arm(self, name: str) -> str:
-        return f"{self._arms[name].label}{' (copy)' if self._arms[name].replicate else ''}"
+        return self._arms[name].label
 
     def metric(self, name: str) -> str:
-        return self._metrics[name].label
+        """Return the metric's label, with its view if another metric has the same label."""
+        metric = self._metrics[name]
+        same = [each for each in self._metrics.values() if each.label == metric.label]
+        return metric.label if len(same) == 1 else f"{metric.label} ({metric.view})"
+
+    def by_arm(self, effects: Sequence[RunningEffect]) -> list[RunningEffect]:
+        """Return the effects in the order of the arms, each with its metrics in the study's order."""
+        order = [*self._arms]
+        return sorted(effects, key=lambda each: order.index(each.arm))
 
     def unit(self, name: str) -> str:
         return self._metrics[name].unit
@@ -236,15 +246,10 @@ class Names:
     def added(self, effect: RunningEffect) -> fmt.Text:
         return fmt.absolute(effect.difference, self.unit(effect.metric), signed=True)
 
-    def value(self, effect: RunningEffect, value: float) -> str:
-        """Return a side's value, with as many decimals as the difference has."""
-        decimals = max(fmt.estimate_decimals(effect.difference), fmt.significant_decimals(value, 2))
-        return fmt.with_unit(fmt.number(value, decimals), self.unit(effect.metric))
-
     def effects(self, effects: Sequence[RunningEffect]) -> list[str]:
         """Return the first effects as text, those of an arm together: 'TLS: new connection +4.8 ms [4.6, 5.0]'."""
         by_arm: dict[str, list[str]] = {}
-        for effect in effects[:MOST_IN_LINE]:
+        for effect in self.by_arm(effects)[:MOST_IN_LINE]:
             by_arm.setdefault(effect.arm, []).append(f"{self.metric(effect.metric)} {self.added(effect)}")
         more = len(effects) - MOST_IN_LINE
         texts = [f"{self.arm(arm)}: {', '.join(each)}" for arm, each in by_arm.items()]
@@ -312,11 +317,11 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
     """
     if not event.effects:
         return [_line("no figures before the second round", width, "dim")]
-    wide, medium = width >= WIDE, width >= MEDIUM
-    heads = ["", *(["without", "with"] if wide else []), "added", "95 % interval", *([""] if medium else []), "verdict"]
+    bars = width >= MEDIUM
+    heads = ["", "added", "95 % interval", *([""] if bars else []), "verdict"]
     rows: list[str | list[str]] = []
     arm = ""
-    for at, effect in enumerate(event.effects):
+    for at, effect in enumerate(names.by_arm(event.effects)):
         if len(rows) + (effect.arm != arm) >= room - 1:
             rows.append(f"and {len(event.effects) - at} more")
             break
@@ -324,19 +329,14 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
             arm = effect.arm
             rows.append(names.arm(arm))
         added = names.added(effect)
-        values = [names.value(effect, each) for each in (effect.control_value, effect.value)] if wide else []
-        bars = [bar(effect.difference)] if medium else []
-        rows.append(
-            [f"  {names.metric(effect.metric)}", *values, added.value, added.interval, *bars, _needed(effect, event)]
-        )
+        shown = [added.value, added.interval, *([bar(effect.difference)] if bars else []), _needed(effect, event)]
+        rows.append([f"  {names.metric(effect.metric)}", *shown])
     cells = [heads, *(row for row in rows if isinstance(row, list))]
     widths = [min(LONGEST_NAME, max(cell_len(row[at]) for row in cells)) for at in range(len(heads))]
-    figures = range(1, heads.index("added") + 1)
 
     def joined(row: list[str]) -> str:
         padded = [set_cell_size(cell, each) for cell, each in zip(row, widths, strict=True)]
-        for at in figures:
-            padded[at] = " " * (widths[at] - cell_len(row[at])) + row[at]
+        padded[1] = " " * (widths[1] - cell_len(row[1])) + row[1]
         return "  ".join(padded)
 
     return [
@@ -355,7 +355,7 @@ def _needed(effect: RunningEffect, event: RoundEvent) -> str:
 
 
 def bar(estimate: Estimate) -> str:
-    """Return the interval on a scale that contains 0, such as '│      ├──●──┤'.
+    """Return the interval on a scale that contains 0, such as '│     ──●── '.
 
     The scale ends at 1, 2 or 5 times a power of ten, so it changes in steps, and between them the interval is seen
     to narrow.

@@ -309,7 +309,7 @@ def _answer_event(result: Result, outcome: RunOutcome, ledger: Ledger, seconds: 
     return AnswerEvent(
         seconds=seconds,
         sentences=[sentence.text for sentence in result.answer if sentence.kind == "answer"],
-        warnings=[sentence.text for sentence in result.answer if sentence.kind == "warning"],
+        warnings=[*result.warnings, *(sentence.text for sentence in result.answer if sentence.kind == "warning")],
         partial=result.partial,
         rounds=result.rounds,
         limits=[

@@ -24,6 +24,7 @@ class EventArm(Model):
 class EventMetric(Model):
     name: str
     label: str
+    view: str = Field(description="Where it is measured: 'wire', 'app' (a driver) or 'command'.")
     unit: str = Field(description="ms, us, per_second, or the unit that a command's figure has.")
     better: Literal["lower", "higher"]
 

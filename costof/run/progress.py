@@ -216,7 +216,13 @@ def _started(plan: Plan, ledger: Ledger, resumed: bool, seconds: float) -> Start
             for arm in plan.arms
         ],
         metrics=[
-            EventMetric(name=name, label=each.label, unit=each.unit, better=each.better)
+            EventMetric(
+                name=name,
+                label=each.label,
+                view=plan.study.workloads[each.workload].view,
+                unit=each.unit,
+                better=each.better,
+            )
             for name, each in metrics
             if each.headline
         ],
