@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from math import ceil, floor, log10
 from typing import TextIO
@@ -42,7 +43,7 @@ MOST_IN_LINE = 4
 WIDEST = 79
 #: The width from which the table has a bar for each interval.
 MEDIUM = 72
-BAR, LONGEST_NAME = 11, 24
+BAR, LEAST_NAME = 11, 16
 NOT_A_CI = ("", "0", "false")
 
 
@@ -233,7 +234,7 @@ class Names:
         """Return the metric's label, with its view if another metric has the same label."""
         metric = self._metrics[name]
         same = [each for each in self._metrics.values() if each.label == metric.label]
-        return metric.label if len(same) == 1 else f"{metric.label} ({metric.view})"
+        return metric.label if len(same) == 1 else f"{metric.view}: {metric.label}"
 
     def by_arm(self, effects: Sequence[RunningEffect]) -> list[RunningEffect]:
         """Return the effects in the order of the arms, each with its metrics in the study's order."""
@@ -276,8 +277,8 @@ def status(event: RoundEvent, names: Names) -> str:
     elif units:
         parts.append(f"verdicts need {FEWEST_ROUNDS} {'starts' if started.starts > 1 else 'rounds'}")
     if event.precision is not None:
-        target = f", target ±{started.precision:.1%}" if started.precision is not None else ""
-        parts.append(f"known to ±{event.precision:.1%}{target}")
+        target = f", target ±{fmt.share(started.precision)}" if started.precision is not None else ""
+        parts.append(f"±{fmt.percent(event.precision)}{target}")
     return " · ".join(filter(None, parts))
 
 
@@ -297,7 +298,8 @@ def live_table(names: Names, stage: str, event: RoundEvent | None, width: int, h
     if event is None:
         return Group(*lines, _line(stage, width), _line("Ctrl-C ends the run", width, "dim"))
     lines.append(_line(status(event, names), width))
-    below = [_line(discarded_words(event, names), width, "yellow")] if event.last_discarded else []
+    discarded = textwrap.wrap(discarded_words(event, names), width, max_lines=2, placeholder=" …")
+    below = [_line(text, width, "yellow") for text in discarded]
     keeps = "Ctrl-C ends the run and keeps its rounds"
     below.append(_line(keeps if stage.endswith("measuring") else stage, width, "dim"))
     room = max(2, height - len(lines) - len(below) - 1)
@@ -332,10 +334,13 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
         shown = [added.value, added.interval, *([bar(effect.difference)] if bars else []), _needed(effect, event)]
         rows.append([f"  {names.metric(effect.metric)}", *shown])
     cells = [heads, *(row for row in rows if isinstance(row, list))]
-    widths = [min(LONGEST_NAME, max(cell_len(row[at]) for row in cells)) for at in range(len(heads))]
+    widths = [max(cell_len(row[at]) for row in cells) for at in range(len(heads))]
+    widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[1:]) - 2 * (len(heads) - 1)))
 
     def joined(row: list[str]) -> str:
         padded = [set_cell_size(cell, each) for cell, each in zip(row, widths, strict=True)]
+        if cell_len(row[0]) > widths[0]:
+            padded[0] = set_cell_size(row[0], widths[0] - 1) + "…"
         padded[1] = " " * (widths[1] - cell_len(row[1])) + row[1]
         return "  ".join(padded)
 
