@@ -41,8 +41,8 @@ MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
 #: out of reach.
 WIDEST = 79
-#: The width from which the table has a bar for each interval.
-MEDIUM = 72
+#: The widths from which the table has a bar for each interval, and the time that a verdict needs.
+WITH_BARS, WITH_VERDICTS = 72, 56
 BAR, LEAST_NAME = 11, 16
 NOT_A_CI = ("", "0", "false")
 
@@ -319,8 +319,8 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
     """
     if not event.effects:
         return [_line("no figures before the second round", width, "dim")]
-    bars = width >= MEDIUM
-    heads = ["", "added", "95 % interval", *([""] if bars else []), "verdict"]
+    bars, verdicts = width >= WITH_BARS, width >= WITH_VERDICTS
+    heads = ["", "added", "95 % interval", *([""] if bars else []), *(["verdict"] if verdicts else [])]
     rows: list[str | list[str]] = []
     arm = ""
     for at, effect in enumerate(names.by_arm(event.effects)):
@@ -331,8 +331,10 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
             arm = effect.arm
             rows.append(names.arm(arm))
         added = names.added(effect)
-        shown = [added.value, added.interval, *([bar(effect.difference)] if bars else []), _needed(effect, event)]
-        rows.append([f"  {names.metric(effect.metric)}", *shown])
+        row = [f"  {names.metric(effect.metric)}", added.value, added.interval]
+        row += [bar(effect.difference)] if bars else []
+        row += [_needed(effect)] if verdicts else []
+        rows.append(row)
     cells = [heads, *(row for row in rows if isinstance(row, list))]
     widths = [max(cell_len(row[at]) for row in cells) for at in range(len(heads))]
     widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[1:]) - 2 * (len(heads) - 1)))
@@ -350,7 +352,7 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
     ]
 
 
-def _needed(effect: RunningEffect, event: RoundEvent) -> str:
+def _needed(effect: RunningEffect) -> str:
     """Return when further measuring resolves the effect."""
     if effect.difference.rounds < FEWEST_ROUNDS:
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -40,7 +41,11 @@ class Terminal:
         return self.screen()
 
     def resize(self, width: int, height: int) -> None:
+        """Resize the window, and wait until its program can know it, since tmux delays that."""
         self.run("resize-window", "-t", "it", "-x", str(width), "-y", str(height))
+        device = self.run("display-message", "-p", "-t", "it", "#{pane_tty}").strip()
+        with open(device) as tty:  # noqa: PTH123  # a device
+            eventually("the terminal's size", lambda: tuple(os.get_terminal_size(tty.fileno())) == (width, height))
 
     def press(self, key: str) -> None:
         self.run("send-keys", "-t", "it", key)
@@ -59,8 +64,9 @@ def terminal(
         pytest.skip("tmux is not installed")
     window = Terminal(f"costof-{uuid4().hex[:12]}")
     variables = [f"{name}={value}" for name, value in {"CI": "", **environment}.items()]
-    line = shlex.join(["env", "-u", "NO_COLOR", *variables, *command])
-    shell = f"{line}; echo ended with $?; exec sleep infinity"
+    line = shlex.join(["env", "-u", "NO_COLOR", "-u", "COLUMNS", "-u", "LINES", *variables, *command])
+    # The shell survives Ctrl-C, which its program still gets.
+    shell = f"trap : INT; {line}; echo ended with $?; exec sleep infinity"
     size = ["-x", str(width), "-y", str(height)]
     window.run("new-session", "-d", "-s", "it", *size, "-c", str(folder), "sh", "-c", shell)
     try:
