@@ -19,7 +19,7 @@ from costof.study.library import load_study
 from costof.study.plan import Options, resolve
 from tests.fake_run import Truth, fake_run
 from tests.noise import Noise
-from tests.support.replay import ROUND_SECONDS, Replay
+from tests.support.replay import Replay
 from tests.support.small_plans import plan_of
 
 STUDY = load_study("mongodb-tls")
@@ -118,7 +118,7 @@ def test_verdict_is_expected_at_the_next_look_if_effects_are_clear(tmp_path: Pat
     assert seconds_to_verdict(replay.plan, pace, effects, None, 0.9 * budget) == pytest.approx(
         (LOOKS[0] - 0.1) * budget
     )
-    precise = replay.plan.model_copy(update={"precision": 0.01})
+    precise = replay.plan.model_copy(update={"precision": 0.01, "fewest_rounds": 5})
     # From a precision of 1.1 % to 1 %, the run needs 6 * 1.1^2 rounds.
     assert seconds_to_verdict(precise, pace, effects, 0.011, 0.9 * budget) == pytest.approx(2 * pace.round_seconds)
     exact = resolve(STUDY, Options(rounds="8"))
@@ -143,8 +143,7 @@ def test_plain_lines_come_at_most_every_ten_seconds(tmp_path: Path) -> None:
     assert stage == "measuring"
     assert [line.split(" · ")[0] for line in lines] == ["round 4", "round 8", "round 12"]
     assert "TLS 1.3, rsa-2048: app: connect and first query +0." in lines[0]
-    assert f"at most {60 - 4 * ROUND_SECONDS:.0f} s left" in lines[0] or "left" in lines[0]
-    assert out.getvalue().isprintable() or "\x1b" not in out.getvalue()
+    assert "\x1b" not in out.getvalue()
 
 
 def test_json_lines_hold_every_event(tmp_path: Path) -> None:
@@ -168,8 +167,8 @@ def test_pipe_gets_plain_lines_even_if_colours_are_forced(monkeypatch: pytest.Mo
     [
         (0.4, 0.5, 0.6, "│   ─●─    "),
         (4.6, 4.8, 5.0, "│        ─●"),
-        (-0.5, 0.1, 0.7, "  ───┼●─── "),
-        (-0.9, -0.8, -0.7, " ─●─       │"[:11]),
+        (-0.5, 0.1, 0.7, "  ───┼●──  "),
+        (-0.9, -0.8, -0.7, " ─●─      │"),
         (0.0, 0.0, 0.0, "     │     "),
     ],
 )
