@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.shell_completion import CompletionItem
 
+from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option, print_outcomes, status
 from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import TargetArguments, check_hosts, check_hosts_options, hosts_options, target_options
@@ -93,7 +94,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @target_options
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-<study>.")
-@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+@answer_form_options
 @json_lines_option
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all writes to the target, without measuring.")
@@ -116,7 +117,7 @@ def run(
     target: TargetArguments,
     hosts: HostsSettings | None,
     out: Path | None,
-    as_json: bool,
+    answer_form: AnswerForm,
     json_lines: bool,
     seed: int | None,
     dry_run: bool,
@@ -126,7 +127,7 @@ def run(
 
     The report's calculator shows the cost at other loads and distances; --load and --distance measure at yours.
     """
-    check_json_lines(json_lines, as_json=as_json, dry_run=dry_run)
+    check_json_lines(json_lines, answer_form, dry_run)
     requested_load = RequestedLoad(load, queries_per_connection, pool, think_time)
     if resume is not None:
         values: dict[str, object] = {
@@ -146,7 +147,7 @@ def run(
         enter_namespace(service)
         sys.exit(
             measure_and_report(
-                plan, service, resumed.ledger, resumed.before, access, as_json, hosts, json_lines, resumed.earlier
+                plan, service, resumed.ledger, resumed.before, access, answer_form, hosts, json_lines, resumed.earlier
             )
         )
     access = target.access()
@@ -176,7 +177,7 @@ def run(
         target_options=kept_options,
         offered=offered,
     )
-    sys.exit(run_study(chosen_study, options, access, out, as_json, dry_run, hosts, json_lines))
+    sys.exit(run_study(chosen_study, options, access, out, answer_form, dry_run, hosts, json_lines))
 
 
 def run_study(
@@ -184,7 +185,7 @@ def run_study(
     options: Options,
     access: Access | None,
     out: Path | None,
-    as_json: bool,
+    answer_form: AnswerForm,
     dry_run: bool,
     hosts: HostsSettings | None = None,
     json_lines: bool = False,
@@ -218,7 +219,7 @@ def run_study(
     ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(WarningRecord(text=text))
-    return measure_and_report(plan, service, ledger, None, access, as_json, hosts, json_lines)
+    return measure_and_report(plan, service, ledger, None, access, answer_form, hosts, json_lines)
 
 
 def enter_namespace(service: Service) -> None:
@@ -236,7 +237,7 @@ def measure_and_report(
     ledger: Ledger,
     before: StartingPoint | None,
     access: Access | None,
-    as_json: bool,
+    answer_form: AnswerForm,
     hosts: HostsSettings | None = None,
     json_lines: bool = False,
     earlier: Run | None = None,
@@ -271,8 +272,8 @@ def measure_and_report(
     if json_lines:
         progress.show(_answer_event(result, outcome, ledger, progress.seconds))
     else:
-        print_answer(result, ledger, as_json)
-        if as_json:
+        print_answer(result, ledger, answer_form)
+        if answer_form == "json":
             print_outcomes(outcome.index, outcome.limits, to_error=True)
     return outcome.exit_status
 
@@ -304,10 +305,12 @@ def _judge(plan: Plan, result: Result) -> RunOutcome:
 
 
 def _answer_event(result: Result, outcome: RunOutcome, ledger: Ledger, seconds: float) -> AnswerEvent:
+    from costof.report.sections.answer import too_few_rounds
     from costof.run.events import AnswerEvent, LimitOutcome
 
     return AnswerEvent(
         seconds=seconds,
+        verdict=result.summary.verdict if too_few_rounds(result) is None else "",
         sentences=[sentence.text for sentence in result.answer if sentence.kind == "answer"],
         warnings=[*result.warnings, *(sentence.text for sentence in result.answer if sentence.kind == "warning")],
         partial=result.partial,

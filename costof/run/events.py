@@ -129,7 +129,8 @@ class AnswerEvent(Model):
 
     event: Literal["answer"] = "answer"
     seconds: Finite
-    sentences: list[str] = Field(description="The verdicts in words, as at the head of the report.")
+    verdict: str = Field(description="The answer in one sentence; '' if too little was measured for one.")
+    sentences: list[str] = Field(description="The verdicts with their intervals, as at the head of the report.")
     warnings: list[str]
     partial: str | None = Field(description="Why the run is incomplete; None if it is complete.")
     rounds: int
