@@ -12,6 +12,7 @@ import click
 
 from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option
+from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import hosts_options
 from costof.cli.run import run_study
 from costof.errors import CostofError, ErrorText
@@ -63,6 +64,7 @@ LONGEST_LABEL = 48
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-versus.")
 @answer_form_options
+@json_lines_option
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all commands, without running them.")
 def versus(
@@ -75,6 +77,7 @@ def versus(
     hosts: HostsSettings | None,
     out: Path | None,
     answer_form: AnswerForm,
+    json_lines: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -82,10 +85,11 @@ def versus(
 
     The commands are measured in turns, round after round, so that disturbances of the machine affect all of them alike.
     """
+    check_json_lines(json_lines, answer_form, dry_run)
     command_settings = {"run": "{command}", "shell": shell, "read": read, "seconds": seconds, "warmup": warmup}
     study = read_study("versus", _content(commands, names, command_settings))
     plan_options = Options(hosts=hosts.address if hosts else None, **options)
-    sys.exit(run_study(study, plan_options, None, out, answer_form, dry_run, hosts))
+    sys.exit(run_study(study, plan_options, None, out, answer_form, dry_run, hosts, json_lines))
 
 
 def _content(commands: Sequence[str], names: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:

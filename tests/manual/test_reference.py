@@ -13,6 +13,7 @@ import pytest
 from costof.cli.main import COMMANDS
 from costof.report.result import Result
 from costof.results.ledger import AnyRecord
+from costof.run.events import Event
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.plan import Plan
@@ -52,7 +53,8 @@ def test_reference_lists_each_command_with_all_its_options() -> None:
 @pytest.mark.parametrize(
     ("page", "title", "model"),
     [("study-file", "Study", Study), ("result", "Result", Result), ("ledger", "Plan", Plan)]
-    + [("ledger", record.__name__, record) for record in RECORDS],
+    + [("ledger", record.__name__, record) for record in RECORDS]
+    + [("events", event.__name__, event) for event in get_args(Event)],
 )
 def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, model: type) -> None:
     listed = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
@@ -61,7 +63,7 @@ def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, m
     assert fields - listed == ({"name"} if page == "study-file" else set())
 
 
-@pytest.mark.parametrize("page", ["study-file", "result", "ledger"])
+@pytest.mark.parametrize("page", ["study-file", "result", "ledger", "events"])
 def test_each_model_that_a_field_links_to_has_a_table(page: str) -> None:
     tables = {title.lower() for title in sections(page)}
     assert set(re.findall(r"\]\(#(\w+)\)", pages()[page])) - tables == set()
