@@ -30,7 +30,6 @@ class TruthLab(ServerLab):
         return self.endpoint(arm).service.addresses[0]
 
     def client_host(self, arm: PlannedArm) -> Host:
-        """Return the host on which an arm's clients run."""
         return self._star.client(self._distances[arm.name])
 
     def paid(self, arm: PlannedArm) -> Paid:

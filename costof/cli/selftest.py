@@ -12,7 +12,6 @@ import click
 from rich.console import Console
 
 from costof import format as fmt
-from costof.cli.run import Bar
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError, ErrorText, WarningText
 from costof.results.ledger import EndRecord, Ledger
 from costof.services.open import open_service
@@ -69,8 +68,8 @@ def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
     from costof.results.selftest import judge_selftest
     from costof.run.experiment import run
 
-    with Bar(plan, console) as bar:
-        run(plan, open_service(plan, None, ledger.folder.name), ledger, bar)
+    with Stages(plan, console) as stages:
+        run(plan, open_service(plan, None, ledger.folder.name), ledger, stages)
     partial = next(record.partial for record in ledger.records() if isinstance(record, EndRecord))
     if partial == INTERRUPTED:
         raise KeyboardInterrupt
@@ -80,6 +79,39 @@ def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
     if answer is None:
         raise CostofError(ErrorText.SELFTEST_TOO_SHORT)
     return answer.model_copy(update={"conclusion": conclusion(answer)})
+
+
+class Stages:
+    """The progress of a self-test: one line that changes on a terminal, elsewhere a line for each stage.
+
+    A study's progress would announce at Ctrl-C which rounds are kept, but here none are.
+    """
+
+    def __init__(self, plan: Plan, console: Console) -> None:
+        self._budget_seconds = plan.budget_seconds
+        self._console = console
+        self._status = console.status("")
+
+    def __enter__(self) -> Stages:
+        if self._console.is_terminal:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._status.stop()
+
+    def stage(self, text: str) -> None:
+        if self._console.is_terminal:
+            self._status.update(text)
+        else:
+            self._console.print(text)
+
+    def warn(self, text: str) -> None:
+        self._console.print(text)
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
+        left = "" if self._budget_seconds is None else f", at most {self._budget_seconds - elapsed_seconds:.0f} s left"
+        self._status.update(f"measuring: {fmt.plural(done, 'round')}{left}")
 
 
 def conclusion(answer: Selftest) -> str:

@@ -62,7 +62,7 @@ class Relays(Entrances):
         self._started.close()
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        return settings.entered_at(self._ports[arm.name])
+        return settings.at_address(self._ports[arm.name])
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
         return {"delay": self._costs[arm.name].words}
