@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from costof.messages.answers import ClusterNode
     from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
+    from costof.report.result import Result
     from costof.run.rounds import StartingPoint
     from costof.services import Service
 
@@ -177,8 +178,12 @@ def run_study(
     as_json: bool,
     dry_run: bool,
     hosts: HostsSettings | None = None,
+    finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
-    """Plan and measure a study; return the exit status. Raises for invalid input before anything is started."""
+    """Plan and measure a study; return the exit status. Raises for invalid input before anything is started.
+
+    `finish` is called after the answer was printed.
+    """
     plan = resolve(study, options)
     # Imported after the options are checked, because it imports numpy: an error in an option should come without delay.
     from costof.report.sections import check
@@ -207,7 +212,7 @@ def run_study(
     ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(WarningRecord(text=text))
-    return measure_and_report(plan, service, ledger, None, access, as_json, hosts)
+    return measure_and_report(plan, service, ledger, None, access, as_json, hosts, finish)
 
 
 def enter_namespace(service: Service) -> None:
@@ -227,6 +232,7 @@ def measure_and_report(
     access: Access | None,
     as_json: bool,
     hosts: HostsSettings | None = None,
+    finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
     """Measure, write the answer and print it; return the exit status."""
     from costof.report.sections.answer import too_few_rounds
@@ -253,6 +259,8 @@ def measure_and_report(
         raise
     result = write_answer(ledger)
     print_answer(result, ledger, as_json)
+    if finish is not None:
+        finish(result, ledger)
     index = Index(result)
     limit_outcomes = [*outcomes(index, plan.limits)]
     if as_json:

@@ -104,7 +104,7 @@ def run(
             _record_evidence(state, "start")
             partial = _measure(state)
             _record_evidence(state, "end")
-            for text in [*service.warnings(), *(population.warnings if population else [])]:
+            for text in [*instruments.finish(), *service.warnings(), *(population.warnings if population else [])]:
                 ledger.append(WarningRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"

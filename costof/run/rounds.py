@@ -186,7 +186,8 @@ def measure_slice(
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)
-    known = cpu_seconds_here(service, cpu) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - process_before
+    known = cpu_seconds_here(service, cpu) + time.process_time() - process_before
+    known += (sum(answer.cpu_ns.values()) + answer.unmeasured_cpu_ns) / 1e9
     throttled = _since(throttled_before, service.throttled_seconds())
     moved = _read_counters(service, servers).since(before)
     if round_number < 0:

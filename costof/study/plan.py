@@ -76,6 +76,9 @@ class Plan(Model):
     precision: float | None
     fewest_rounds: int
     most_rounds: int
+    rounds_beyond_budget: int = Field(
+        default=0, description="The number of rounds to measure even if they exceed the budget; 0: two."
+    )
     warm_up_rounds: int
     records: int
     target: str | None = None
@@ -205,6 +208,9 @@ class Options:
     target_options: TargetOptions | None = None
     offered: Callable[[Level], bool] | None = None
     """A function that returns whether the target supports a level of the main factor; None if it supports all."""
+    at_least: int | None = None
+    at_most: int | None = None
+    """The minimum and maximum number of rounds in place of the profile's. The minimum is kept beyond the budget."""
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -249,6 +255,7 @@ def resolve(study: Study, options: Options) -> Plan:
         ends_when_resolved=options.rounds is None and options.precision is None and starts == 1,
         fewest_rounds=rounds[0],
         most_rounds=rounds[1],
+        rounds_beyond_budget=options.at_least or 0,
         warm_up_rounds=profile.warm_up_rounds,
         records=records,
         target=options.target,
@@ -331,7 +338,7 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
     """
     if options.rounds is None:
         precision = parse_precision(options.precision) if options.precision else profile.precision
-        return parse_duration(options.budget or profile.budget), precision, profile.rounds
+        return parse_duration(options.budget or profile.budget), precision, _round_limits(profile, options)
     conflicting = {"--budget": options.budget, "--precision": options.precision}
     if conflicts := [name for name, value in conflicting.items() if value is not None]:
         raise CostofError(ErrorText.ROUNDS_ARE_EXACT, options=" and ".join(conflicts))
@@ -340,6 +347,16 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
     rounds = parse_whole_number("--rounds", options.rounds, ROUNDS_FOR_INTERVAL, MOST_ROUNDS)
     return None, None, (rounds, rounds)
+
+
+def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
+    """Return the minimum and maximum number of rounds: the options', or the profile's as far as they fit to these."""
+    fewest, most = profile.rounds
+    if options.at_least is not None:
+        fewest, most = options.at_least, max(most, options.at_least)
+    if options.at_most is not None:
+        fewest, most = min(fewest, options.at_most), options.at_most
+    return fewest, most
 
 
 def _starts(options: Options) -> int:
