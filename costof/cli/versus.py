@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
@@ -291,8 +292,7 @@ def versus(
             "warmup": warmup_each,
             "ignore_failure": _statuses(ignore_status) if ignore_status is not None else ignore_failure,
             "stdin": _input(stdin),
-            # The command runner has other descriptors, so it opens those of this process.
-            "shown": f"/proc/{os.getpid()}/fd/2" if INHERIT in outputs else None,
+            "shown": _shared_error_output() if INHERIT in outputs else None,
             "keep_runs": any(exports.values()),
         },
     )
@@ -385,6 +385,16 @@ def _input(text: str | None) -> str | None:
         raise CostofError(ErrorText.INPUT_UNREADABLE, path=text, detail=error.strerror) from None
 
 
+def _shared_error_output() -> str:
+    """Return a path at which the command runner, which has other descriptors, can open standard error as well.
+
+    If it is a file, both append to it from now on, because they do not share a position.
+    """
+    descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
+
+
 def _output(text: str) -> str:
     if text in (NULL, PIPE):
         return text
@@ -416,7 +426,7 @@ def _print_summary(
     names = {each.level: each.shown for each in made}
     lines = [each.command for each in made]
     tried = Tried(
-        shell=measured_shell(comparison, lines) is not None,
+        in_shell=measured_shell(comparison, lines) is not None,
         shell_needed=any(map(needs_shell, lines)),
         warmup=bool(comparison.warmup),
         prepare=bool(comparison.prepare),

@@ -35,7 +35,7 @@ class Tried:
     round is measured unless there is a warm-up.
     """
 
-    shell: bool
+    in_shell: bool
     shell_needed: bool
     warmup: bool
     prepare: bool
@@ -65,7 +65,7 @@ def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
     else:
         text = f"`{name}`: '{metric.label}' is {shown.value} {'lower' if less else 'higher'} than with `{control}`"
     share = f" ({fmt.relative(effect.ratio).value})" if effect.ratio is not None else ""
-    return f"{text} {shown.interval}{share}: {verdict_words(effect, metric)}".replace(fmt.NBSP, " ")
+    return _plain(f"{text} {shown.interval}{share}: {verdict_words(effect, metric)}")
 
 
 def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
@@ -77,7 +77,7 @@ def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
     if not means:
         return
     shortest = min(means, key=means.__getitem__)
-    if tried.shell and means[shortest] < SHORT_MS:
+    if tried.in_shell and means[shortest] < SHORT_MS:
         remedy = "to avoid it, write the commands without shell syntax" if tried.shell_needed else "use -N"
         took = _milliseconds(means[shortest])
         yield WarningText.SHORT_IN_SHELL.text(command=f"`{names[shortest]}`", took=took, remedy=remedy)
@@ -96,7 +96,10 @@ def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
         (share, count, total), arm = worst
         remedy = QUIET if tried.warmup or tried.prepare else f"{QUIET}, or try --warmup-each 1 or --prepare"
         yield WarningText.OUTLIERS.text(
-            command=f"`{names[arm]}`", runs=f"{count:,} of {total:,} runs", share=fmt.percent(share), remedy=remedy
+            command=f"`{names[arm]}`",
+            runs=f"{count:,} of {total:,} runs",
+            share=_plain(fmt.percent(share)),
+            remedy=remedy,
         )
 
 
@@ -134,4 +137,9 @@ def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int
 
 
 def _milliseconds(value: float) -> str:
-    return fmt.with_unit(fmt.number(value), "ms").replace(fmt.NBSP, " ")
+    return _plain(fmt.with_unit(fmt.number(value), "ms"))
+
+
+def _plain(text: str) -> str:
+    """Return the text with ordinary spaces, so that `grep '14.2 ms'` works."""
+    return text.replace(fmt.NBSP, " ")

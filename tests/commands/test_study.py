@@ -237,11 +237,10 @@ def test_new_never_overwrites_a_file(tmp_path: Path) -> None:
     "arguments",
     [
         ["sleep 1"],
-        ["-n", "a", "sleep 1", "sleep 2"],
         ["-n", "a", "-n", "a", "b", "c"],
         ["--read", "what", "b", "c"],
         ["a", "'"],
-        ["./hash.sh < small", "./hash.sh < large"],
+        ["-N", "./hash.sh < small", "./hash.sh < large"],
     ],
 )
 def test_invalid_versus_is_refused_in_one_line(arguments: list[str], tmp_path: Path) -> None:

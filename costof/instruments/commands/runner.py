@@ -257,7 +257,7 @@ def main() -> int:
         _write_line({"error": {"class": "plan", "detail": str(error)}})
         return 1
     except AroundError as error:
-        _write_line({"error": {"class": "around", "detail": str(error)}})
+        _write_line({"error": {"class": "step_failed", "detail": str(error)}})
         return 1
     except UndoError as error:
         _write_line({"error": {"class": "not_undone", "detail": f"a level could not be undone: {error}"}})
