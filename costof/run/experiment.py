@@ -110,7 +110,9 @@ def run(
         partial = "interrupted"
     except CostofError as error:
         partial = str(error)
-        if state.slices == 0 or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
+        # A failure in the first slice leaves nothing to report.
+        first_failed = state.slices == 1 and not before.resumed and error.problem is ErrorText.INSTRUMENT_FAILED
+        if state.slices == 0 or first_failed or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
