@@ -110,8 +110,8 @@ def test_placeholder_that_an_arm_does_not_set_is_refused_before_anything_runs() 
 @pytest.mark.parametrize(
     ("before", "after", "shown", "remedy"),
     [
-        ("load {tls}", "load {tls} > log", "contains '>'", "add --shell (shell = true in a study's file)"),
-        ('tls = "--tls', 'tls = "| --tls', "contains '|'", "add --shell"),
+        ("load {tls}", "load {tls} > log", "contains '>'", "remove -N (set shell = true in a study's file)"),
+        ('tls = "--tls', 'tls = "| --tls', "contains '|'", "set shell = true"),
         ("on {name}", "on {name} && true", "'on a b && true' contains '&&'", "write sh -c '…'"),
         ("off {name}", "off *", "'off *' contains '*'", "write sh -c '…'"),
         ('run = "state"', 'run = "state $LEVEL"', "'state $LEVEL' contains '$'", "write sh -c '…'"),

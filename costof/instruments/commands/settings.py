@@ -23,7 +23,7 @@ from costof.model import Model, Secret
 #: A placeholder '{name}', or '{{name}}' for a literal '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
 #: Advice if a command contains shell syntax: for a workload's line, and for `before`, `after` and `proof`.
-ADD_SHELL, CALL_A_SHELL = "add --shell (shell = true in a study's file)", "write sh -c '…'"
+ADD_SHELL, CALL_A_SHELL = "remove -N (set shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
 
