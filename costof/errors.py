@@ -68,8 +68,7 @@ class ErrorText:
         f"understands, and costof runs the command without a shell; {remedy}, or {otherwise}")
     UNKNOWN_WORD = usage(lambda text, word, nearest: f"'{text}' contains the placeholder {{{word}}}, which at least "
         f"one arm's level does not set{nearest}; for literal braces write {{{{{word}}}}}")
-    TOO_FEW_COMMANDS = usage(lambda: "versus needs at least two commands, each in quotes: costof versus 'sleep 0.1' "
-        "'sleep 0.2'; or one command with -L and several values")
+    TOO_FEW_COMMANDS = usage(lambda: "versus needs commands, each in quotes: costof versus 'sleep 0.1' 'sleep 0.2'")
     TOO_MANY_COMMANDS = usage(lambda commands, most: f"these are {commands:,} commands with all their parameters, and "
         f"versus compares at most {most}; give fewer values")
     COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"{names} different names for {commands} commands; give "

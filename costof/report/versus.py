@@ -10,6 +10,7 @@ import numpy as np
 from costof import format as fmt
 from costof.errors import WarningText
 from costof.report.result import Result
+from costof.report.sections.answer import figures_alone
 from costof.results.index import verdict_words
 from costof.results.models import Effect, Metric
 from costof.results.run import Run
@@ -46,8 +47,11 @@ def differences(result: Result, names: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each headline difference, such as '`b` takes 12.3 ms longer than `a` [11.0, 13.6] (+24 %):
     costs'.
 
-    `names` are what to call the arms.
+    `names` are what to call the arms. Without anything to compare, yield what the command takes.
     """
+    if len(names) == 1:
+        for arm, name in names.items():
+            yield from map(_plain, figures_alone(result, arm, f"`{name}`"))
     metrics = {metric.name: metric for metric in result.metrics if metric.headline}
     baselines = {arm.name: arm.baseline for arm in result.arms if not arm.replicate}
     for effect in result.effects:

@@ -55,7 +55,7 @@ def run(
     this one is partial. Raises `CostofError` if there are no results, because the service cannot start or no arm can
     run.
     """
-    if not plan.protected:
+    if not plan.protected and not plan.is_alone:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
     before = before or StartingPoint()

@@ -80,8 +80,13 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """True if any protected arm and its control can both run; otherwise more rounds give no cost."""
+        """True if any protected arm and its control can both run; otherwise more rounds give no cost.
+
+        If the run has only a control, it must be able to run.
+        """
         able = {arm.name for arm in self.instruments.able}
+        if self.plan.is_alone:
+            return bool(able)
         return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
 
     @property

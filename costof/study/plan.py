@@ -116,6 +116,11 @@ class Plan(Model):
         return [arm for arm in self.arms if not arm.control and not arm.replicate]
 
     @property
+    def is_alone(self) -> bool:
+        """True if the study has nothing to compare, such as a single command: only the control and its copy."""
+        return all(len(factor.levels) == 1 for factor in self.study.factors.values())
+
+    @property
     def left_out(self) -> list[str]:
         """Labels of workloads that several hosts cannot measure, since they lack application drivers."""
         return [each.label for each in self.study.workloads.values() if self.hosts is not None and each.view == "app"]
@@ -252,7 +257,7 @@ def resolve(study: Study, options: Options) -> Plan:
         budget_seconds=budget_seconds,
         precision=precision,
         starts=starts,
-        ends_when_resolved=options.rounds is None and options.precision is None and starts == 1,
+        ends_when_resolved=options.rounds is None and options.precision is None and starts == 1 and len(arms) > 2,
         fewest_rounds=rounds[0],
         most_rounds=rounds[1],
         rounds_beyond_budget=options.at_least or 0,

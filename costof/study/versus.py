@@ -102,7 +102,7 @@ def benchmarks(comparison: Comparison) -> list[Benchmark]:
     if comparison.reference is not None:
         made = [(comparison.reference, {}), *made]
         named = [comparison.reference_name, *named]
-    if len(made) < 2:
+    if not given:
         raise CostofError(ErrorText.TOO_FEW_COMMANDS)
     if len(made) > MOST_COMMANDS:
         raise CostofError(ErrorText.TOO_MANY_COMMANDS, commands=len(made), most=MOST_COMMANDS)
@@ -142,9 +142,11 @@ def benchmarks(comparison: Comparison) -> list[Benchmark]:
 def study_content(comparison: Comparison, made: Sequence[Benchmark]) -> dict[str, Any]:
     """Return the content of a study that compares the commands."""
     control, *others = made
+    others_label = listed([each.label for each in others])
+    title = f"What does {others_label} cost against {control.label}?" if others else f"What does {control.label} take?"
     once = any("{seconds}" in each.template for each in made)
     return {
-        "title": f"What does {listed([each.label for each in others])} cost against {control.label}?",
+        "title": title,
         "service": COMMAND,
         "control": {"command": control.level},
         "factors": {"command": {"levels": {each.level: _level(comparison, each, made) for each in made}}},

@@ -236,7 +236,7 @@ def test_new_never_overwrites_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["sleep 1"],
+        [],
         ["-n", "a", "-n", "a", "b", "c"],
         ["--read", "what", "b", "c"],
         ["a", "'"],

@@ -110,7 +110,7 @@ def test_setup_that_alone_tells_two_commands_apart_runs_each_time() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["a"], "at least two commands"),
+        (["--reference", "a"], "needs commands"),
         (["-r", "1", "a", "b"], "at least 2 runs"),
         (["-r", "9", "-m", "9", "a", "b"], "--runs and --min-runs contradict each other"),
         (["-m", "9", "-M", "8", "a", "b"], "above --max-runs 8"),

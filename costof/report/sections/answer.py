@@ -10,6 +10,7 @@ from costof.report.sections import Section
 from costof.results.index import Index
 from costof.results.models import Core
 from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.study.commands import COMMAND
 
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
@@ -55,9 +56,26 @@ def too_few_rounds(core: Core) -> str | None:
     )
 
 
+def figures_alone(core: Core, arm: str, label: str) -> list[str]:
+    """Return the headline figures of an arm that is compared with none, such as 'a takes 12.3 ms [12.0, 12.6]'."""
+    metrics = {metric.name: metric for metric in core.metrics if metric.headline}
+    values = [value for value in core.values if value.arm == arm and value.metric in metrics]
+    return [
+        f"{label} takes {mean}" if metric.phase == COMMAND else f"{label}: '{metric.label}' is {mean}"
+        for value in values
+        for metric in [metrics[value.metric]]
+        for mean in [fmt.absolute(value.mean, metric.unit)]
+    ]
+
+
 def _no_answer(index: Index) -> str:
-    """Return why there is no answer: all controls failed, all other arms failed, or too little was measured."""
+    """Return why there is no answer: all controls failed, all other arms failed, or too little was measured.
+
+    If the run has only a control, return what it takes.
+    """
     arms = [arm for arm in index.core.arms if not arm.replicate]
+    if len(arms) == 1 and (lines := figures_alone(index.core, arms[0].name, arms[0].label)):
+        return " ".join(f"{line}." for line in lines)
     controls, protected = ([arm for arm in arms if arm.control == control] for control in (True, False))
     for group in (controls, protected):
         if group and all(arm.error for arm in group):
