@@ -271,8 +271,8 @@ class WarningText:
     LEFT_BEHIND = Message(lambda arm, children, slices: f"{arm} left {children} running as a daemon (in {slices}): it "
         "ran during the next slices, and no figure contains its work; start it with `before` and end it with `after`")
     EXPOSED_IN_COMMAND = Message(lambda places: f"the value after {places} looks like a password and is visible in the "
-        'report, the plan and the process list; pass it in the environment ("$NAME" in a line that a shell runs), by [secrets] of a '
-        "study file, or in a file that the program reads")
+        'report, the plan and the process list; pass it in the environment ("$NAME" in a line that a shell runs), by '
+        "[secrets] of a study file, or in a file that the program reads")
     SETUP_REPEATED = Message(lambda: "the commands differ only in --setup, so one setup would replace the other's "
         "result: it runs each time that a command is measured, as with --setup-each")
     SHORT_IN_SHELL = Message(lambda command, took, remedy: f"{command} takes only {took}, and the start of the shell "

@@ -6,6 +6,7 @@ All reports format numbers here, so a figure looks the same in the terminal, in 
 from __future__ import annotations
 
 import math
+import re
 from typing import NamedTuple
 
 from costof.statistics.estimate import Estimate
@@ -86,6 +87,14 @@ def titled(label: str, unit: str) -> str:
 def interval(low: float, high: float, decimals: int) -> str:
     """Return an interval as text, '[13.8, 14.7]'."""
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
+
+
+INTERVAL = re.compile(rf" \[(?:one round|[{MINUS}+]?[\d,.]+, (?:[{MINUS}+]?[\d,.]+|no upper end in this run))\]")
+
+
+def without_intervals(text: str) -> str:
+    """Return a sentence without the intervals that `interval` wrote into it."""
+    return INTERVAL.sub("", text)
 
 
 def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decimals: int | None = None) -> Text:

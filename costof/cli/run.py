@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
+from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option, print_outcomes, status
 from costof.cli.options import TargetArguments, check_hosts, check_hosts_options, hosts_options, target_options
 from costof.cli.resume import reopen
@@ -91,7 +92,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @target_options
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-<study>.")
-@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+@answer_form_options
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all writes to the target, without measuring.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue the run in this folder.")
@@ -113,7 +114,7 @@ def run(
     target: TargetArguments,
     hosts: HostsSettings | None,
     out: Path | None,
-    as_json: bool,
+    answer_form: AnswerForm,
     seed: int | None,
     dry_run: bool,
     resume: Path | None,
@@ -139,7 +140,7 @@ def run(
             check_hosts_options(plan.study, plan.load, access, hosts)
         service = open_service(plan, access, resumed.ledger.folder.name)
         enter_namespace(service)
-        sys.exit(measure_and_report(plan, service, resumed.ledger, resumed.before, access, as_json, hosts))
+        sys.exit(measure_and_report(plan, service, resumed.ledger, resumed.before, access, answer_form, hosts))
     access = target.access()
     if study is None:
         raise click.UsageError("missing STUDY; `costof list` prints all studies")
@@ -167,7 +168,7 @@ def run(
         target_options=kept_options,
         offered=offered,
     )
-    sys.exit(run_study(chosen_study, options, access, out, as_json, dry_run, hosts))
+    sys.exit(run_study(chosen_study, options, access, out, answer_form, dry_run, hosts))
 
 
 def run_study(
@@ -175,7 +176,7 @@ def run_study(
     options: Options,
     access: Access | None,
     out: Path | None,
-    as_json: bool,
+    answer_form: AnswerForm,
     dry_run: bool,
     hosts: HostsSettings | None = None,
     finish: Callable[[Result, Ledger], None] | None = None,
@@ -212,7 +213,7 @@ def run_study(
     ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(WarningRecord(text=text))
-    return measure_and_report(plan, service, ledger, None, access, as_json, hosts, finish)
+    return measure_and_report(plan, service, ledger, None, access, answer_form, hosts, finish)
 
 
 def enter_namespace(service: Service) -> None:
@@ -230,7 +231,7 @@ def measure_and_report(
     ledger: Ledger,
     before: StartingPoint | None,
     access: Access | None,
-    as_json: bool,
+    answer_form: AnswerForm,
     hosts: HostsSettings | None = None,
     finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
@@ -258,12 +259,12 @@ def measure_and_report(
             ledger.discard()
         raise
     result = write_answer(ledger)
-    print_answer(result, ledger, as_json)
+    print_answer(result, ledger, answer_form)
     if finish is not None:
         finish(result, ledger)
     index = Index(result)
     limit_outcomes = [*outcomes(index, plan.limits)]
-    if as_json:
+    if answer_form == "json":
         print_outcomes(index, limit_outcomes, to_error=True)
     if not result.values:
         return EXIT_FAILED

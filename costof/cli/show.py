@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.results.ledger import Ledger
@@ -20,13 +21,13 @@ RESULT = "result.json"
 
 @click.command()
 @click.argument("folder", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
-def show(folder: Path, as_json: bool) -> None:
+@answer_form_options
+def show(folder: Path, answer_form: AnswerForm) -> None:
     """Print the answer of an earlier run."""
     from costof.report import analyse
 
     ledger = Ledger.open(folder)
-    print_answer(analyse(ledger), ledger, as_json)
+    print_answer(analyse(ledger), ledger, answer_form)
 
 
 @click.command()
@@ -59,11 +60,10 @@ def write_answer(ledger: Ledger) -> Result:
     return result
 
 
-def print_answer(result: Result, ledger: Ledger, as_json: bool) -> None:
+def print_answer(result: Result, ledger: Ledger, form: AnswerForm) -> None:
     from costof.report import render_terminal
 
-    if as_json:
+    if form == "json":
         click.echo(result.model_dump_json(indent=2))
         return
-    console = Console(highlight=False)
-    render_terminal(result, console, ledger.folder)
+    render_terminal(result, Console(highlight=False), ledger.folder, full=form == "full")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option
 from costof.cli.options import hosts_options
 from costof.cli.run import run_study
@@ -196,7 +197,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @limit_option
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-versus.")
-@click.option("--json", "as_json", is_flag=True, help="Print result.json instead of the table.")
+@answer_form_options
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all commands, without running them.")
 def versus(
@@ -232,7 +233,7 @@ def versus(
     as_markdown: Path | None,
     hosts: HostsSettings | None,
     out: Path | None,
-    as_json: bool,
+    answer_form: AnswerForm,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -311,10 +312,10 @@ def versus(
     )
 
     def finish(result: Result, ledger: Ledger) -> None:
-        _print_summary(result, ledger, comparison, made, to_error=as_json)
+        _print_summary(result, ledger, comparison, made, to_error=answer_form == "json")
         _export(result, ledger, made, exports)
 
-    sys.exit(run_study(study, plan_options, None, out, as_json, dry_run, hosts, finish))
+    sys.exit(run_study(study, plan_options, None, out, answer_form, dry_run, hosts, finish))
 
 
 def _check_contradictions(values: Mapping[str, object]) -> None:

@@ -5,6 +5,7 @@ Reports show only what is in a `Result`, so every report can be rebuilt from the
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,21 +16,30 @@ from rich.console import Console
 from costof import format as fmt
 from costof.files import write_whole
 from costof.report import markdown, terminal
-from costof.report.blocks import TERMINAL, Bullets, Document, Part
+from costof.report.blocks import (
+    TERMINAL,
+    Block,
+    Bullets,
+    CallOut,
+    Checks,
+    Document,
+    Headlines,
+    KeyFigures,
+    Lines,
+    Medium,
+    Part,
+)
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
+from costof.report.summary import summary
 from costof.results.core import build_core
-from costof.results.index import Index
+from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
 from costof.results.models import Core, Sentence
 from costof.results.run import read_run
 
 __all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
-
-
-#: The only parts that a terminal shows if the run has too few rounds for an answer.
-PARTS_WITHOUT_ANSWER = ("answer", "checks", "evidence", "files")
 
 
 def analyse(ledger: Ledger) -> Result:
@@ -40,18 +50,29 @@ def analyse(ledger: Ledger) -> Result:
     used = [each for each in every_section() if each.spec is None or specs[each.name] is not None]
     core = build_core(run, ledger.folder.name)
     data = {each.name: each.compute(run, core, specs[each.name]) for each in used if each.data is not None}
-    sections = Sections(**data)
-    return Result(**dict(core), answer=answer(core, sections), sections=sections)
+    return build_result(core, Sections(**data))
+
+
+def build_result(core: Core, sections: Sections) -> Result:
+    """Return the core result with its sections, and with the answer and the summary that follow from them."""
+    sentences = answer(core, sections)
+    index = Index(core, _leads(core, sections), sentences)
+    present = [] if too_few_rounds(core) else _present(sections)
+    figures = [figure for section, data in present for figure in section.key_figures(index, data)]
+    return Result(**dict(core), answer=sentences, summary=summary(index, figures), sections=sections)
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
     """Return the sentences of all sections. If the run has too few rounds, return only that and the warnings."""
-    leads = [section.lead(Index(core), data) for section, data in _present(sections)]
-    index = Index(core, leads)
+    index = Index(core, _leads(core, sections))
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(core)) is None:
         return answers
     return [*sentences("answer", [too_few]), *(sentence for sentence in answers if sentence.kind == "warning")]
+
+
+def _leads(core: Core, sections: Sections) -> list[Lead]:
+    return [section.lead(Index(core), data) for section, data in _present(sections)]
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
@@ -85,18 +106,53 @@ def document(result: Result, *more: Part) -> Document:
     )
 
 
-def render_terminal(result: Result, console: Console, folder: Path | None = None) -> None:
-    """Print the report for a terminal, with the path of the full report in `folder` (default: the run's name)."""
-    path = str((folder or Path(result.run)) / "report.html")
-    if result.sections.cost_model is not None:
-        path += " (with a calculator for your own loads)"
-    where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
-    whole = document(result, where)
-    if too_few_rounds(result) is not None:
-        # Users would take the uncertain figures for an answer, so only the full report shows them.
-        parts = [part for part in whole.parts if part.name in PARTS_WITHOUT_ANSWER]
-        whole = replace(whole, parts=parts)
-    terminal.render_terminal(whole, console)
+def render_terminal(result: Result, console: Console, folder: Path | None = None, *, full: bool = False) -> None:
+    """Print the answer on a terminal: the short one or, if `full`, the whole report.
+
+    `folder` is that of the run (default: the run's name). Without enough rounds for an answer only the short one is
+    printed, because users would take the uncertain figures of the whole report for an answer.
+    """
+    place = folder or Path(result.run)
+    if full and too_few_rounds(result) is None:
+        whole = document(result)
+        path = f"{place / 'report.html'}"
+        if result.sections.cost_model is not None:
+            path += " (with a calculator for your own loads)"
+        where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
+        terminal.render_terminal(replace(whole, parts=[*whole.parts, where]), console)
+    else:
+        terminal.render_terminal(short_document(result, place), console)
+
+
+#: Number of key figures in the short answer to a run with warnings, which need the room.
+MOST_BESIDE_WARNINGS = 5
+
+
+def short_document(result: Result, folder: Path) -> Document:
+    """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
+    whole, index, brief = document(result), Index(result, answer=result.answer), result.summary
+    blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
+    blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
+    warnings = [sentence.text for sentence in index.sentences("warning")]
+    warnings += [index.failure(arm) for arm in index.arms_in_error]
+    blocks += [KeyFigures(brief.figures[: MOST_BESIDE_WARNINGS if warnings else None])] if brief.figures else []
+    blocks += [block for part in whole.parts if part.name == "limits" for block in part.select(Medium.TERMINAL)]
+    if warnings:
+        # The first sentence of a warning says what is wrong.
+        first = warnings[0].partition(". ")[0].rstrip(".") + "."
+        others = len(warnings) - 1
+        more = f" See all figures for {fmt.plural(others, 'more warning')}." if others else ""
+        blocks.append(Lines([("Warning", first + more)]))
+    blocks += [Checks(result.sections.checks)] if result.sections.checks else []
+    lines = {
+        "Why": brief.why,
+        "Mitigation": brief.mitigation,
+        "Break-even": "" if brief.mitigation or warnings else brief.break_even,
+        "Report": str(folder / "report.html"),
+        "All figures": f"costof show --full {shlex.quote(str(folder))}",
+    }
+    blocks.append(Lines([(label, text) for label, text in lines.items() if text]))
+    return replace(whole, title="", parts=[Part("summary", "", blocks)])
 
 
 def render_markdown(result: Result) -> str:

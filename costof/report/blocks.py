@@ -14,6 +14,7 @@ from typing import Literal
 from costof.format import Text
 from costof.model import Model
 from costof.report.canvas import Legend, Sheet
+from costof.report.summary import KeyFigure
 from costof.statistics.estimate import Verdict
 
 
@@ -52,6 +53,20 @@ class Headlines(Block):
 
     lines: list[str]
     long: bool = False
+
+
+@dataclass(frozen=True)
+class KeyFigures(Block):
+    """The figures of the summary, each with its interval as a bar on a scale."""
+
+    figures: list[KeyFigure]
+
+
+@dataclass(frozen=True)
+class Lines(Block):
+    """Short texts with their labels, such as ('Why', 'TLS needs 2 more round trips.')."""
+
+    lines: list[tuple[str, str]]
 
 
 @dataclass(frozen=True)

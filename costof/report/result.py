@@ -12,6 +12,7 @@ from pydantic import Field, create_model
 
 from costof.model import Model
 from costof.report.sections import every_section
+from costof.report.summary import Summary
 from costof.results.models import Core, Sentence
 
 if TYPE_CHECKING:
@@ -26,4 +27,5 @@ else:
 
 class Result(Core):
     answer: list[Sentence]
+    summary: Summary
     sections: Sections = Field(default_factory=Sections, description="The numbers of each section, by its name.")

@@ -30,12 +30,15 @@ from costof.report.blocks import (
     Document,
     Headlines,
     Interactive,
+    KeyFigures,
+    Lines,
     Medium,
     Paragraph,
     Table,
     select_blocks,
 )
-from costof.statistics.estimate import Verdict
+from costof.report.summary import KeyFigure
+from costof.statistics.estimate import Estimate, Verdict
 
 WIDE = 112
 """Width from which an interval fits beside its value."""
@@ -59,12 +62,27 @@ VERDICT_STYLES = {
 }
 STYLES = {"plain": "", "lead": "", "soft": "", "note": "dim", "warning": "yellow", "error": "red", "empty": ""}
 ASCII = str.maketrans(
-    {"−": "-", "×": "x", "–": "-", "·": "-", "“": '"', "”": '"', "…": "...", "µ": "u", "─": "-", "✓": "+", "✗": "!"}
+    {
+        "−": "-",
+        "×": "x",
+        "–": "-",
+        "·": "-",
+        "“": '"',
+        "”": '"',
+        "…": "...",
+        "µ": "u",
+        "─": "-",
+        "✓": "+",
+        "✗": "!",
+        "│": "|",
+        "●": "o",
+    }
 )
 
 
 def render_terminal(document: Document, console: Console) -> None:
-    head: list[RenderableType] = [Text(), _prose(document.title, console.width, "bold")]
+    head: list[RenderableType] = [Text()]
+    head += [_prose(document.title, console.width, "bold")] if document.title else []
     head.append(_prose(document.subtitle, console.width, "dim"))
     blocks = [block for part in document.parts for block in part.select(Medium.TERMINAL)]
     body = Group(*head, *(each for block in blocks for each in _block(block, console.width)))
@@ -90,7 +108,12 @@ def _text(text: str, style: str = "") -> Text:
 
 
 def _prose(text: str, width: int, style: str = "") -> RenderableType:
-    return Padding(_text(text, style), (0, max(0, width - PROSE), 0, 2))
+    return Padding(_filled(text, min(width, PROSE + 2) - 2, style), (0, 0, 0, 2))
+
+
+def _filled(text: str, width: int, style: str = "") -> Text:
+    """Return the text in lines that are not broken between a number and its unit."""
+    return _text(textwrap.fill(text, width, break_on_hyphens=False), style)
 
 
 def _block(block: Block, width: int) -> Iterator[RenderableType]:
@@ -107,8 +130,16 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
             yield from (_prose(f"· {line}", width, STYLES[block.tone]) for line in block.lines)
         case Bullets():
             yield _labelled(block.label, block.lines, width, STYLES[block.tone])
+        case Lines(lines=lines):
+            yield Text()
+            yield from (_labelled(label, [text], width, above=0) for label, text in lines)
         case Checks(checks=checks):
-            yield _labelled("Checks", [each.words for each in checks], width)
+            passed = "   ".join(each.words.replace(" ", fmt.NBSP) for each in checks if each.passed)
+            others = [each.words for each in checks if not each.passed]
+            yield _labelled("Checks", [*filter(None, [passed]), *others], width)
+        case KeyFigures(figures=figures):
+            yield Text()
+            yield from (Padding(each, (0, 0, 0, 2)) for each in _key_figures(figures, width))
         case CallOut(kind="partial"):
             yield Padding(_text(f"PARTIAL RUN: {block.text}", "bold yellow"), (1, 2, 0, 2))
         case CallOut():
@@ -121,13 +152,76 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
                 yield from _block(each, width)
 
 
-def _labelled(label: str, lines: list[str], width: int, style: str = "") -> RenderableType:
+BAR = 11
+"""Width of an interval's bar."""
+LEAST_LABEL = 16
+"""Minimum width of the labels of key figures."""
+VERDICTS = {Verdict.NO_DIFFERENCE: "no difference", Verdict.NO_COST: "no cost"}
+
+
+def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
+    """Yield a table for each arm with a row for each figure. The bar shows the interval; its '│' is 0."""
+    gap = 2 if width >= ROOMY else 1
+    heads = ["without", "with", "added", *(["relative"] if width >= ROOMY else []), "95 % interval", ""]
+    rows = [
+        [
+            figure.one_side(figure.without),
+            figure.one_side(figure.value),
+            figure.added,
+            *([figure.relative] if width >= ROOMY else []),
+            _bar(figure.difference),
+            VERDICTS.get(figure.verdict, figure.verdict.value),
+        ]
+        for figure in figures
+    ]
+    widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
+    room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
+    arm, grid = "", Grid()
+    for figure, cells in zip(figures, rows, strict=True):
+        if figure.arm_label != arm:
+            if arm:
+                yield grid
+            arm, grid = figure.arm_label, Grid(box=None, show_header=False, pad_edge=False, padding=(0, gap, 0, 0))
+            grid.add_column(width=room)
+            for head, each in zip(heads, widths, strict=True):
+                grid.add_column(width=each, justify="left" if head in heads[-2:] else "right", no_wrap=True)
+            fits = cell_len(arm) <= room
+            if not fits:
+                yield _text(textwrap.fill(arm, width - 2, **UNBROKEN), "bold")
+            grid.add_row(*(_text(head, "dim") for head in [arm if fits else "", *heads]))
+        style = VERDICT_STYLES[figure.verdict]
+        *figures_, bar, verdict = cells
+        label = _folded(figure.label, room)
+        grid.add_row(_text(label), *map(_text, figures_), _text(bar, style), _text(verdict, style))
+    yield grid
+
+
+def _bar(difference: Estimate) -> str:
+    """Return an interval as a bar such as '│    ─●─  ', on a scale from 0, marked '│', to its farthest end."""
+    low, high = min(0.0, difference.low), max(0.0, difference.high)
+    if high == low:
+        return "│"
+
+    def position(value: float) -> int:
+        return round((value - low) / (high - low) * (BAR - 1))
+
+    marks = [" "] * BAR
+    marks[position(difference.low) : position(difference.high) + 1] = "─" * (
+        position(difference.high) - position(difference.low) + 1
+    )
+    marks[position(0.0)] = "│"
+    marks[position(difference.value)] = "●"
+    return "".join(marks)
+
+
+def _labelled(label: str, lines: list[str], width: int, style: str = "", above: int = 1) -> RenderableType:
+    room = max(20, min(width, PROSE + 14) - 16)
     grid = Grid.grid(padding=(0, 2), expand=False)
     grid.add_column(width=12, no_wrap=True, style="bold")
-    grid.add_column(overflow="fold", max_width=max(20, min(width, PROSE + 14) - 16))
+    grid.add_column(overflow="fold", max_width=room)
     for index, line in enumerate(lines):
-        grid.add_row(_text(label if index == 0 else ""), _text(line, style))
-    return Padding(grid, (1, 0, 0, 2))
+        grid.add_row(_text(label if index == 0 else ""), _filled(line, room, style))
+    return Padding(grid, (above, 0, 0, 2))
 
 
 def _table(table: Table, width: int) -> Iterator[RenderableType]:

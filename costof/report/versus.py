@@ -68,7 +68,9 @@ def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
         text = f"`{name}` takes {shown.value} {'less' if less else 'longer'} than `{control}`"
     else:
         text = f"`{name}`: '{metric.label}' is {shown.value} {'lower' if less else 'higher'} than with `{control}`"
-    share = f" ({fmt.relative(effect.ratio).value})" if effect.ratio is not None else ""
+    # In noisy data the mean ratio and the mean difference may have opposite signs.
+    has_share = effect.ratio is not None and (effect.ratio.value < 1) == less
+    share = f" ({fmt.relative(effect.ratio).value})" if effect.ratio is not None and has_share else ""
     return _plain(f"{text} {shown.interval}{share}: {verdict_words(effect, metric)}")
 
 

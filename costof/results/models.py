@@ -288,9 +288,23 @@ class MissingFigure(Model):
 
 
 class Sentence(Model):
-    """A sentence of the answer. `kind` decides its place and style; a `detail` comes below the main sentences."""
+    """A sentence of the answer. `kind` decides its place and style; a `detail` comes below the main sentences.
 
-    kind: Literal["answer", "detail", "explanation", "break_even", "warning", "next"]
+    `verdict`, `limits`, `why` and `mitigation` are only in the summary.
+    """
+
+    kind: Literal[
+        "answer",
+        "detail",
+        "explanation",
+        "break_even",
+        "warning",
+        "next",
+        "verdict",
+        "limits",
+        "why",
+        "mitigation",
+    ]
     text: str
 
 

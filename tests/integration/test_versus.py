@@ -60,7 +60,7 @@ def test_steps_run_in_hyperfines_order_and_as_often(tmp_path: Path) -> None:
     assert (tmp_path / "out.csv").read_text().startswith("command,mean,stddev,median,user,system,min,max\none,")
     assert (tmp_path / "out.md").read_text().startswith("| Command | Mean [ms] | Min [ms] | Max [ms] | Relative |")
     last = ended.out.splitlines()[-1]
-    assert re.fullmatch(r"`.*` takes [0-9.]+ ms (longer|less) than `one` \[.*\] \(.* %\): .+", last), last
+    assert re.fullmatch(r"`.*` takes [0-9.]+ ms (longer|less) than `one` \[.*\]( \(.*\))?: .+", last), last
 
 
 def test_commands_read_and_write_the_files_of_their_options(tmp_path: Path) -> None:
@@ -100,6 +100,14 @@ def test_failed_step_ends_the_run_in_one_line_and_cleans_up(tmp_path: Path) -> N
         (line,) = ended.told
         assert f"the {option[2:]} command failed: 'sh': it ended with status 7: no; append '|| true'" in line
     assert (tmp_path / "cleaned").read_text().count("\n") == 5, "only the first setup was run"
+
+
+def test_single_command_has_its_time_and_no_comparison(tmp_path: Path) -> None:
+    ended = costof("versus", "-r", "3", "--export-json", "out.json", "true", cwd=tmp_path)
+    assert ended.status == 0, ended.err
+    assert re.fullmatch(r"`true` takes [0-9.]+ ms \[.*\]", ended.out.splitlines()[-1])
+    (only,) = json.loads((tmp_path / "out.json").read_text())["results"]
+    assert len(only["times"]) == 3
 
 
 def test_cleanup_runs_even_if_costof_is_killed(tmp_path: Path, temporary: Path) -> None:

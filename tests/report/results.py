@@ -108,12 +108,14 @@ def with_error(result: Result, arm: str, error: str) -> Result:
     return result.model_copy(update={"arms": arms})
 
 
-def printed(result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8") -> str:
+def printed(
+    result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8", full: bool = True
+) -> str:
     """Return the report as printed on a terminal of this width, or to a pipe if not `colour`."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
     console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
-    render_terminal(result, console)
+    render_terminal(result, console, full=full)
     return raw.getvalue().decode(encoding)
 
 

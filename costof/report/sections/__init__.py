@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from costof.errors import CostofError, ErrorText
 from costof.report.blocks import Block, Part
+from costof.report.summary import KeyFigure
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
@@ -50,6 +51,10 @@ class Section(Generic[Spec, Data]):
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:
         """Return the section's sentences in the answer."""
+        return ()
+
+    def key_figures(self, index: Index, data: Data) -> Sequence[KeyFigure]:
+        """Return the section's figures for the summary, the most important ones first."""
         return ()
 
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:

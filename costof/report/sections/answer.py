@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.report.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
-from costof.report.sections import Section
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
-from costof.results.models import Core
+from costof.results.models import Core, Sentence
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.commands import COMMAND
 
@@ -20,6 +20,13 @@ MOST_DETAILS = 3
 
 class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
+
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        """Return what a command takes if the run has only this one; other sections answer what arms cost."""
+        arms = [arm for arm in index.core.arms if not arm.replicate]
+        is_alone = len(arms) == 1 and arms[0].control
+        lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []
+        return sentences("answer", [f"{line}." for line in lines])
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if index.core.partial:
@@ -69,13 +76,8 @@ def figures_alone(core: Core, arm: str, label: str) -> list[str]:
 
 
 def _no_answer(index: Index) -> str:
-    """Return why there is no answer: all controls failed, all other arms failed, or too little was measured.
-
-    If the run has only a control, return what it takes.
-    """
+    """Return why there is no answer: all controls failed, all other arms failed, or too little was measured."""
     arms = [arm for arm in index.core.arms if not arm.replicate]
-    if len(arms) == 1 and (lines := figures_alone(index.core, arms[0].name, arms[0].label)):
-        return " ".join(f"{line}." for line in lines)
     controls, protected = ([arm for arm in arms if arm.control == control] for control in (True, False))
     for group in (controls, protected):
         if group and all(arm.error for arm in group):

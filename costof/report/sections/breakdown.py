@@ -104,7 +104,8 @@ class BreakdownSection(Section[Spec, list[Step]]):
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
         steps = [*presence, *([largest] if largest else [])]
-        return sentences("answer", [_sentence(index, step) for step in steps])
+        texts = [_sentence(index, step) for step in steps]
+        return [*sentences("answer", texts), *sentences("why", texts[-1:])]
 
     def blocks(self, index: Index, data: list[Step]) -> Iterator[Block]:
         nearest = [step for step in data if step.context == index.nearest.name]

@@ -26,6 +26,7 @@ from costof.report.blocks import (
     Table,
 )
 from costof.report.sections import Section, sentences
+from costof.report.summary import KeyFigure, of_effect
 from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
@@ -54,6 +55,17 @@ class CostsSection(Section[None, None]):
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
         return statements(index)
+
+    def key_figures(self, index: Index, data: None) -> list[KeyFigure]:
+        """Return the effects in headline metrics, except those that another section reports."""
+        reference = next((lead.reference for lead in index.leads if lead.reference), None)
+        return [
+            of_effect(index, metric, effect)
+            for arm in index.answered
+            if reference in (None, arm.name)
+            for metric in index.headline_metrics
+            if (effect := index.effect_to_report(metric.name, arm.name)) is not None
+        ]
 
     def parts(self, index: Index, data: None) -> list[Part]:
         """Return the part with the costs, and a separate part with the noise floor for the terminal and Markdown."""

@@ -30,11 +30,12 @@ class LimitsSection(Section[None, list[Limit]]):
         exceeded, undecided = states.count(State.EXCEEDED), states.count(State.OPEN)
         if not exceeded and not undecided:
             kept = "The limit is kept." if len(states) == 1 else f"All {len(states)} limits are kept."
-            return sentences("answer", [kept])
+            return [*sentences("answer", [kept]), *sentences("limits", [kept])]
         counts = ((exceeded, "exceeded"), (undecided, "undecided"))
         (first, words), *rest = [(count, f"{'is' if count == 1 else 'are'} {word}") for count, word in counts if count]
         text = f"{first} of {fmt.plural(len(states), 'limit')} {words}"
-        return sentences("answer", [", ".join([text, *(f"{count} {words}" for count, words in rest)]) + "."])
+        texts = [", ".join([text, *(f"{count} {words}" for count, words in rest)]) + "."]
+        return [*sentences("answer", texts), *sentences("limits", texts)]
 
     def blocks(self, index: Index, data: list[Limit]) -> Iterator[Block]:
         rows = [

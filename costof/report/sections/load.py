@@ -18,6 +18,7 @@ from costof.lab.host import LINK_ROLE
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
+from costof.report.summary import CORES, KeyFigure, interval_verdict, of_effect
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
 from costof.results.load import CLIENT, carried_loads, servers_are_here
@@ -42,7 +43,7 @@ SATURATION = (
     "over to other machines. Try a load of {load} a second{elsewhere}."
 )
 HEAD = ["", "without", "with", "difference", "relative"]
-CORES = "Cores in use = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
+CORES_IN_USE = "Cores in use = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
 METHOD = {
     "arrivals": "Clients arrive at random times (Poisson), the same for all arms, and do not wait for each other. The "
     "time of a connection starts when its client arrives.",
@@ -112,7 +113,13 @@ class LoadSection(Section[None, AtLoad]):
         arms = [arm for context in index.contexts for arm in context.shown_arms]
         costs = [text for arm in arms if (text := _sentence(index, data, arm))]
         saturated = [text for arm in arms if (text := _saturation(data, arm))]
-        return [*sentences("answer", costs), *sentences("warning", saturated)]
+        overloaded = {each.arm for each in data.carried if not each.complete}
+        verdicts = [text for arm in arms if arm.name in overloaded and (text := _sentence(index, data, arm))]
+        return [*sentences("answer", costs), *sentences("warning", saturated), *sentences("verdict", verdicts[:1])]
+
+    def key_figures(self, index: Index, data: AtLoad) -> list[KeyFigure]:
+        """Return the effects on a connection and a query, and the cores that the servers use more."""
+        return [figure for arm in index.answered for figure in _key_figures(index, data, arm)]
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:
         yield Paragraph(f"{fmt.capital(data.load.in_words)}.", label="Load.")
@@ -123,7 +130,7 @@ class LoadSection(Section[None, AtLoad]):
         if not isinstance(data.load, CommandRate):
             load = data.load
             how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
-            yield Paragraph(f"{METHOD[how]} {CORES.format(*load.operation)}", "note", media=FILES)
+            yield Paragraph(f"{METHOD[how]} {CORES_IN_USE.format(*load.operation)}", "note", media=FILES)
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
@@ -183,6 +190,27 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
     if cores:
         texts.append(_cores_in_use(cores))
     return " ".join(f"{fmt.capital(text)}." for text in texts)
+
+
+def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
+    for metric, effect in _effects(index, arm):
+        words = fmt.with_article(metric.label)
+        update = {"label": f"{words},{arm.at}" if arm.at else words, "words": f"{words}{arm.at}"}
+        yield of_effect(index, metric, effect).model_copy(update=update)
+    for each in data.cores:
+        if each.arm == arm.name and each.who == "servers":
+            yield KeyFigure(
+                name=CORES,
+                arm=arm.protection,
+                arm_label=arm.label,
+                label="cores of the servers",
+                words="cores of the servers",
+                unit=CORES,
+                without=each.without.value,
+                value=each.used.value,
+                difference=each.added,
+                verdict=interval_verdict(each.added),
+            )
 
 
 def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:

@@ -118,7 +118,8 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return Lead(leads=True, reference=data.reference)
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
-        return sentences("answer", _texts(index, data))
+        texts = _texts(index, data)
+        return [*sentences("answer", texts), *sentences("mitigation", texts[:1])]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
         shares = [(each, each.recovered) for each in data.mitigations if each.recovered is not None]

@@ -99,7 +99,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
             f"With {', '.join(conditions)}, {_advice(metric, data.unit, findings)}."
             for conditions, findings in _groups(index, data)
         ]
-        return sentences("answer", texts)
+        return [*sentences("answer", texts), *sentences("verdict", [" ".join(texts)] if texts else [])]
 
     def blocks(self, index: Index, data: Recommendations) -> Iterator[Block]:
         tables = []

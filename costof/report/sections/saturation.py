@@ -72,7 +72,8 @@ class SaturationSection(Section[None, list[Loop]]):
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
         metrics = [metric for metric in index.headline_metrics if metric.unit == "per_second"]
-        return sentences("detail", [text for metric in metrics for text in _texts(index, data, metric)])
+        texts = [text for metric in metrics for text in _texts(index, data, metric)]
+        return [*sentences("detail", texts), *sentences("why", texts[:1])]
 
     def blocks(self, index: Index, data: list[Loop]) -> Iterator[Block]:
         rows: list[list[str | fmt.Text]] = [

@@ -24,7 +24,7 @@ from costof.report.blocks import (
 from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
 from costof.report.palette import arm_colour
 from costof.report.sections import Section, sentences
-from costof.report.sections.cost_model.calculator import Extras, added, calculator, default_load, extras, where
+from costof.report.sections.cost_model.calculator import Extras, Load, added, calculator, default_load, extras, where
 from costof.report.sections.cost_model.model import (
     CostModel,
     ExtraCost,
@@ -33,6 +33,7 @@ from costof.report.sections.cost_model.model import (
     Prediction,
     cost_model,
 )
+from costof.report.summary import CORES, KeyFigure, interval_verdict
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
@@ -83,14 +84,20 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return Lead(leads=leads, follow=effects_in_sentences(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
-        """Return the sentences about an example service."""
-        return sentences("answer", [*for_a_service(index, data)] if data.load is None else [])
+        """Return the sentences about an example service, and the reason for its costs."""
+        service = [*for_a_service(index, data)] if data.load is None else []
+        return [*sentences("answer", service), *sentences("why", reasons(index, data))]
+
+    def key_figures(self, index: Index, data: CostModel) -> list[KeyFigure]:
+        return [*key_figures(index, data)] if data.load is None else []
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
         model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)
         return [Part("calculator", "At your own load", [*calculator(index, data)]), model]
 
 
+#: The summary does not mention smaller differences in round trips and bytes.
+LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 #: Below this round-trip time no distance is mentioned.
 LEAST_DISTANCE_MS = 0.01
 #: With more protections than this, the answer has only the first one; the calculator has all.
@@ -103,8 +110,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     The service is the default load of the calculator.
     """
     load = default_load(index, model)
-    has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
-    far = f", {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+    far = f",{away}" if (away := _away(model, load)) else ""
     service = (
         f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
         f"each{far}"
@@ -116,6 +122,82 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         operation = _time_change("an operation", costs.operation_ms, shares.get("operation"))
         text = f"{each.label} {connection}, {operation} and {_cores_change(costs.cores)}"
         yield f"{fmt.capital(text)}, for {'the same service' if number else service}."
+
+
+def _away(model: CostModel, load: Load) -> str:
+    """Return the distance of the example service as text such as ' 1 ms away'; '' if there is none."""
+    has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
+    return f" {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+
+
+def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
+    """Yield what each protection adds to a connection and an operation, and the cores that it needs more.
+
+    The service is the default load of the calculator.
+    """
+    load = default_load(index, model)
+    reference = next((lead.reference for lead in index.leads if lead.reference), None)
+    control: dict[str, float] = {
+        cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms
+        for cost in model.operations
+        if cost.control
+    }
+    for each in _in_sentences(index, model):
+        if reference and each.protection != reference:
+            continue
+        costs = added(each, load)
+        effects = dict(_measured_effects(index, model, each.protection))
+        for name, words, difference in (
+            ("connection", f"a new connection{_away(model, load)}", costs.connection_ms),
+            ("operation", "an operation", costs.operation_ms),
+        ):
+            effect = effects.get(name)
+            without = effect.control_value if effect is not None else control.get(name)
+            yield KeyFigure(
+                name=name,
+                arm=each.protection,
+                arm_label=each.label,
+                label=words,
+                words=words,
+                unit="ms",
+                without=without,
+                value=None if without is None else without + difference.value,
+                difference=difference,
+                ratio=effect.ratio if effect is not None else None,
+                verdict=effect.verdict if effect is not None else interval_verdict(difference),
+                margin=index.metrics[effect.metric].margin if effect is not None else 0.0,
+            )
+        rate = f"{load.connections_per_second:g}"
+        yield KeyFigure(
+            name=CORES,
+            arm=each.protection,
+            arm_label=each.label,
+            label=f"cores at {rate}/s",
+            words=f"cores at {rate} new connections a second",
+            unit=CORES,
+            difference=costs.cores,
+            verdict=interval_verdict(costs.cores),
+        )
+
+
+def reasons(index: Index, model: CostModel) -> list[str]:
+    """Return a sentence on what a connection needs more, such as 'A connection with TLS needs 2 more round trips …'."""
+    texts = []
+    for each in extras(index, model)[:1]:
+        extra, parts = each.connection, []
+        if abs(extra.round_trips) >= LEAST_ROUND_TRIPS:
+            more = "more" if extra.round_trips > 0 else "fewer"
+            trips = fmt.count(abs(extra.round_trips))
+            parts.append(f"{fmt.plural_formatted(trips, f'{more} round trip', f'{more} round trips')}")
+        if extra.cpu_ms.low > 0 or extra.cpu_ms.high < 0:
+            size = _size(extra.cpu_ms)
+            parts.append(f"{fmt.absolute(size, 'ms').value} {'more' if extra.cpu_ms.value > 0 else 'less'} CPU time")
+        if abs(extra.bytes) >= LEAST_BYTES:
+            parts.append(f"{fmt.bytes_text(abs(extra.bytes))} {'more' if extra.bytes > 0 else 'less'} data")
+        if parts:
+            roles = f" ({fmt.listed(extra.roles)})" if extra.roles and "CPU" in " ".join(parts) else ""
+            texts.append(f"A new connection with {each.label} needs {fmt.listed(parts)}{roles}.")
+    return texts
 
 
 def effects_in_sentences(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:

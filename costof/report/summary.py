@@ -1,0 +1,177 @@
+"""The summary of a result: a verdict in one sentence, a few key figures, the reason, and the best mitigation.
+
+A terminal, the head of a page, its card and its copy as Markdown all show this summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import neg
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.model import Finite, Model
+from costof.results.index import Index
+from costof.results.models import Effect, Metric
+from costof.statistics.estimate import Estimate, Verdict
+
+MOST_FIGURES = 6
+MOST_IN_VERDICT = 3
+MOST_SENTENCES = 2
+"""The verdict of a run without key figures has at most this many sentences of the answer."""
+CORES = "cores"
+
+
+class KeyFigure(Model):
+    """The effect of one arm on one quantity, such as the time of a new connection."""
+
+    name: str = Field(description="'connection', 'operation' or 'cores', or the name of a metric.")
+    arm: str = Field(description="The arm's name without its context.")
+    arm_label: str
+    label: str = Field(description="The quantity as a title, such as 'a new connection'.")
+    words: str = Field(description="The quantity as part of a sentence, such as \"'reused query' on the wire\".")
+    unit: str
+    better: str = Field(default="lower", description="'lower' or 'higher'.")
+    without: Finite | None = Field(default=None, description="Value of the control; None if it is unknown.")
+    value: Finite | None = Field(default=None, description="Value of the arm; None if it is unknown.")
+    difference: Estimate
+    ratio: Estimate | None = Field(default=None, description="Arm divided by control; None if it is unknown.")
+    verdict: Verdict
+    margin: Finite = Field(default=0.0, description="Relative costs below this count as no cost.")
+
+    @property
+    def added(self) -> str:
+        """Return the difference as text, such as '+5.5 ms'."""
+        return fmt.absolute(self.difference, self._shown_unit, signed=True).value
+
+    def one_side(self, value: float | None) -> str:
+        """Return the control's or the arm's value as text, with the decimals of the difference, up to four digits."""
+        if value is None:
+            return fmt.NONE
+        decimals = max(fmt.estimate_decimals(self.difference), fmt.significant_decimals(value, 2))
+        decimals = min(decimals, fmt.significant_decimals(value, 4))
+        return fmt.with_unit(fmt.number(value, decimals), self._shown_unit)
+
+    @property
+    def _shown_unit(self) -> str:
+        """Return the unit, or '' if the label has it."""
+        return "" if self.unit == CORES else self.unit
+
+    @property
+    def relative(self) -> str:
+        return fmt.relative(self.ratio).value if self.ratio is not None else ""
+
+
+class Summary(Model):
+    verdict: str
+    limits: str = Field(default="", description="Whether the limits of the run are kept; '' without limits.")
+    figures: list[KeyFigure]
+    why: str = Field(default="", description="The reason for the cost, such as round trips and CPU time.")
+    mitigation: str = Field(default="", description="What mitigations recover, the best one first.")
+    break_even: str = Field(default="", description="From how many queries a connection the cost is small.")
+
+
+def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
+    """Return the key figure of a measured effect."""
+    arm, many_views = index.arm(effect.arm), len({each.view for each in index.headline_metrics}) > 1
+    assert arm is not None
+    label = index.metric_title(metric.name) if many_views else metric.label
+    words = index.metric_in_view(metric.name) if many_views else f"'{metric.label}'"
+    return KeyFigure(
+        name=metric.name,
+        arm=arm.protection,
+        arm_label=arm.label,
+        label=f"{label},{arm.at}" if arm.at else label,
+        words=f"{words}{arm.at}",
+        unit=metric.unit,
+        better=metric.better,
+        without=effect.control_value,
+        value=effect.value,
+        difference=effect.difference,
+        ratio=effect.ratio,
+        verdict=effect.verdict,
+        margin=metric.margin,
+    )
+
+
+def interval_verdict(difference: Estimate) -> Verdict:
+    """Return the verdict on a difference that was computed from effects, by its interval."""
+    if difference.low > 0:
+        return Verdict.COSTS
+    return Verdict.SAVES if difference.high < 0 else Verdict.UNRESOLVED
+
+
+def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
+    """Return the summary of a result whose sections have these key figures, the most important ones first."""
+    by_arm: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        by_arm.setdefault(figure.arm, []).append(figure)
+    each = max(1, MOST_FIGURES // max(1, len(by_arm)))
+    shown = [figure for group in by_arm.values() for figure in group[:each]][:MOST_FIGURES]
+    ready = [sentence.text for sentence in index.sentences("verdict")]
+    if not ready and not shown:
+        ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
+    return Summary(
+        verdict=fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown),
+        figures=shown,
+        limits=_first(index, "limits"),
+        why=_first(index, "why"),
+        mitigation=_first(index, "mitigation"),
+        break_even=_first(index, "break_even"),
+    )
+
+
+def _first(index: Index, kind: str) -> str:
+    return next((fmt.without_intervals(sentence.text) for sentence in index.sentences(kind)), "")
+
+
+def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
+    """Return one sentence about the first figures of each arm; '' without figures.
+
+    With several arms, it has only the first figure of each.
+    """
+    groups: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        groups.setdefault(figure.arm_label, []).append(figure)
+    most = MOST_IN_VERDICT if len(groups) == 1 else 1
+    subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for label, group in groups.items():
+        subjects.setdefault(tuple(_clause(figure) for figure in group[:most]), []).append(label)
+    texts = [f"{fmt.listed(labels)} {_predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
+    return f"{fmt.capital('; '.join(texts))}." if texts else ""
+
+
+def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
+    """Return text such as 'adds 5.5 ms (+54 %) to a new connection and needs 0.65 more cores'."""
+    objects: dict[str, list[str]] = {}
+    for verb, words in clauses:
+        if subjects > 1:
+            verb = verb.replace("has", "have", 1) if verb.startswith("has") else verb.replace("s", "", 1)
+        objects.setdefault(verb, []).append(words)
+    *first, last = [f"{verb} {fmt.listed(each)}" for verb, each in objects.items()]
+    return f"{', '.join(first)}, and {last}" if first else last
+
+
+def _clause(figure: KeyFigure) -> tuple[str, str]:
+    """Return the verb of a clause and the words after it."""
+    saves = figure.verdict is Verdict.SAVES
+    if figure.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
+        what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
+        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.words
+    if figure.verdict is Verdict.UNRESOLVED:
+        end = max(abs(figure.difference.low), abs(figure.difference.high))
+        most = fmt.with_unit(fmt.number(end, fmt.significant_decimals(end, 2)), figure.unit)
+        return "has", f"an unresolved effect on {figure.words} (at most {most})"
+    size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
+    amount = fmt.absolute(size, figure.unit).value
+    if figure.unit == CORES:
+        return "needs", f"{fmt.absolute(size).value} {'fewer' if saves else 'more'} {figure.words}"
+    if figure.better == "higher":
+        if figure.ratio is not None:
+            amount = (fmt.gain(figure.ratio) if saves else fmt.loss(figure.ratio)).value
+        return "raises" if saves else "lowers", f"{figure.words} by {amount}"
+    share = f" ({figure.relative})" if figure.ratio is not None else ""
+    if saves:
+        return "takes", f"{amount}{share} off {figure.words}"
+    return "adds", f"{amount}{share} to {figure.words}"
