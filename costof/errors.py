@@ -103,7 +103,8 @@ class ErrorText:
     RATE_WITHOUT_LOAD = usage(lambda study: f"the commands of {study} contain {{rate}}; give the rate with "
         "--load 300/s")
     NO_LIMITS = usage(lambda path: f"the run in {path} has no limits; give one with --limit METRIC LIMIT")
-    ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds already sets when the run ends; remove {options}, or --rounds")
+    ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds (or -r) already sets when the run ends; remove {options}, or "
+        "--rounds")
     RESTARTS_ARE_EXACT = usage(lambda: "--restarts already sets the number of starts; remove --precision, or "
         "--restarts")
     RESTARTS_NEED_LAB = usage(lambda: "--restarts works only in a lab; remove --restarts or --target")
