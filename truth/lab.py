@@ -50,7 +50,6 @@ class TruthLab(ServerLab):
         return self._relayed[arm.name]
 
     def client_host(self, arm: PlannedArm) -> Host:
-        """Return the host on which an arm's clients run."""
         return self._star.client(self._distances[arm.name])
 
     def paid(self, arm: PlannedArm) -> Paid:

@@ -25,8 +25,6 @@ SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "ht
 
 
 class NoProgress:
-    """A progress display that displays nothing."""
-
     def stage(self, text: str) -> None: ...
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...

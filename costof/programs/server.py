@@ -50,8 +50,8 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether near clients, too, run on a host other than the server's (needs root). The near distance is then the same
-    #: in runs with and without a far distance.
+    #: Whether near clients, too, run on a host other than the server's (needs root), so that they are measured alike in
+    #: runs with and without far clients.
     separate_clients: ClassVar[bool] = True
     #: One description for each write of a run, for --dry-run.
     writes: ClassVar[list[str]]

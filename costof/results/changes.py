@@ -21,7 +21,7 @@ class Change:
     """The comparison of an arm with its control in one metric.
 
     `control` and `values` hold one number for each unit (a round or a start of the servers). If `logarithmic`, `ratio`
-    is the mean log ratio. If a number is 0, there are no logarithms, and `ratio` is the mean difference divided by the
+    is the mean log ratio. If any number is 0, it has no logarithm, and `ratio` is the mean difference divided by the
     control's mean; it is None if the control is always 0 and the arm is not.
     """
 
@@ -124,8 +124,8 @@ def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
 def relative_noise(replicate: Change) -> float:
     """Return by how much the larger of two identical arms may exceed the smaller one; 0.05 is 5 %.
 
-    It is the end of the interval that is farther from no change. Relative to the smaller one, a rate has the same noise
-    as the time from which it is computed.
+    The amount is the end of the interval that is farther from no change. It is relative to the smaller arm, so that a
+    rate has the same noise as the time from which it is computed.
     """
     relative = replicate.relative()
     if relative is None:
@@ -141,7 +141,10 @@ def absolute_noise(replicate: Change) -> float:
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return a change as the contrast to judge. A cost must exceed the noise between control and `replicate`."""
+    """Return a change in the form that gets a verdict.
+
+    `replicate` is the change of the control's identical copy: a smaller change of the arm is noise and no cost.
+    """
     metric = plan.study.metrics[name]
     return Contrast(
         change.ratio or change.difference,

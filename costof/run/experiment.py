@@ -37,7 +37,7 @@ from costof.study.commands import COMMAND
 from costof.study.plan import Plan
 from costof.urls import is_loopback
 
-#: Rounds in a row without a successful operation that end a run, since more would only wait for timeouts.
+#: A run ends after this many rounds in a row without a successful operation, since more would only wait for timeouts.
 FRUITLESS_ROUNDS = 2
 
 
@@ -92,7 +92,7 @@ def run(
                 ledger.append(before.look_at_end)
             for text in busy_warnings:
                 ledger.append(WarningRecord(text=text))
-            # Read now, so that an unreadable CPU time ends the run before any data is loaded.
+            # If the CPU time cannot be read, the run ends here, before any data is loaded.
             service.cpu_seconds()
             progress.stage("verifying the arms")
             state.instruments.start(stack)
@@ -116,7 +116,7 @@ def run(
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        # If resuming a run failed before it measured anything, its results stay as they were.
+        # If a resumed run fails before it measures anything, its earlier results stay unchanged.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     if partial:
@@ -186,9 +186,9 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 
 
 def _warm_up(state: State) -> None:
-    """Run warm-up rounds, which are in no figure, and choose slice sizes by the last one.
+    """Run warm-up rounds, which are in no figure, and choose the sizes of slices by the last one.
 
-    A resumed run keeps its sizes.
+    A resumed run keeps the sizes that it had.
     """
     slices: list[MeasuredSlice] = []
     operations = 0
@@ -205,8 +205,10 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers have loopback addresses, let --server-cpu print no more CPU time than this machine's cores can
-    use."""
+    """If the servers run on this machine, reject CPU times of --server-cpu that its cores could not have used.
+
+    Servers with loopback addresses run on this machine.
+    """
     server_cpu = state.service.server_cpu
     if server_cpu is None or state.instruments.population is not None:
         return

@@ -119,8 +119,7 @@ class Contrast:
         return self._beyond(self.distance_from_margin(abs(self.cost)))
 
     def distance_from_margin(self, cost: float) -> float:
-        """Return how far a cost lies below the margin, in standard errors; negative above it, and minus infinity
-        without one."""
+        """Return how far a cost lies below the margin, in standard errors; minus infinity if there is no margin."""
         return -math.inf if self.reach is None else _in_errors(self.reach - cost, self.change.error)
 
     @property

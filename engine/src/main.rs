@@ -1,5 +1,5 @@
-//! `costof-engine`, the program with which `costof` measures. It has one subcommand for each program on the path of a
-//! measured byte.
+//! `costof-engine`, the program with which `costof` measures. It has one subcommand for each program through which
+//! measured traffic passes.
 
 use base::process;
 use clap::{Parser, Subcommand};

@@ -273,7 +273,7 @@ def test_versus_compares_commands_and_stops_at_its_limits(tmp_path: Path) -> Non
 
 def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
-    assert "this budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
+    assert "the budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
     assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 

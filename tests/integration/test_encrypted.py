@@ -185,7 +185,7 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
 
     def arm(name: str, port: int, **more: Any) -> Arm:
         there = {"addresses": [f"{site.server.address}:{port}"], "statements": statements}
-        return Arm(name=name, service=site.server.client_settings().asking({**there, **more}))
+        return Arm(name=name, service=site.server.client_settings().with_settings({**there, **more}))
 
     arms = [arm("direct", site.server.port)]
     arms += [arm("past", site.server.port, **keys)]

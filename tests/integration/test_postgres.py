@@ -54,7 +54,7 @@ def server() -> Iterator[Standing]:
 
 
 def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
+    arm = Arm(name="arm", service=server.client_settings().with_settings(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
@@ -73,7 +73,7 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Standi
         other_authority=(usual, server.tls.trusting(other.ca_file)),
         no_database=(usual.model_copy(update={"database": "missing"}), PLAIN),
         nobody_there=(usual.model_copy(update={"addresses": [f"{server.address}:9"]}), PLAIN),
-        tls_at_once=(usual.asking({"negotiation": "direct"}), server.tls),
+        tls_at_once=(usual.with_settings({"negotiation": "direct"}), server.tls),
     )
     assert classes.pop("tls_at_once") in {"tls_refused", "tls_handshake", "closed", "reset"}
     assert classes == {

@@ -51,7 +51,7 @@ def server() -> Iterator[Standing]:
 
 
 def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
+    arm = Arm(name="arm", service=server.client_settings().with_settings(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
@@ -117,7 +117,7 @@ def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, va
     """`any_key`, which drivers of applications use, returns keys that the engine has loaded."""
     settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS
-    key = server.client_settings().asking(settings).any_key(RECORDS, Random(value_bytes))
+    key = server.client_settings().with_settings(settings).any_key(RECORDS, Random(value_bytes))
     assert key.startswith("costof:1:key:")
     assert (server.ask("STRLEN", key), server.ask("TTL", key)) == (value_bytes, -1)
     for workload in ("query", "write", "pipeline"):

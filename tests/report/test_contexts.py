@@ -164,14 +164,14 @@ def test_uncertain_break_even_names_the_earliest_point() -> None:
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    said = "needs at least about 844 queries a connection to cost less than 5 % at lan, and this run cannot tell"
+    said = "costs 5 % or more at lan with fewer than about 844 queries a connection; this run cannot tell"
     assert said in answer_texts(unsure, "break_even")[0]
 
 
 def test_run_without_a_cost_model_has_no_calculator() -> None:
     text = drawn(with_sections(transport(), cost_model=None))
     assert "<script" not in text
-    assert "Near and far" not in text
+    assert "By distance" not in text
     assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
 
 

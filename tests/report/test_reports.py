@@ -67,7 +67,7 @@ WIDE = {
     "every mitigation": lambda: result_of(HTTP, "default"),
     "every pool": lambda: result_of(POOLING, "default"),
 }
-WORDS_OF_DISTANCE = ("farther", "Near and far", "distance", "calculator", "round-trip")
+WORDS_OF_DISTANCE = ("farther", "By distance", "distance", "calculator", "round-trip")
 
 
 def small(study: str) -> Result:

@@ -49,4 +49,4 @@ def pooler_before(server: PostgresServer, lab: Lab, authority: Authority) -> Ite
     with contextlib.closing(program):
         program.start()
         asked = {"addresses": [f"{address}:{PORT}"], "database": POOL.name}
-        yield Pooler(program, upstream, server.client_settings().asking(asked))
+        yield Pooler(program, upstream, server.client_settings().with_settings(asked))

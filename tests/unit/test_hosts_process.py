@@ -64,6 +64,6 @@ def test_failed_host_is_named_and_others_may_continue(monkeypatch: pytest.Monkey
 
 
 def test_refused_cluster_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    refused = {"refused": "--hosts needs Ray: pip install 'costof[ray]'"}
-    with pytest.raises(CostofError, match=r"^--hosts needs Ray: pip install 'costof\[ray\]'$"):
+    refused = {"refused": "--hosts needs Ray; run pip install 'costof[ray]'"}
+    with pytest.raises(CostofError, match=r"^--hosts needs Ray; run pip install 'costof\[ray\]'$"):
         hosts(monkeypatch, tmp_path, cluster=refused).__enter__()

@@ -1,4 +1,4 @@
-"""One arm's commands: some apply its levels, verify and undo them; the programs of the workloads are measured."""
+"""The commands of one arm: those that apply, verify and undo its levels, and the programs that are measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import resource
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from jsonpointer import JsonPointerException, resolve_pointer
 from costof.instruments.commands import process
 from costof.instruments.commands.readers import Report, UnreadableError, last_json, reader
 from costof.instruments.commands.settings import CommandSettings, Program, SecretSource
-from costof.instruments.drivers.driver import Recorder
+from costof.instruments.drivers.driver import Errors, Recorder
 from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPORTED_FAILURE
 from costof.messages.plan import SliceOrder
 from costof.model import HIDDEN
@@ -35,7 +35,7 @@ SHORTEST_SECRET = 4
 SETUP_SECONDS = 3600.0
 #: Environment variable with the number of the run, as hyperfine sets it.
 ITERATION = "HYPERFINE_ITERATION"
-#: The command runner's standard input, a pipe from costof. It closes if costof ends; a running command is ended then.
+#: The command runner's standard input, a pipe from costof. If costof ends, the pipe closes and the command is ended.
 STDIN = 0
 #: Matches the beginning of a reader's error message if the report is missing or incomplete.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
@@ -59,17 +59,6 @@ class AroundError(Exception):
 
 class UndoError(Exception):
     """A level could not be undone, so it would affect all later slices."""
-
-
-@dataclass
-class Errors:
-    """The errors of a slice, counted by error class. Each class keeps the detail of its first error."""
-
-    by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def add(self, error_class: str, detail: str, count: int = 1) -> None:
-        entry = self.by_class.setdefault(error_class, {"class": error_class, "count": 0, "detail": detail})
-        entry["count"] += count
 
 
 @dataclass
@@ -252,7 +241,8 @@ class Arm:
         runs.killed_children |= dict.fromkeys(ended.killed_children)
         peak_memory = ended.peak_memory_bytes if ended.peak_memory_bytes > own_peak_memory() else 0
         runs.peak_memory_bytes = max(runs.peak_memory_bytes, peak_memory)
-        note = statuses_with_a_report(program).get(ended.status) if ended.failure else None
+        # Some exit statuses other than 0 come with a whole report.
+        note = reader(program.read).statuses.get(ended.status) if ended.failure and program.read else None
         if ended.failure and note is None and not ended.stopped and program.ignores(ended.status):
             note = f"failed runs were measured (--ignore-failure): '{program.argv[0]}': {ended.failure}"
         if ended.failure and note is None:
@@ -317,7 +307,6 @@ def own_peak_memory() -> int:
 
 
 def _secret(source: SecretSource) -> str:
-    """Return the secret's value. Raises `StepError` if its source is missing or cannot be read."""
     if source.environment is not None:
         if source.environment not in os.environ:
             raise StepError("no_secret", f"the environment variable {source.environment} is not set")
@@ -362,15 +351,9 @@ def parse_report(program: Program, written: str) -> Report:
 
 
 def rate_names(program: Program) -> list[str]:
-    """Return the names of the program's figures that are rates."""
     known = reader(program.read).figures if program.read else {}
     known = known | {name: source.as_figure(name) for name, source in program.figures.items()}
     return [name for name, figure in known.items() if figure.is_rate]
-
-
-def statuses_with_a_report(program: Program) -> Mapping[int, str]:
-    """Return the exit statuses other than 0 with which the program still writes a whole report, with their meanings."""
-    return reader(program.read).statuses if program.read else {}
 
 
 def uncounted_failures(program: Program, report: Report) -> str | None:

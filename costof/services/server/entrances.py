@@ -62,7 +62,7 @@ class Entrances(ABC):
         """Bring the entrances into the state that an arm needs. Called before each of its slices."""
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return evidence that an arm's entrance works as the arm says, such as the cipher that a tunnel negotiated."""
+        """Return evidence that an entrance is as its arm requires, such as the cipher that a tunnel negotiated."""
         return {}
 
     def counters(self, address: str) -> Counters | None:

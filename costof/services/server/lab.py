@@ -82,7 +82,7 @@ class ServerLab(LabService):
         self._star.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = self.server.client_settings().asking(arm.settings.service)
+        settings = self.server.client_settings().with_settings(arm.settings.service)
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
         return Endpoint(service=settings, transport=arm.settings.transport_trusting(self.authority.ca_file))

@@ -1,10 +1,10 @@
-//! The delay that an entrance adds to requests, and the sums of the delays that it has added.
+//! The delay that an entrance (listening address) of the relay adds to requests, and the sums of the added delays.
 
 use base::{Random, clock};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The delay of an entrance: `added_ns` is added to each request that `payers` selects.
+/// The delay of an entrance (listening address): `added_ns` is added to each request that `payers` selects.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -38,9 +38,10 @@ impl Payers {
     }
 }
 
-/// Sums over all requests since the start. `added_ns` is the delay that was really added, in nanoseconds.
+/// Sums over all requests of an entrance since the start. `added_ns` is the sum of the delays that were really added,
+/// in nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Paid {
+pub struct DelayTotals {
     pub requests: u64,
     pub paying: u64,
     pub added_ns: u64,
@@ -59,8 +60,8 @@ impl Entrance {
         Entrance { cost, requests: AtomicU64::new(0), paying: AtomicU64::new(0), added_ns: AtomicU64::new(0) }
     }
 
-    /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop: a sleep
-    /// would end about 50 µs late, when a timer and the scheduler allow it, and would leave a core idle, whose wake-up
+    /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop. A sleep
+    /// would end about 50 µs late because of the timer and the scheduler, and would leave a core idle, whose wake-up
     /// costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
@@ -77,8 +78,8 @@ impl Entrance {
         self.added_ns.fetch_add(elapsed, Relaxed);
     }
 
-    pub fn paid(&self) -> Paid {
-        Paid {
+    pub fn paid(&self) -> DelayTotals {
+        DelayTotals {
             requests: self.requests.load(Relaxed),
             paying: self.paying.load(Relaxed),
             added_ns: self.added_ns.load(Relaxed),
@@ -122,6 +123,6 @@ mod tests {
     fn request_without_delay_is_counted() {
         let free = Entrance::new(Cost { added_ns: 0, payers: Payers::All {} });
         free.delay(&mut Random::new(1));
-        assert_eq!(free.paid(), Paid { requests: 1, ..Paid::default() });
+        assert_eq!(free.paid(), DelayTotals { requests: 1, ..DelayTotals::default() });
     }
 }

@@ -109,7 +109,7 @@ def ready(detail: str | None = None) -> Ready:
 @pytest.mark.parametrize(
     ("details", "server", "detail"),
     [
-        ([None, "no route"], None, "from load-2: no route"),
+        ([None, "no route"], None, "no route (on load-2)"),
         (["no route", "no route"], None, "no route"),
         ([None, None], "h:1", None),
     ],
@@ -284,7 +284,7 @@ def test_hosts_that_could_not_verify_the_arm_are_named() -> None:
     fine, idle = answer([1]), answer([], {"mismatch": "'state' printed 'off'"})
     assert merged_mismatch({"load-1": fine}) is None
     merged_detail = merged_mismatch({"load-1": fine, "load-2": idle, "load-3": idle})
-    assert merged_detail == "from load-2 and load-3: 'state' printed 'off'"
+    assert merged_detail == "'state' printed 'off' (on load-2 and load-3)"
 
 
 STUDY = """

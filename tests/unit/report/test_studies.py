@@ -108,7 +108,7 @@ def test_shortened_slices_are_reported(tmp_path: Path) -> None:
     ledger.append(SizesRecord(slices={**LAN.slices, "query_1": LAN.slices["query_1"].times(0.25)}))
     result = analyse(ledger)
     assert result.slice_shares == {**dict.fromkeys(LAN.slices, 1.0), "query_1": 0.25}
-    assert "Share of the planned length: query_1 25 %." in spaced(render_markdown(result)).replace("\\", "")
+    assert "length as a share of the planned one: query_1 25 %." in spaced(render_markdown(result)).replace("\\", "")
 
 
 def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
@@ -330,7 +330,7 @@ def test_step_without_added_cost_has_no_shares() -> None:
     assert step.total.low < 0 < step.total.high
     assert all(part.share is None for part in step.parts)
     blocks = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
-    assert "(unresolved)" in " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+    assert " is unresolved: " in " ".join(block.text for block in blocks if isinstance(block, Paragraph))
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_answer_says_that_an_arm_with_the_same_tree_as_the_control_makes_no_diff
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
     )
     assert "from 15 nodes on" in text
-    assert "makes no difference at 3 and 7 nodes, because its tree was the same as the control's" in text
+    assert "at 3 and 7 nodes, where its servers replicated in the same tree as the control's" in text
     same = {arm.name: arm.same_set_up for arm in result.arms}
     assert (same["natural"], same["natural@nodes-15"], same["chain"]) == (["star"], [], [])
 
