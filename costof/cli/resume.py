@@ -36,6 +36,7 @@ class Resumed:
     ledger: Ledger
     before: StartingPoint
     access: Access | None
+    earlier: Run
 
 
 def reopen(
@@ -71,7 +72,7 @@ def reopen(
         look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
         # The last round of a completed run is complete, so it need not be measured again.
         before = replace(before, rounds=done.rounds, look_at_end=look)
-    return Resumed(plan, ledger, before, access)
+    return Resumed(plan, ledger, before, access, done)
 
 
 def _before(done: Run) -> StartingPoint:

@@ -16,6 +16,7 @@ import click
 
 from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option
+from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import hosts_options
 from costof.cli.run import run_study
 from costof.errors import CostofError, ErrorText, WarningText
@@ -198,6 +199,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-versus.")
 @answer_form_options
+@json_lines_option
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all commands, without running them.")
 def versus(
@@ -234,6 +236,7 @@ def versus(
     hosts: HostsSettings | None,
     out: Path | None,
     answer_form: AnswerForm,
+    json_lines: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -242,6 +245,7 @@ def versus(
     The commands are measured in turns, round after round, so that disturbances of the machine affect all of them alike.
     The answer is the interval of each difference. Options are those of hyperfine, where it has them.
     """
+    check_json_lines(json_lines, answer_form, dry_run)
     _check_contradictions(
         {
             "--runs": runs,
@@ -312,10 +316,10 @@ def versus(
     )
 
     def finish(result: Result, ledger: Ledger) -> None:
-        _print_summary(result, ledger, comparison, made, to_error=answer_form == "json")
+        _print_summary(result, ledger, comparison, made, to_error=json_lines or answer_form == "json")
         _export(result, ledger, made, exports)
 
-    sys.exit(run_study(study, plan_options, None, out, answer_form, dry_run, hosts, finish))
+    sys.exit(run_study(study, plan_options, None, out, answer_form, dry_run, hosts, json_lines, finish))
 
 
 def _check_contradictions(values: Mapping[str, object]) -> None:

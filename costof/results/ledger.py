@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
@@ -184,6 +184,8 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.listener: Callable[[AnyRecord], None] | None = None
+        """Called with each record after it was appended."""
         self._made: list[Path] = []
 
     @staticmethod
@@ -256,6 +258,8 @@ class Ledger:
                 file.write(line.encode())
         except OSError as error:
             raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
+        if self.listener is not None:
+            self.listener(record)
 
     def discard(self) -> None:
         """Delete the run's files and its empty folders, unless the run measured more than its warm-up."""

@@ -28,7 +28,8 @@ from costof.results.ledger import (
 )
 from costof.run.instruments import Instruments
 from costof.run.machine import cores_awake, describe_machine, read_machine
-from costof.run.rounds import Progress, StartingPoint, State, measure_round
+from costof.run.progress import Progress
+from costof.run.rounds import StartingPoint, State, measure_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.services import Service, Stage
@@ -182,7 +183,7 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
         text = WarningText.BUDGET_HOLDS_FEW.text(rounds=rounds, needed=FEWEST_ROUNDS, budget=f"{seconds}s")
-        state.progress.stage(text)
+        state.progress.warn(text)
 
 
 def _warm_up(state: State) -> None:
@@ -260,6 +261,9 @@ class StartProgress:
 
     def stage(self, text: str) -> None:
         self.progress.stage(f"start {self.start} of {self.starts}: {text}")
+
+    def warn(self, text: str) -> None:
+        self.progress.warn(text)
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
         self.progress.round(done, elapsed_seconds, reached)

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Protocol
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters
@@ -21,20 +20,13 @@ from costof.results.samples import Samples, ServerReadings, SliceKey, add_sample
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine
+from costof.run.progress import Progress
 from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import MeasuredSlice
 from costof.services import Observation, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
-
-
-class Progress(Protocol):
-    """A receiver of the progress of a run, such as the terminal."""
-
-    def stage(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
 @dataclass

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
@@ -18,6 +18,9 @@ from costof.report.sections.cost_model.calculator import Load, added, default_lo
 from costof.results.index import Index
 from tests.report.results import EVERY_TRANSPORT, at_load, drawn, transport
 from tests.support.browser import browser, complaints, requested
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 LOADS = [
     Load(44.648),

@@ -89,7 +89,7 @@ def test_bytes_have_a_decimal_prefix(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(2.0, "2"), (2.98, "2.98"), (1310.4, "1,310"), (1.999, "2")])
-def test_whole_counts_have_no_decimals(value: float, text: str) -> None:
+def test_counts_have_no_decimals(value: float, text: str) -> None:
     assert fmt.count(value) == text
 
 

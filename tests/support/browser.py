@@ -8,9 +8,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
+if TYPE_CHECKING:
+    from selenium.webdriver import Chrome
 
 PROGRAMS = {"chromium": ("chromium", "google-chrome"), "chromedriver": ("chromedriver",)}
 FLAGS = (
@@ -40,6 +43,9 @@ def program(name: str) -> str:
 @contextmanager
 def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) -> Iterator[Chrome]:
     """Start a browser that logs its requests and keeps its profile in `folder`."""
+    # Imported here, because the import takes half a second in each process of the tests.
+    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+
     options = ChromeOptions()
     options.binary_location = program("chromium")
     for flag in (*FLAGS, *flags, f"--user-data-dir={folder}", f"--window-size={width},{height}"):
@@ -57,8 +63,8 @@ def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) ->
 
 def requested(driver: Chrome) -> list[str]:
     """Return the URLs that the page requested since the last call."""
-    told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [each["params"]["request"]["url"] for each in told if each["method"] == "Network.requestWillBeSent"]
+    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
+    return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
 
 
 def complaints(driver: Chrome) -> list[str]:

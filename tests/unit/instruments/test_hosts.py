@@ -305,7 +305,7 @@ def commands_plan(level: str = "") -> StudyPlan:
     return resolve(study, Options(profile="quick", seed=1, hosts="auto", load=RequestedLoad(rate="300/s")))
 
 
-def test_rate_is_divided_among_hosts() -> None:
+def test_requested_rate_is_divided_among_hosts() -> None:
     plan = commands_plan()
     service = Commands(plan)
     service.set_host_count(3)
@@ -399,7 +399,7 @@ def test_loss_of_a_host_is_reported_as_a_warning(tmp_path: Path) -> None:
 
 
 def test_report_lists_the_workloads_that_hosts_do_not_measure(tmp_path: Path) -> None:
-    told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
-    (said,) = (text for text in told if text.startswith("left out, because hosts run only costof's engine"))
+    warnings = build_core(run_of_hosts(tmp_path, {}), "run").warnings
+    (warning,) = (text for text in warnings if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
-    assert [label in said for label in labels] == [True] * len(labels) != []
+    assert [label in warning for label in labels] == [True] * len(labels) != []

@@ -40,7 +40,7 @@ def runs_with(*wrong: Verdict, costs: list[float], rounds: int, spread: float) -
 @pytest.mark.parametrize(
     "rounds", [6, pytest.param(12, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.slow)]
 )
-def test_identical_arms_rarely_cost_or_save(rounds: int) -> None:
+def test_identical_arms_are_rarely_judged_a_cost_or_saving(rounds: int) -> None:
     claims = (Verdict.COSTS, Verdict.SAVES)
     assert runs_with(*claims, costs=[1.0] * 8, rounds=rounds, spread=0.1) <= 0.06
 
@@ -70,8 +70,8 @@ def test_cost_above_the_margin_is_rarely_judged_no_cost() -> None:
 )
 def test_precise_run_has_the_right_verdict(cost: float, expected: Verdict) -> None:
     chance = np.random.default_rng(3)
-    found = Counter(verdicts(simulate_effects(chance, [cost], 20, 0.004))[0] for _ in range(100))
-    assert found[expected] >= 95
+    counted = Counter(verdicts(simulate_effects(chance, [cost], 20, 0.004))[0] for _ in range(100))
+    assert counted[expected] >= 95
 
 
 def test_effect_whose_difference_includes_0_is_unresolved() -> None:
@@ -104,8 +104,8 @@ def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
 def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: int) -> None:
     """A change of -26 % with the noise of a real run; an earlier formula returned 132 instead of 16."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
-    found = rounds_needed(effect, count, MOST)
-    assert found == pytest.approx(expected, abs=4)
+    needed = rounds_needed(effect, count, MOST)
+    assert needed == pytest.approx(expected, abs=4)
 
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
