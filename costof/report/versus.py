@@ -135,7 +135,7 @@ def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int
     limit = OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
     # A histogram rounds equal times to the same value, so a spread of 0 may only be a small one.
     far = beyond > max(limit, CHANGED_MEAN * float(np.median(values)))
-    if not far.any() or far.all():
+    if len(values) < FEWEST_ROUNDS or not far.any():
         return
     share = float(values.mean() / values[~far].mean() - 1)
     if share > CHANGED_MEAN:

@@ -97,7 +97,7 @@ def test_failed_step_ends_the_run_in_one_line_and_cleans_up(tmp_path: Path) -> N
             "versus", "-r", "3", option, "echo no >&2; exit 7", "-c", "echo >>cleaned", "true", "true 2", cwd=tmp_path
         )
         assert ended.status == 1
-        (line,) = ended.told
+        line = ended.error_lines[-1]
         assert f"the {option[2:]} command failed: 'sh': it ended with status 7: no; append '|| true'" in line
     assert (tmp_path / "cleaned").read_text().count("\n") == 5, "only the first setup was run"
 

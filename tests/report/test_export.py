@@ -153,7 +153,7 @@ def test_missing_library_is_an_error_with_the_install_command(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(CostofError, match=rf"--to {form} needs {library}: pip install 'costof\[export\]'"):
+    with pytest.raises(CostofError, match=rf"--to {form} needs {library}; run pip install 'costof\[export\]'"):
         exported(ledger, form, tmp_path / "run")
     assert [*tmp_path.iterdir()] == []
 
