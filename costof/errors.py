@@ -130,6 +130,7 @@ class ErrorText:
     OTHER_LEDGER = failed(lambda path, found, known: f"{path} was written by another version of costof (format "
         f"{found}; this version reads {known}); read its report.html, or repeat the run")
     NOTHING_MEASURED = failed(lambda detail: f"nothing was measured: {detail}")
+    SELFTEST_TOO_SHORT = failed(lambda: "too few rounds for a verdict: give `costof selftest` a longer --budget")
     ENGINE_MISSING = failed(lambda detail: f"costof-engine was not found ({detail}); run `make setup`, reinstall the "
         "wheel, or set COSTOF_ENGINE to its path")
     TLS_LIBRARY_MISSING = failed(lambda library: f"no costof-engine is built with the TLS library {library}; run `make "
@@ -350,6 +351,8 @@ class WarningText:
     HOST_PORTS = Message(lambda host, connections, ports: f"{host} opened up to {connections} connections a minute and "
         f"has {ports} local ports, and a port is blocked for a minute after use: add hosts, or widen "
         "net.ipv4.ip_local_port_range")
+    SELFTEST_WRONG = Message(lambda: "run `costof selftest` once more, since about one run in a hundred fails by "
+        "chance; if it fails again, report it with the folder of `costof selftest --out FOLDER`")
     NO_CONTROL = Message(lambda: "the control cannot run, so there are figures but no effects")
     # fmt: on
 

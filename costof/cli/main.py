@@ -34,6 +34,7 @@ COMMANDS = {
     "gateway": ("costof.cli.gateway:gateway", "Pass only approved statements to a MySQL server, and encrypt columns."),
     "fetch": ("costof.cli.fetch:fetch", "Download server programs for labs, without root."),
     "clean": ("costof.cli.clean:clean", "List and remove databases that killed runs left on a target."),
+    "selftest": ("costof.cli.selftest:selftest", "Check on this machine that costof finds known costs."),
     "doctor": ("costof.cli.doctor:doctor", "Check what this machine has and lacks for a lab."),
     "completion": (
         "costof.cli.completion:completion",

@@ -83,6 +83,10 @@ class LabServer(ABC):
     def counters(self, server: str) -> Counters:
         """Return the counters of the member at `server` ('address:port')."""
 
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the CPU seconds of the server's processes that the lab does not know, by role."""
+        return {}
+
     @abstractmethod
     def describe(self) -> Description:
         """Return the server's description, with a `topology` such as 'one server', to which the lab adds the hosts."""

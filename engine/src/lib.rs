@@ -8,3 +8,4 @@ pub mod drive;
 pub mod ipc;
 pub mod link;
 pub mod origin;
+pub mod relay;

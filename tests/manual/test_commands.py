@@ -29,6 +29,7 @@ NEEDS = {
     "ab": "a web server: tests/integration/test_ab.py",
     "ycsb": "databases of the user's own: tests/integration/test_ycsb_command.py",
     "gateway": "a MySQL server: tests/integration/test_gateway_clients.py",
+    "selftest": "a minute: tests/integration/test_selftest.py",
     "doctor": "every program of the labs, to end with 0: tests/unit/lab/test_fetched_programs.py",
 }
 #: Other programs than costof, and what their lines need.

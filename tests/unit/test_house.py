@@ -15,7 +15,7 @@ from tests.manual.command_lines import committed_pages, made
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
-RUST = ("engine/src", "engine/crates", "engine/tests", "engine/relay")
+RUST = ("engine/src", "engine/crates", "engine/tests")
 #: Names of levels that have another meaning in some code. Files and folders in which they are allowed.
 WORDS_OF_PYTHON = {
     # The transport of a client in plans and URLs, a phase of a connection, the usual kind of a row or paragraph, and

@@ -11,7 +11,7 @@ import pytest
 
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import Mean, mean_over_rounds
-from costof.statistics.verdicts import Contrast, rounds_needed, smallest_detectable, verdicts
+from costof.statistics.verdicts import Contrast, extrapolated, rounds_needed, smallest_detectable, verdicts
 
 RUNS = 500
 MARGIN = 0.05
@@ -135,6 +135,14 @@ def test_smallest_detectable_cost_is_detected() -> None:
     assert smallest_detectable(replace(noise, noise=0.5), 1) == pytest.approx(0.5), (
         "at least the difference of the replicate"
     )
+
+
+def test_smallest_cost_of_longer_runs_is_detected_as_often_as_stated() -> None:
+    chance, spread = np.random.default_rng(2), 0.3
+    short = Contrast(Mean(0.0, spread / math.sqrt(20), 19), 20, MARGIN)
+    cost = 1 + smallest_detectable(extrapolated(short, 80), 1, detected_in=0.9)
+    found = [verdicts(simulate_effects(chance, [cost], 80, spread))[0] for _ in range(RUNS)]
+    assert 0.85 < sum(each is Verdict.COSTS for each in found) / RUNS < 0.95
 
 
 def test_noise_of_rate_and_latency_agree() -> None:

@@ -4,10 +4,13 @@ use base::{Random, clock};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The delay of an entrance (listening address): `added_ns` is added to each request that `payers` selects.
+/// The delay of an entrance (listening address): `base_ns` for each request, and `added_ns` more for each request that
+/// `payers` selects.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
+    #[serde(default)]
+    pub base_ns: u64,
     pub added_ns: u64,
     pub payers: Payers,
 }
@@ -60,18 +63,17 @@ impl Entrance {
         Entrance { cost, requests: AtomicU64::new(0), paying: AtomicU64::new(0), added_ns: AtomicU64::new(0) }
     }
 
-    /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop. A sleep
+    /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop. A sleep
     /// would end about 50 µs late because of the timer and the scheduler, and would leave a core idle, whose wake-up
     /// costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);
-        if self.cost.added_ns == 0 || !self.cost.payers.pays(start, random) {
-            return;
-        }
-        self.paying.fetch_add(1, Relaxed);
+        let pays = self.cost.added_ns > 0 && self.cost.payers.pays(start, random);
+        self.paying.fetch_add(pays.into(), Relaxed);
+        let delay = self.cost.base_ns + if pays { self.cost.added_ns } else { 0 };
         let mut elapsed = 0;
-        while elapsed < self.cost.added_ns {
+        while elapsed < delay {
             std::hint::spin_loop();
             elapsed = clock::now() - start;
         }
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn counted_delay_equals_the_delay_that_was_added() {
-        let entrance = Entrance::new(Cost { added_ns: 20_000, payers: Payers::All {} });
+        let entrance = Entrance::new(Cost { base_ns: 5_000, added_ns: 15_000, payers: Payers::All {} });
         let start = clock::now();
         (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
         let paid = entrance.paid();
@@ -121,7 +123,7 @@ mod tests {
 
     #[test]
     fn request_without_delay_is_counted() {
-        let free = Entrance::new(Cost { added_ns: 0, payers: Payers::All {} });
+        let free = Entrance::new(Cost { base_ns: 0, added_ns: 0, payers: Payers::All {} });
         free.delay(&mut Random::new(1));
         assert_eq!(free.paid(), DelayTotals { requests: 1, ..DelayTotals::default() });
     }

@@ -1,4 +1,5 @@
-//! A relay in front of a server. It adds a known delay to requests, so that a run can be checked against a true cost.
+//! `costof-engine relay`: a relay in front of a server. It adds a known delay to requests, so that a run can be checked
+//! against a true cost.
 //!
 //! All of its entrances (listening addresses) lead to the same server. [`cost`] defines which requests are delayed and
 //! for how long, [`forward`] forwards the connections. The relay ends at the end of its standard input.
@@ -16,8 +17,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
-fn main() -> ExitCode {
-    process::report_panics_as_fatal_errors();
+pub fn run() -> ExitCode {
     process::run(|| {
         let mut lines = Lines::from_standard_input();
         let Some(line) = lines.next() else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! The connections of the relay: forwarding of bytes between clients and the server, with the delay before each
 //! request.
 
-use crate::cost::Entrance;
+use super::cost::Entrance;
 use base::Random;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{Read, Result, Write};
