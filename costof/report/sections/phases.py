@@ -32,6 +32,11 @@ COLOURS = {
 LIGHT_INK = {"tls", "auth"}
 """Phases whose bar has a dark colour, so that the text in it is light."""
 BAR = 0.46
+FEW_BARS = 3
+HOW_TO_READ = (
+    "Each bar is one connection from its first packet to its first answer. Its parts are the mean times of the phases, "
+    "one after the other, with the round trips that each of them waits for."
+)
 
 
 class Explanation(Model):
@@ -189,10 +194,18 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
 
     def draw(width: int) -> Sheet:
         # Each context has its own time axis, because the times of a LAN would not be visible on an ocean's axis.
-        sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
+        sizes = [_height(len(arms), len(shown)) for _, arms in shown]
         return Sheet(width, [_panel(index, timed, arms, title, width) for title, arms in shown], sizes)
 
-    return Figure("phases", "A new connection, phase by phase", caption, draw, legend, media=HTML)
+    title = "A new connection, phase by phase"
+    return Figure("phases", title, caption, draw, legend, HOW_TO_READ, rank=2, media=HTML)
+
+
+def _height(arms: int, contexts: int) -> int:
+    """Return the height of a context's panel in pixels; a picture of few bars has higher ones."""
+    if contexts == 1 and arms <= FEW_BARS:
+        return 54 + 78 * arms
+    return (54 if contexts == 1 else 80) + 50 * arms
 
 
 def _in_round_trips(values: list[tuple[Metric, Value]], before: str) -> str:
