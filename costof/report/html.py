@@ -36,7 +36,7 @@ from costof.report.handout import HANDOUT_FILE, VERDICT_WORDS, card, interval_sc
 from costof.report.summary import KeyFigure
 
 MOST_TILES = 4
-HEAD_WIDTH, HEAD_HEIGHT = 690, 400
+HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """The size of the picture in the head in pixels, with the calculator beside it, on a screen of 1280 × 800 pixels."""
 
 

@@ -93,7 +93,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
         model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)
-        return [Part("calculator", "At your own load", [*calculator(index, data)]), model]
+        return [Part("calculator", "Every protection at your load", [*calculator(index, data)]), model]
 
 
 #: The summary does not mention smaller differences in round trips and bytes.

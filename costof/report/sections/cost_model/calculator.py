@@ -186,11 +186,11 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         return
     load, outputs, fixed = default_load(index, model), columns(model), _fixed(model)
     fields = [
-        Field("connections_per_second", "New connections a second", f"{load.connections_per_second:g}", "connections",
+        Field("connections_per_second", "New connections /s", f"{load.connections_per_second:g}", "connections",
               slider=Slider(1, 10_000)),
         Field("operations", "Operations on each", f"{load.operations:g}", "queries", slider=Slider(1, 10_000)),
         Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}", "rtt", slider=Slider(0, 300)),
-        Field("price", "Price of a CPU hour", f"{load.price:g}", "price", "in any currency"),
+        Field("price", "CPU hour price", f"{load.price:g}", "price", "in any currency"),
         Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
         Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
     ]  # fmt: skip
