@@ -223,6 +223,14 @@ class Figure(Block):
 
 
 @dataclass(frozen=True)
+class Reference(Block):
+    """A note that the picture `name` is in the head of the page."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
 class Details(Block):
     """Blocks that a page shows after a click."""
 

@@ -29,6 +29,7 @@ from costof.report.blocks import (
     Lines,
     Medium,
     Part,
+    Reference,
     select_blocks,
 )
 from costof.report.canvas import Picture, Sheet, picture
@@ -109,8 +110,10 @@ def arrange(document: Document) -> Layout:
                 _place(layout, block, in_head=in_head)
             continue
         layout.form = next((block for block in blocks if isinstance(block, Interactive)), layout.form)
-        rest = [block for block in blocks if not (whole and block is chosen) and not _is_small(block)]
-        if rest:
+        rest = [block for block in blocks if not _is_small(block)]
+        if whole and chosen in rest:
+            rest[rest.index(chosen)] = Reference(chosen.name, chosen.title)
+        if any(not isinstance(block, Reference) for block in rest):
             layout.sections.append((part, rest))
     return layout
 
