@@ -89,7 +89,7 @@ def interval(low: float, high: float, decimals: int) -> str:
     return f"[{number(low, decimals)}, {number(high, decimals)}]"
 
 
-INTERVAL = re.compile(rf" \[(?:one round|[{MINUS}+]?[\d,.]+, [{MINUS}+]?[\d,.]+)\]")
+INTERVAL = re.compile(rf" \[(?:one round|[{MINUS}+]?[\d,.]+, (?:[{MINUS}+]?[\d,.]+|no upper end in this run))\]")
 
 
 def without_intervals(text: str) -> str:

@@ -147,7 +147,8 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short_document(result, place), console)
 
 
-MOST_WARNINGS = 2
+#: Number of key figures in the short answer to a run with warnings, which need the room.
+MOST_BESIDE_WARNINGS = 5
 
 
 def short_document(result: Result, folder: Path) -> Document:
@@ -155,18 +156,21 @@ def short_document(result: Result, folder: Path) -> Document:
     whole, index, brief = document(result), Index(result, answer=result.answer), result.summary
     blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
-    blocks += [KeyFigures(brief.figures)] if brief.figures else []
-    blocks += [block for part in whole.parts if part.name == "limits" for block in part.select(Medium.TERMINAL)]
     warnings = [sentence.text for sentence in index.sentences("warning")]
     warnings += [index.failure(arm) for arm in index.arms_in_error]
-    more = warnings[MOST_WARNINGS:]
-    shown = warnings[:MOST_WARNINGS] + ([f"{fmt.plural(len(more), 'more warning')}: see all figures."] if more else [])
-    blocks += [Lines([("Warning", text) for text in shown])] if shown else []
+    blocks += [KeyFigures(brief.figures[: MOST_BESIDE_WARNINGS if warnings else None])] if brief.figures else []
+    blocks += [block for part in whole.parts if part.name == "limits" for block in part.select(Medium.TERMINAL)]
+    if warnings:
+        # The first sentence of a warning says what is wrong.
+        first = warnings[0].partition(". ")[0].rstrip(".") + "."
+        others = len(warnings) - 1
+        more = f" See all figures for {fmt.plural(others, 'more warning')}." if others else ""
+        blocks.append(Lines([("Warning", first + more)]))
     blocks += [Checks(result.sections.checks)] if result.sections.checks else []
     lines = {
         "Why": brief.why,
         "Mitigation": brief.mitigation,
-        "Break-even": "" if brief.mitigation else brief.break_even,
+        "Break-even": "" if brief.mitigation or warnings else brief.break_even,
         "Report": str(folder / "report.html"),
         "All figures": f"costof show --full {shlex.quote(str(folder))}",
     }

@@ -46,10 +46,11 @@ class KeyFigure(Model):
         return fmt.absolute(self.difference, self._shown_unit, signed=True).value
 
     def one_side(self, value: float | None) -> str:
-        """Return the control's or the arm's value as text, with as many decimals as the difference has."""
+        """Return the control's or the arm's value as text, with the decimals of the difference, up to four digits."""
         if value is None:
             return fmt.NONE
         decimals = max(fmt.estimate_decimals(self.difference), fmt.significant_decimals(value, 2))
+        decimals = min(decimals, fmt.significant_decimals(value, 4))
         return fmt.with_unit(fmt.number(value, decimals), self._shown_unit)
 
     @property
@@ -150,15 +151,13 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
 
 
-VERBS = ("add", "lower", "make", "need", "raise", "take")
-PLURALS = {"has": "have", **{f"{verb}s": verb for verb in VERBS}}
-
-
 def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     """Return text such as 'adds 5.5 ms (+54 %) to a new connection and needs 0.65 more cores'."""
     objects: dict[str, list[str]] = {}
     for verb, words in clauses:
-        objects.setdefault(verb if subjects == 1 else PLURALS[verb], []).append(words)
+        if subjects > 1:
+            verb = verb.replace("has", "have", 1) if verb.startswith("has") else verb.replace("s", "", 1)
+        objects.setdefault(verb, []).append(words)
     *first, last = [f"{verb} {fmt.listed(each)}" for verb, each in objects.items()]
     return f"{', '.join(first)}, and {last}" if first else last
 
@@ -168,7 +167,7 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
     saves = figure.verdict is Verdict.SAVES
     if figure.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
-        return "makes", f"no {what} above {fmt.share(figure.margin)} to {figure.words}"
+        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.words
     if figure.verdict is Verdict.UNRESOLVED:
         end = max(abs(figure.difference.low), abs(figure.difference.high))
         most = fmt.with_unit(fmt.number(end, fmt.significant_decimals(end, 2)), figure.unit)

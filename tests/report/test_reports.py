@@ -39,6 +39,7 @@ from tests.report.results import (
     printed,
     restarted,
     result_of,
+    sentence_texts,
     spaced,
     transport,
     two_keys,
@@ -87,6 +88,14 @@ def test_markdown_matches_the_golden_files(golden: Golden) -> None:
         golden(f"{study}.md", additional_sections(render_markdown(small(study)), whole))
 
 
+def test_short_answers_match_the_golden_file_and_fit_on_a_small_terminal(golden: Golden) -> None:
+    answers = [printed(small(study), 80, full=False) for study in SMALL] + [printed(at_load(), 80, full=False)]
+    golden("short.txt", "".join(answers))
+    for text in answers:
+        assert len(text.splitlines()) <= 30
+        assert max(map(len, text.splitlines())) <= 80
+
+
 def test_terminal_of_a_run_at_a_load_matches_the_golden_file(golden: Golden) -> None:
     golden("load.txt", printed(at_load(), 80))
 
@@ -116,10 +125,10 @@ def test_answer_names_an_arm_that_cannot_serve_the_load() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load().answer)
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer), "fewer came, by chance"
     overloaded = at_load(0.5)
-    (text,) = (text for text in answer_texts(overloaded, "answer") if "cannot carry" in text)
+    (text,) = (text for text in sentence_texts(overloaded.answer, "answer") if "cannot carry" in text)
     assert "It served 150 of 300 connections a second" in text
     assert "try a load of 120 a second" in text
-    assert overloaded.summary.verdict == text
+    assert spaced(overloaded.summary.verdict) == text
 
 
 def test_busy_machine_gives_a_warning() -> None:

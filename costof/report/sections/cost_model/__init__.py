@@ -174,7 +174,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
             name=CORES,
             arm=each.protection,
             arm_label=each.label,
-            label=f"cores at {rate} connections/s",
+            label=f"cores at {rate}/s",
             words=f"cores at {rate} new connections a second",
             unit=CORES,
             difference=costs.cores,
