@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape as escape_xml
 
 from costof import format as fmt
@@ -22,8 +22,18 @@ VERDICT_WORDS = {
     Verdict.UNRESOLVED: ("unresolved", "unresolved"),
 }
 """The kind (for its colour) and the word of each verdict."""
+MOST_TILES = 4
 MARGIN = 1.08
 """By how much a scale extends beyond the farther end of the interval."""
+
+
+def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
+    """Return the most important figures: as many of each arm, the first arms first."""
+    by_arm: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        by_arm.setdefault(figure.arm, []).append(figure)
+    each = max(1, MOST_TILES // max(1, len(by_arm)))
+    return [figure for group in by_arm.values() for figure in group[:each]][:MOST_TILES]
 
 
 def interval_scale(difference: Estimate) -> dict[str, float]:
@@ -85,7 +95,8 @@ WIDTH, HEIGHT = 1200, 630
 EDGE, GAP = 56, 20
 VERDICT_SIZES = (38, 34, 30, 26, 22)
 MOST_LINES = 4
-TILES = 4
+BOLD = 1.14
+"""By how much bold letters are wider."""
 TILE_TOP, TILE_HEIGHT = 270, 196
 SANS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -93,7 +104,8 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 def card(handout: Handout) -> str:
     """Return the answer as a picture: the verdict, the first figures, the checks, versions, and the command."""
-    figures = handout.summary.figures[:TILES]
+    figures = tiles(handout.summary.figures)
+    several = len({figure.arm for figure in handout.summary.figures}) > 1
     body = [
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{_colour("paper")}"/>',
         f'<rect width="{WIDTH}" height="8" fill="{_colour("arm1")}"/>',
@@ -102,7 +114,7 @@ def card(handout: Handout) -> str:
     ]
     room = (WIDTH - 2 * EDGE - GAP * (len(figures) - 1)) / max(1, len(figures))
     for number, figure in enumerate(figures):
-        body += _tile(figure, EDGE + number * (room + GAP), room)
+        body += _tile(figure, EDGE + number * (room + GAP), room, several=several)
     body += _foot(handout)
     title = escape_xml(handout.summary.verdict)
     return (
@@ -124,7 +136,7 @@ def _text(x: float, y: float, text: str, size: float, colour: str = "ink", style
 
 def _verdict(text: str) -> Iterator[str]:
     for size in VERDICT_SIZES:
-        lines = _lines(text, size, WIDTH - 2 * EDGE)
+        lines = _lines(text, BOLD * size, WIDTH - 2 * EDGE)
         if len(lines) <= MOST_LINES and (len(lines) + 0.2) * size * 1.25 <= TILE_TOP - 80:
             break
     for number, line in enumerate(_fitting(lines, MOST_LINES + 1)):
@@ -144,25 +156,26 @@ def _lines(text: str, size: float, width: float) -> list[str]:
 
 
 def _fitting(lines: list[str], most: int) -> list[str]:
-    return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1]} …"]
+    """Return at most this many lines; if some are left out, the last one ends with '…' instead of its last word."""
+    return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1].rpartition(' ')[0]} …"]
 
 
-def _tile(figure: KeyFigure, left: float, width: float) -> Iterator[str]:
+def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Iterator[str]:
     kind, word = VERDICT_WORDS[figure.verdict]
     inner, top = left + 20, TILE_TOP
     yield f'<rect x="{left:.0f}" y="{top}" width="{width:.0f}" height="{TILE_HEIGHT}" rx="8" fill="{_colour("panel")}"/>'
     yield f'<rect x="{left:.0f}" y="{top}" width="6" height="{TILE_HEIGHT}" rx="3" fill="{_colour(kind)}"/>'
-    label = f"{figure.arm_label}: {figure.label}"
-    for number, line in enumerate(_fitting(_lines(label, 16, width - 36), 2)):
-        yield _text(inner, top + 30 + 20 * number, line, 16, "soft")
-    yield _text(inner, top + 94, figure.added.replace(fmt.NBSP, " "), 34, style=' font-weight="650"')
-    places, room, y = interval_scale(figure.difference), width - 40, top + 118
+    label = f"{figure.arm_label}: {figure.label}" if several else figure.label
+    for number, line in enumerate(_fitting(_lines(label, 15, width - 36), 3)):
+        yield _text(inner, top + 27 + 18 * number, line, 15, "soft")
+    yield _text(inner, top + 100, figure.added.replace(fmt.NBSP, " "), 34, style=' font-weight="650"')
+    places, room, y = interval_scale(figure.difference), width - 40, top + 122
     x = {name: inner + room * each / 100 for name, each in places.items()}
     yield f'<path d="M{inner:.1f} {y}h{room:.1f}" stroke="{_colour("line")}" stroke-width="2"/>'
     yield f'<path d="M{x["zero"]:.1f} {y - 8}v16" stroke="{_colour("soft")}" stroke-width="2"/>'
     yield f'<path d="M{x["low"]:.1f} {y}H{x["high"]:.1f}" stroke="{_colour(kind)}" stroke-width="7"/>'
     yield f'<circle cx="{x["value"]:.1f}" cy="{y}" r="6" fill="{_colour(kind)}"/>'
-    yield _text(inner, top + 152, f"95 %: {figure.interval}", 15, "soft")
+    yield _text(inner, top + 155, f"95 %: {figure.interval}", 15, "soft")
     yield _text(inner, top + 178, " · ".join(filter(None, [word, figure.relative])), 17, kind, ' font-weight="650"')
 
 
@@ -170,12 +183,12 @@ def _foot(handout: Handout) -> Iterator[str]:
     y = TILE_TOP + TILE_HEIGHT + 42
     x: float = EDGE
     for check in handout.checks:
-        passed = check.passed
-        words = check.words if passed else check.words.partition(":")[0]
-        if x + text_width(words, 18) > WIDTH - EDGE:
+        words = check.words.partition(":")[0]
+        width = BOLD * text_width(words, 17)
+        if x + width > WIDTH - EDGE:
             break
-        yield _text(x, y, words, 18, "none" if passed else "unresolved", ' font-weight="600"')
-        x += text_width(words, 18) + 26
+        yield _text(x, y, words, 17, "none" if check.passed else "unresolved", ' font-weight="600"')
+        x += width + 18
     yield _text(EDGE, y + 38, _fitting(_lines(versions(handout), 15, WIDTH - 2 * EDGE - 20), 1)[0], 15, "soft")
     # A letter of a monospaced font is about 0.6 of its size wide.
     size = min(15.0, (WIDTH - 2 * EDGE) / max(1, len(handout.command)) / 0.605)

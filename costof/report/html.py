@@ -7,7 +7,6 @@ servers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from urllib.parse import quote
@@ -33,10 +32,8 @@ from costof.report.blocks import (
     select_blocks,
 )
 from costof.report.canvas import Picture, Sheet, picture
-from costof.report.handout import HANDOUT_FILE, VERDICT_WORDS, card, interval_scale, markdown
-from costof.report.summary import KeyFigure
+from costof.report.handout import HANDOUT_FILE, VERDICT_WORDS, card, interval_scale, markdown, tiles
 
-MOST_TILES = 4
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """The size of the picture in the head in pixels, with the calculator beside it, on a screen of 1280 × 800 pixels."""
 
@@ -158,15 +155,6 @@ def _reasons(document: Document) -> Lines | None:
     lines = [("Why", summary.why), ("Mitigation", summary.mitigation), ("Break-even", summary.break_even)]
     known = [(label, text) for label, text in lines if text]
     return Lines(known) if known else None
-
-
-def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures for the tiles: as many of each arm, the first arms first."""
-    by_arm: dict[str, list[KeyFigure]] = {}
-    for figure in figures:
-        by_arm.setdefault(figure.arm, []).append(figure)
-    each = max(1, MOST_TILES // max(1, len(by_arm)))
-    return [figure for group in by_arm.values() for figure in group[:each]][:MOST_TILES]
 
 
 def _breakable(name: str) -> Markup:

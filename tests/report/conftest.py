@@ -1,12 +1,15 @@
-"""Comparison of reports with golden files."""
+"""Comparison of reports with golden files, and a browser to look at pages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from tests.report.results import Golden
+from tests.support.browser import browser
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,3 +27,9 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with browser() as started:
+        yield started

@@ -174,7 +174,7 @@
     changed();
   });
   addEventListener("hashchange", restore);
-  form.hidden = false;
+  form.hidden = document.getElementById("calculator-tools").hidden = false;
   document.getElementById("calculator-fixed").hidden = true;
   update();
   restore();
