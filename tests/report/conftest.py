@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser
 
 from tests.report.results import Golden
-from tests.support.browser import browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -31,5 +33,8 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
+    """Yield one browser for all tests of a worker."""
+    from tests.support.browser import browser  # deferred: most tests of reports need no browser
+
     with browser() as started:
         yield started

@@ -22,7 +22,7 @@ HOW_TO_READ = (
 
 
 class SideBySideSection(Section[None, None]):
-    name, title, order = "side_by_side", "Side by side", 19
+    name, title, order = "side_by_side", "Side by side", 18
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         metrics = sorted(index.headline_metrics, key=lambda metric: metric.unit != "per_second")
