@@ -90,6 +90,7 @@ def _rows(figures: list[KeyFigure]) -> Iterator[str]:
         yield "| " + " | ".join(map(escape, cells)) + " |"
 
 
+XML_NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 WIDTH, HEIGHT = 1200, 630
 """The usual size of a picture that represents a page in a link."""
 EDGE, GAP = 56, 20
@@ -118,7 +119,7 @@ def card(handout: Handout) -> str:
     body += _foot(handout)
     title = escape_xml(handout.summary.verdict)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'<svg{XML_NAMESPACE} width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'role="img" aria-label="{title}" font-family="{SANS}">\n' + "\n".join(body) + "\n</svg>\n"
     )
 

@@ -32,7 +32,7 @@ from costof.report.blocks import (
     select_blocks,
 )
 from costof.report.canvas import Picture, Sheet, picture
-from costof.report.handout import HANDOUT_FILE, VERDICT_WORDS, card, interval_scale, markdown, tiles
+from costof.report.handout import HANDOUT_FILE, VERDICT_WORDS, XML_NAMESPACE, card, interval_scale, markdown, tiles
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """The size of the picture in the head in pixels, with the calculator beside it, on a screen of 1280 × 800 pixels."""
@@ -83,7 +83,7 @@ def render_html(document: Document) -> str:
         handout=handout,
         tiles=tiles(handout.summary.figures) if handout else [],
         markdown=markdown(handout) if handout else "",
-        card=Markup(drawn),  # noqa: S704  # it is escaped where it is drawn
+        card=Markup(drawn.replace(XML_NAMESPACE, "")),  # noqa: S704  # it is escaped where it is drawn
         card_url="data:image/svg+xml," + quote(drawn),
         file_name=HANDOUT_FILE.format(run=handout.run) if handout else "",
         reasons=_reasons(document),
