@@ -130,8 +130,7 @@ def _colour(name: str) -> str:
 
 def _text(x: float, y: float, text: str, size: float, colour: str = "ink", style: str = "") -> str:
     return (
-        f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size:g}" fill="{_colour(colour)}"{style}>'
-        f"{escape_xml(text)}</text>"
+        f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size:g}" fill="{_colour(colour)}"{style}>{escape_xml(text)}</text>'
     )
 
 
@@ -164,8 +163,11 @@ def _fitting(lines: list[str], most: int) -> list[str]:
 def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Iterator[str]:
     kind, word = VERDICT_WORDS[figure.verdict]
     inner, top = left + 20, TILE_TOP
-    yield f'<rect x="{left:.0f}" y="{top}" width="{width:.0f}" height="{TILE_HEIGHT}" rx="8" fill="{_colour("panel")}"/>'
-    yield f'<rect x="{left:.0f}" y="{top}" width="6" height="{TILE_HEIGHT}" rx="3" fill="{_colour(kind)}"/>'
+    for name, across, corner in (("panel", width, 8), (kind, 6, 3)):
+        yield (
+            f'<rect x="{left:.0f}" y="{top}" width="{across:.0f}" height="{TILE_HEIGHT}" rx="{corner}" '
+            f'fill="{_colour(name)}"/>'
+        )
     label = f"{figure.arm_label}: {figure.label}" if several else figure.label
     for number, line in enumerate(_fitting(_lines(label, 15, width - 36), 3)):
         yield _text(inner, top + 27 + 18 * number, line, 15, "soft")

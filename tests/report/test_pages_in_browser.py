@@ -25,7 +25,8 @@ AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(enc
 RUN_AXE = "axe.run({exclude: [['svg']]}, {resultTypes: ['violations']})"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => each.open = true)"
 BOTTOM = """names => Math.max(...names.map(name =>
-    [...document.querySelectorAll(name)].filter(each => each.checkVisibility()).map(each => each.getBoundingClientRect().bottom)
+    [...document.querySelectorAll(name)].filter(each => each.checkVisibility())
+        .map(each => each.getBoundingClientRect().bottom)
 ).flat())"""
 HEAD = [".verdict", ".tiles", ".fold .picture svg", "#calculator-outputs"]
 """The answer: sentence, figures, picture and load."""

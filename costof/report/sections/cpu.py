@@ -22,7 +22,7 @@ MEANINGS = {
 Bars = tuple[str, Context, list[Cpu]]
 """Content of one panel of the figure: a workload, a context, and the CPU time of each arm."""
 
-HOW_TO_READ = "Each bar is the CPU time of all programs together for 1,000 operations; its parts are the programs' shares."
+HOW_TO_READ = "Each bar is the CPU time of all roles together for 1,000 operations; its parts are their shares."
 
 
 class CpuSection(Section[None, None]):

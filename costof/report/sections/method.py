@@ -24,7 +24,9 @@ class MethodSection(Section[None, None]):
         ]
         yield Table.of(["arm", "label", "factors"], arms, title="Arms", texts=(0, 1, 2), media=HTML)
         metrics = map(_metric, index.core.metrics)
-        yield Table.of(["metric", "in result.json", "description"], metrics, title="Metrics", texts=(0, 1, 2), media=HTML)
+        yield Table.of(
+            ["metric", "in result.json", "description"], metrics, title="Metrics", texts=(0, 1, 2), media=HTML
+        )
         if facts := [*_flat(index.core.environment)]:
             yield Table.of(["fact", "value"], facts, title="Environment", texts=(0, 1), media=FILES)
 
@@ -51,7 +53,9 @@ def _method(index: Index) -> list[str]:
             "start: the mean of its rounds."
         )
     if shortened := [
-        f"{_workload(index, name)} {fmt.share(round(share, 2))}" for name, share in core.slice_shares.items() if share < 1
+        f"{_workload(index, name)} {fmt.share(round(share, 2))}"
+        for name, share in core.slice_shares.items()
+        if share < 1
     ]:
         lines.append(
             "Slices were shortened after the warm-up, to measure more rounds, as far as their start-up time and noise "

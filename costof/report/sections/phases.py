@@ -227,9 +227,7 @@ def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -
         yield f"The largest difference with {arm.protection} is in {most.label}: {change} of {whole} in total."
 
 
-def _panel(
-    index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int, *, two_lines: bool
-) -> Panel:
+def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int, *, two_lines: bool) -> Panel:
     """Return a panel with a bar for each arm; the arm's label and total time are above its bar."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(

@@ -1,4 +1,4 @@
-"""The section with a picture of all arms side by side: the first headline rate or, without one, the first headline time."""
+"""A picture of all arms side by side: the first headline rate or, without a rate, the first headline time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def _figure(index: Index, metric: Metric, shown: list[tuple[Context, list[tuple[
         ends = [max(ends)] * len(ends)
 
     def draw(width: int) -> Sheet:
-        heights = [(56 if context.title else 34) + (62 if len(shown) == 1 else 48) * len(values) for context, values in shown]
+        heights = [
+            (56 if context.title else 34) + (62 if len(shown) == 1 else 48) * len(values) for context, values in shown
+        ]
         panels = [
             _panel(index, metric, context.title, values, end, width)
             for (context, values), end in zip(shown, ends, strict=True)

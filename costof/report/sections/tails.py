@@ -135,7 +135,9 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
         ]
         rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
         rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
-    yield Table.of(["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: control → {arm.label}{arm.at}", media=TEXT)
+    yield Table.of(
+        ["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: control → {arm.label}{arm.at}", media=TEXT
+    )
 
 
 def _tails(

@@ -197,7 +197,9 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     measured = {context or fmt.milliseconds(ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
     head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
     figures = {each.protection: shown(added(each, load))[: len(outputs)] for each in protections}
-    rows = [Row([Cell(each.label), *map(Cell.of, figures[each.protection])], key=each.protection) for each in protections]
+    rows = [
+        Row([Cell(each.label), *map(Cell.of, figures[each.protection])], key=each.protection) for each in protections
+    ]
     numbers = [
         {
             "name": each.protection,
