@@ -112,6 +112,7 @@ def arrange(document: Document) -> Layout:
             rest[rest.index(chosen)] = Reference(chosen.name, chosen.title)
         if any(not isinstance(block, Reference) for block in rest):
             layout.sections.append((part, rest))
+    layout.below.sort(key=lambda block: not isinstance(block, Checks))
     return layout
 
 

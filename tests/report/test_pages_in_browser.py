@@ -97,7 +97,7 @@ def figures(result: Result) -> list[str]:
 
 
 def test_copied_markdown_has_the_answer(page: Page) -> None:
-    page.locator('nav a[href="#pass-on"]').click()
+    page.locator('.bar a[href="#pass-on"]').click()
     page.locator("#copy-markdown").click()
     page.locator("#pass-on-status", has_text="Copied.").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
@@ -108,7 +108,7 @@ def test_copied_markdown_has_the_answer(page: Page) -> None:
 
 
 def test_card_has_the_answer_and_can_be_saved(page: Page, tmp_path: Path) -> None:
-    page.locator('nav a[href="#pass-on"]').click()
+    page.locator('.bar a[href="#pass-on"]').click()
     with page.expect_download() as download:
         page.locator("#card-svg").click()
     card = tmp_path / "card.svg"

@@ -43,7 +43,7 @@
   });
 
   // Marks the section that is being read in the contents.
-  const links = new Map([...document.querySelectorAll("nav a")].map((link) => [link.hash.slice(1), link]));
+  const links = new Map([...document.querySelectorAll(".bar a")].map((link) => [link.hash.slice(1), link]));
   const watcher = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       const link = links.get(target.id);

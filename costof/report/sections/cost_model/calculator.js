@@ -107,6 +107,9 @@
       fill(row.querySelectorAll("td"), costs(row.dataset.protection));
     }
     for (const slider of sliders) slide(slider);
+    const text = state();
+    document.getElementById("calculator-tools").hidden = text === "";
+    document.getElementById("calculator-link").href = `#${text}`;
   }
 
   // A slider has 1,000 steps. From 0 on, it counts the logarithm of 1 + value.
@@ -130,26 +133,31 @@
 
   const inputs = [...form.querySelectorAll("[data-key]")];
 
+  /** Return the values that differ from the first ones, as in the URL. */
+  function state() {
+    const values = new URLSearchParams();
+    for (const input of inputs) {
+      const text = input.value.trim();
+      if (text !== input.dataset.initial) values.set(input.dataset.key, text);
+    }
+    return String(values);
+  }
+
   /** Write the state into the URL, without an entry in the browser's history. */
   function keep() {
-    const state = new URLSearchParams();
-    for (const input of inputs) if (input.value.trim() !== input.dataset.initial) state.set(input.dataset.key, input.value.trim());
-    const text = String(state);
+    const text = state();
     try {
       history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
     } catch {
       // Some browsers limit how often a page may do this.
     }
-    const link = document.getElementById("calculator-link");
-    link.hidden = text === "";
-    link.href = `#${text}`;
   }
 
   /** Set the fields to the state in the URL; those that the URL does not name get their first values. */
   function restore() {
-    const state = new URLSearchParams(location.hash.slice(1));
-    if (!inputs.some((input) => state.has(input.dataset.key))) return;
-    for (const input of inputs) input.value = state.get(input.dataset.key) ?? input.dataset.initial;
+    const values = new URLSearchParams(location.hash.slice(1));
+    if (!inputs.some((input) => values.has(input.dataset.key))) return;
+    for (const input of inputs) input.value = values.get(input.dataset.key) ?? input.dataset.initial;
     if (form.elements.protection?.selectedIndex === -1) form.elements.protection.selectedIndex = 0;
     update();
   }
@@ -174,7 +182,7 @@
     changed();
   });
   addEventListener("hashchange", restore);
-  form.hidden = document.getElementById("calculator-tools").hidden = false;
+  form.hidden = false;
   document.getElementById("calculator-fixed").hidden = true;
   update();
   restore();
