@@ -36,8 +36,6 @@ FAR_MS = 20.0
 
 
 class NoProgress:
-    """A progress display that displays nothing."""
-
     def stage(self, text: str) -> None: ...
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...

@@ -57,7 +57,7 @@ def main() -> None:
     plan = resolve(load_study("mongodb-tls"), RunOptions(profile="quick", settings=["transport=plain"]))
     with ServerLab(plan) as lab, engine() as wire, engine() as loader:
         client_options = {"read_preference": "primary", "write_concern": 1}
-        settings = lab.endpoint(plan.arms[0]).service.asking(client_options)
+        settings = lab.endpoint(plan.arms[0]).service.with_settings(client_options)
         assert isinstance(settings, MongodbSettings)
         wire.plan(_plan(settings))
         measured = []

@@ -49,7 +49,6 @@ class Measured:
 
 
 def alternate(setting: str, clients: Mapping[str, Callable[[], Usage]], turns: int) -> Measured:
-    """Measure the clients alternately, `turns` times each."""
     usages: dict[str, list[Usage]] = {name: [] for name in clients}
     for _ in range(turns):
         for name, measure in clients.items():

@@ -41,7 +41,7 @@ def usage(text: Callable[Fields, str]) -> Message[Fields]:
 class ErrorText:
     """The texts of errors: what is wrong, and what to do next."""
 
-    # Not formatted, so that this stays a table: each name with its fields and its text.
+    # ruff format would spread each message over many lines.
     # fmt: off
     UNKNOWN_STUDY = usage(lambda name, nearest: f"unknown study '{name}'{nearest}; `costof list` prints all studies")
     BROKEN_STUDY = usage(lambda path, detail: f"the study file {path} is not valid: {detail}")
@@ -52,7 +52,7 @@ class ErrorText:
     LAB_ONLY_FACTOR = usage(lambda factor: f"{factor} can be varied only in a lab, because costof does not change a "
         f"target's servers; remove {factor} or --target")
     LEVEL_APPLIES_NOWHERE = usage(lambda factor, condition: f"{factor} has an effect only with {condition}, but no arm "
-        "of this run has that")
+        f"of this run has that level; choose it too with --set, or do not set {factor}")
     NOT_AN_ASSIGNMENT = usage(lambda text: f"'{text}' is not of the form factor=level[,level…]; for example: "
         "--set transport=plain,tls")
     BAD_NUMBER = usage(lambda name, low, high, text: f"{name} must be a whole number from {low} to {high}, not "
@@ -66,28 +66,28 @@ class ErrorText:
     NOT_A_COMMAND = usage(lambda text, detail: f"cannot run the command '{text}': {detail}")
     SHELL_SIGN = usage(lambda text, sign, remedy, otherwise: f"'{text}' contains '{sign}', which only a shell "
         f"understands, and costof runs the command without a shell; {remedy}, or {otherwise}")
-    UNKNOWN_WORD = usage(lambda text, word, nearest: f"'{text}' contains the placeholder {{{word}}}, which at least "
-        f"one arm's level does not set{nearest}; for literal braces write {{{{{word}}}}}")
-    TOO_FEW_COMMANDS = usage(lambda: "versus needs at least two commands, each in quotes: costof versus 'sleep 0.1' "
-        "'sleep 0.2'")
-    COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"{names} different names for {commands} commands; give "
-        "each command its own -n")
+    UNKNOWN_WORD = usage(lambda text, word, nearest: f"'{text}' contains the placeholder {{{word}}}, which has no "
+        f"value in at least one arm{nearest}; set it in every level, or write {{{{{word}}}}} for literal braces")
+    TOO_FEW_COMMANDS = usage(lambda: "costof versus needs at least two commands, each in quotes; for example: costof "
+        "versus 'sleep 0.1' 'sleep 0.2'")
+    COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"-n gives {names} different names for {commands} commands; "
+        "repeat -n so that each command has its own name")
     UNKNOWN_READER = usage(lambda name, nearest, allowed: f"unknown reader '{name}'{nearest} (choose from: {allowed})")
     UNKNOWN_CLIENT = usage(lambda name, nearest, allowed: f"unknown client '{name}'{nearest} (choose from: {allowed})")
-    CLIENT_FOR_OTHER_SERVICE = usage(lambda client, of, study, service: f"{client} is a client for {of}, but {study} "
-        f"measures {service}; choose another --client, or remove it")
+    CLIENT_FOR_OTHER_SERVICE = usage(lambda client, supported, study, service: f"{client} is a client for {supported}, "
+        f"but {study} measures {service}; choose another --client, or remove it")
     CLIENT_WITHOUT_LOAD = usage(lambda client: f"{client} sends requests as fast as it can, so it cannot keep the rate "
         "of --load; remove --load or --client")
     BAD_RATE = usage(lambda text: f"'{text}' is not a valid load; write it as 300/s, 90/min or 5000/h")
     BAD_TIME = usage(lambda text: f"'{text}' is not a valid think time; write it as 20ms or 2s (one hour at most)")
     LOAD_INCOMPLETE = usage(lambda option, other: f"{option} also needs {other}")
     LOAD_CONTRADICTORY = usage(lambda option, other: f"{option} and {other} contradict each other; remove one")
-    NO_LOAD = usage(lambda study: f"{study} measures operations on open connections, not new connections; give the "
-        "number of connections with --pool 8")
-    NO_RATE = usage(lambda study, option: f"{option} does not work with the commands of {study}; write {{rate}} in "
-        "a command line that expects a rate, and give the rate with --load 300/s")
-    RATE_WITHOUT_LOAD = usage(lambda study: f"the commands of {study} contain {{rate}}; give the rate with "
-        "--load 300/s")
+    NO_LOAD = usage(lambda study: f"{study} measures operations on open connections, not new connections, so --load "
+        "also needs the number of connections; add --pool 8")
+    NO_RATE = usage(lambda study, option: f"{option} does not work with the commands of {study}; put the placeholder "
+        "{rate} where a command line expects a rate, and set its value with --load 300/s")
+    RATE_WITHOUT_LOAD = usage(lambda study: f"the commands of {study} contain the placeholder {{rate}}; set its value "
+        "with --load 300/s")
     NO_LIMITS = usage(lambda path: f"the run in {path} has no limits; give one with --limit METRIC LIMIT")
     ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds already sets when the run ends; remove {options}, or --rounds")
     RESTARTS_ARE_EXACT = usage(lambda: "--restarts already sets the number of starts; remove --precision, or "
@@ -104,7 +104,7 @@ class ErrorText:
         "install chromium), or open report.html in your own browser and print it")
     NOT_PRINTED = failed(lambda browser, path, detail: f"{browser} did not write {path}: {detail}; open report.html in "
         "a browser and print it")
-    NEEDS_EXPORT = failed(lambda form, library: f"--to {form} needs {library}: pip install 'costof[export]'")
+    NEEDS_EXPORT = failed(lambda form, library: f"--to {form} needs {library}; run pip install 'costof[export]'")
     OUTPUT_EXISTS = failed(lambda path: f"{path} is not empty; choose another folder with --out")
     NOT_A_RUN = usage(lambda path, detail: f"{path} is not the folder of a run: {detail}")
     NO_RUNS = usage(lambda path, detail: f"{path} contains no runs{detail}; give the folder that contains the runs' "
@@ -115,6 +115,7 @@ class ErrorText:
     OTHER_LEDGER = failed(lambda path, found, known: f"{path} was written by another version of costof (format "
         f"{found}; this version reads {known}); read its report.html, or repeat the run")
     NOTHING_MEASURED = failed(lambda detail: f"nothing was measured: {detail}")
+    SELFTEST_TOO_SHORT = failed(lambda: "too few rounds for a verdict: give `costof selftest` a longer --budget")
     ENGINE_MISSING = failed(lambda detail: f"costof-engine was not found ({detail}); run `make setup`, reinstall the "
         "wheel, or set COSTOF_ENGINE to its path")
     TLS_LIBRARY_MISSING = failed(lambda library: f"no costof-engine is built with the TLS library {library}; run `make "
@@ -138,9 +139,10 @@ class ErrorText:
     PASSWORD_TWICE = usage(lambda ways: f"the password is given twice, by {ways}; give it once")
     PASSWORD_FILE = usage(lambda path, detail: f"cannot read the password from {path}: {detail}; the file must contain "
         "one line, the password")
-    PASSWORD_VARIABLE = usage(lambda name: f"the value of the environment variable {name} is not UTF-8")
-    TARGET_OPTION_UNUSED = usage(lambda option: f"{option} works only with --target mongodb://… or mysql://…; add "
-        f"--target, or remove {option}")
+    PASSWORD_VARIABLE = usage(lambda name: f"the value of the environment variable {name} is not UTF-8; set it to "
+        "UTF-8 text")
+    TARGET_OPTION_UNUSED = usage(lambda option: f"{option} works only with --target and the URL of a database server, "
+        f"such as mysql://…; add it, or remove {option}")
     BAD_SERVER_CPU = usage(lambda text, detail: f"--server-cpu '{text}' is not a valid command: {detail}")
     SERVER_CPU_UNREAD = failed(lambda program, detail: f"--server-cpu {program}: {detail}; the command must print the "
         "seconds of CPU time that the servers have used so far")
@@ -150,21 +152,22 @@ class ErrorText:
         "letters, digits and _, beginning with a letter, but not the name of one of the server's own databases")
     PRIVILEGES_MISSING = failed(lambda account, actions, database, target, grant: f"the account {account} may "
         f"not {actions} in {database} on {target}; nothing was written. Have an administrator run: {grant}")
-    NO_SERVICE = usage(lambda what, name: f"the study names an unknown {what}: '{name}'")
+    NO_SERVICE = usage(lambda what, name: f"the study names an unknown {what}, '{name}'; correct the study file")
     UNKNOWN_SERVICE_SETTING = usage(lambda protocol, detail: f"the study has a setting that the protocol {protocol} "
-        f"does not support: {detail}")
+        f"does not support ({detail}); correct the study file")
     NO_TARGET = usage(lambda study: f"--target has no effect on {study}, whose commands name their own servers; remove "
         "--target")
     LAB_ONLY_PROGRAM = usage(lambda program: f"{program} can be measured only in a lab; remove --target")
-    NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, rest: f"{levels} can be measured only in a lab, because "
-        f"costof starts no tunnel or pooler in front of your servers; give --set {factor}={rest}, or --pooler URL if "
-        "you have a pooler")
+    NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, "
+        f"because costof starts no tunnel or pooler in front of your servers; give --set {factor}={other_levels}, or "
+        "--pooler URL if you have a pooler")
     TARGET_ONLY_LEVEL = usage(lambda factor, levels: f"{factor}={levels} needs your own pooler; give --target URL "
         "--pooler URL, or choose other levels")
     POOLER_UNUSED = usage(lambda study: f"{study} does not measure a pooler; remove --pooler, or run postgres-pooling")
-    NO_POOLER = failed(lambda pooler, target, detail: f"{pooler} is not a pooler in front of {target}: {detail}")
-    TARGET_LACKS_TERMINATION = usage(lambda levels, rest: f"termination {levels} can be measured only in a lab, "
-        f"because costof reaches only the balancer of your servers; give --set termination={rest}")
+    NO_POOLER = failed(lambda pooler, target, detail: f"{pooler} is not a pooler in front of {target}: {detail}; give "
+        "your pooler's URL with --pooler")
+    TARGET_LACKS_TERMINATION = usage(lambda levels, other_levels: f"termination={levels} can be measured only in a "
+        f"lab, because costof reaches only the balancer of your servers; give --set termination={other_levels}")
     PLAIN_TARGET_MISSING = usage(lambda study: f"the control of {study} is plain HTTP; give your balancer's plain "
         "address with --plain-target http://…")
     PLAIN_TARGET_UNUSED = usage(lambda: "--plain-target works only with the --target of an HTTP study; add --target, "
@@ -175,8 +178,8 @@ class ErrorText:
     TARGET_OCCUPIED = failed(lambda database, target, what: f"the database '{database}' on {target} {what}; nothing "
         "was changed. Choose another with --database; `costof clean --target …` lists and removes databases of killed "
         "runs")
-    NO_REPLICA_SET = failed(lambda target: f"{target} is not a replica set, so it replicates nothing; give a replica "
-        "set")
+    NO_REPLICA_SET = failed(lambda target: f"{target} is not a replica set, so it replicates nothing; give the URL of "
+        "a replica set")
     TLS_CA_INVALID = failed(lambda path, detail: f"{path} is not a valid CA file: {detail}; --tls-ca needs PEM "
         "certificates")
     AB_URL = usage(lambda detail: f"the URL is not valid ({detail}); write it as http://shop.example/path")
@@ -194,7 +197,7 @@ class ErrorText:
     YCSB_GO_NAMES = usage(lambda names, instead: f"costof does not support go-ycsb's property names: replace {names} "
         f"by {instead}")
     YCSB_TABLE_OCCUPIED = failed(lambda table, target: f"{table} on {target} already contains records, and nothing was "
-        "written; load into an empty one, or give the first new record with -p insertstart=N")
+        "written; load into an empty table, or set the number of the first new record with -p insertstart=N")
     YCSB_TABLE_EMPTY = failed(lambda table, target: f"{table} on {target} contains no records; load some first with "
         "costof ycsb load")
     YCSB_TABLE_MISSING = failed(lambda table, target, statement: f"{table} does not exist on {target}; create it as "
@@ -213,7 +216,7 @@ class ErrorText:
     HOSTS_NEED_TARGET = usage(lambda: "--hosts works only with your own servers, because a lab runs only on this "
         "machine; add --target URL, or remove --hosts")
     HOSTS_CANNOT = usage(lambda what, detail: f"--hosts does not support {what}: {detail}; remove one of the two")
-    NEEDS_RAY = failed(lambda: "--hosts needs Ray: pip install 'costof[ray]'")
+    NEEDS_RAY = failed(lambda: "--hosts needs Ray; run pip install 'costof[ray]'")
     HOSTS_UNREACHABLE = failed(lambda address, detail: f"cannot reach a Ray cluster at {address}: {detail}; start one "
         "(ray start --head), or give another address")
     HOSTS_TOKEN = failed(lambda address, detail: f"the Ray cluster at {address} refuses this machine: {detail}; copy "
@@ -222,12 +225,13 @@ class ErrorText:
         "install the same versions on both sides")
     HOSTS_OPEN = failed(lambda address: f"the Ray cluster at {address} has no authentication: anyone who reaches it "
         "can run code on it; start Ray with RAY_AUTH_MODE=token on every host, or add --hosts-unauthenticated")
-    HOSTS_NONE = failed(lambda address, detail, nodes: f"the Ray cluster at {address} has {nodes}, but no "
-        f"host{detail}; check `ray status`")
-    HOSTS_FEW = failed(lambda address, found, least: f"only {found} of the Ray cluster at {address} can measure, and "
-        f"--hosts-least is {least}; start more hosts")
+    HOSTS_NONE = failed(lambda address, nodes, required: f"the Ray cluster at {address} has {nodes}, but none with "
+        f"{required}; check `ray status`")
+    HOSTS_FEW = failed(lambda address, hosts, least: f"only {hosts} of the Ray cluster at {address} can measure, and "
+        f"--hosts-least is {least}; start more hosts, or lower --hosts-least")
     HOST_REFUSED = failed(lambda host, detail: f"{host} cannot measure: {detail}")
-    HOSTS_FAILED = failed(lambda detail: f"{detail}")
+    # The process that controls the hosts has already formatted the error.
+    HOSTS_FAILED = failed(lambda error: f"{error}")
     HOST_LOST = failed(lambda host, detail: f"{host} failed: {detail}")
     OTHER_HOSTS = usage(lambda path, before, now: f"{path} was measured from {before}, and now it would be measured "
         f"from {now}; give --hosts as in the first command, and start missing hosts")
@@ -263,10 +267,10 @@ class WarningText:
         "application's driver uses its own TLS library")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")
     LAB_ONLY_LEVELS = Message(lambda levels: f"levels left out, because they exist only in a lab: {levels}")
-    BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; this budget is enough for about {rounds} of "
-        f"the {needed} rounds that verdicts need: for verdicts, stop this run and give --budget {budget} or more")
-    APP_CANNOT = Message(lambda arm, detail: f"{arm} has no application view: {detail}")
-    CLIENT_CANNOT = Message(lambda arm, client, detail: f"{arm} has no figures of {client}, which {detail}")
+    BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; the budget is enough for about {rounds} of "
+        f"the {needed} rounds that verdicts need: for verdicts, stop this run and repeat it with --budget {budget}")
+    APP_CANNOT = Message(lambda arm, detail: f"{arm} was not measured with an application's driver: {detail}")
+    CLIENT_CANNOT = Message(lambda arm, client, detail: f"{arm} was not measured with {client}, which {detail}")
     ARM_REFUSED = Message(lambda arm, detail: f"{arm} cannot run: {detail}")
     ROUNDS_DISTURBED = Message(lambda discarded, rounds: f"{discarded} of {rounds} rounds discarded: other programs or "
         "the hypervisor used far more of this machine's CPU than usual, or its clock jumped")
@@ -281,11 +285,11 @@ class WarningText:
         f"evidence is missing: {detail}")
     SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "
         "run continues without it")
-    SERVER_COUNTS_NONE = Message(lambda opened, what: f"the server counted none of the first {opened} {what}: either "
-        "its counter does not include them, or they end in front of the server. Only the client's evidence covers them")
-    NO_NODE_SHARES = Message(lambda: "without root the members have no hosts or CPU shares of their own: they "
-        "compete for this machine's CPU, which hides how much load secondaries take off the primary")
-    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the set of {nodes} elected another primary "
+    SERVER_COUNTS_NONE = Message(lambda opened, what: f"the server counted none of the first {opened} {what}, so only "
+        "the client's evidence covers them: its counter does not include them, or a proxy in front of it accepts them")
+    NO_NODE_SHARES = Message(lambda: "without root the replica set's members have no CPU limits and compete for this "
+        "machine's CPU, which hides how much load secondaries take off the primary")
+    PRIMARY_DEPOSED = Message(lambda nodes, times: f"the replica set of {nodes} members elected another primary "
         f"{'once' if times == 1 else f'{times} times'}, and costof restored the first one; slices without it as "
         "primary were discarded")
     TREE_HIDDEN = Message(lambda detail: f"the account may not read which member replicates from which, nor their lag "
@@ -303,7 +307,7 @@ class WarningText:
         f"{detail}")
     TPCC_UNSOUND = Message(lambda detail: "the TPC-C data was inconsistent after the run, so transactions were not "
         f"isolated as promised: {detail}")
-    HOST_CANNOT = Message(lambda hosts, detail: f"from {hosts}: {detail}")
+    HOST_CANNOT = Message(lambda hosts, detail: f"{detail} (on {hosts})")
     HOST_LATE = Message(lambda host, milliseconds: f"{host} started {milliseconds} ms after the others")
     HOSTS_NOT_SIMULTANEOUS = Message(lambda share: f"all hosts measured at the same time for only {share} of the slice")
     HOSTS_DIFFER = Message(lambda what, found: f"the connections of the hosts differ: {what} was {found}")
@@ -324,6 +328,8 @@ class WarningText:
     HOST_PORTS = Message(lambda host, connections, ports: f"{host} opened up to {connections} connections a minute and "
         f"has {ports} local ports, and a port is blocked for a minute after use: add hosts, or widen "
         "net.ipv4.ip_local_port_range")
+    SELFTEST_WRONG = Message(lambda: "run `costof selftest` once more, since about one run in a hundred fails by "
+        "chance; if it fails again, report it with the folder of `costof selftest --out FOLDER`")
     NO_CONTROL = Message(lambda: "the control cannot run, so there are figures but no effects")
     # fmt: on
 

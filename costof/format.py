@@ -34,11 +34,10 @@ class Text(NamedTuple):
 
 
 def decimals_for(half_width: float) -> int:
-    """Return the number of decimals at which an uncertainty has two significant digits if its first digit is 1 or 2,
-    else one.
+    """Return the number of decimals for a value with this uncertainty, by the rule of the Particle Data Group.
 
-    This is the rule of the Particle Data Group. More digits would print noise as if it were measured; fewer would hide
-    that two intervals do not touch.
+    The uncertainty gets two significant digits if its first digit is 1 or 2, else one. More digits would print noise as
+    if it were measured; fewer would hide that two intervals do not touch.
     """
     if half_width <= 0 or not math.isfinite(half_width):
         return 0

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 import costof.study
 from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, AnyRecord
+from costof.run.events import EVENT
 from costof.study.plan import Plan
 from manual.schemas import tables
 
@@ -32,6 +33,12 @@ Generated from the models that read it. A run's folder contains `{PLAN}`, writte
 `{SLICES}`, with one record a line in the order of events. Every report is made from these two files alone.
 
 """
+EVENTS = """# Events
+
+Generated from the models that write them. `--json-lines` prints one event a line on standard output;
+[In a pipeline](../pipelines.md#events) explains them.
+
+"""
 
 
 def pages() -> dict[str, str]:
@@ -40,6 +47,7 @@ def pages() -> dict[str, str]:
         "study-file": STUDY + tables(study, "Study"),
         "result": RESULT + tables(Result.model_json_schema(), "Result"),
         "ledger": LEDGER + tables(_ledger_schema(), "Plan"),
+        "events": EVENTS + tables({"$defs": EVENT.json_schema()["$defs"]}, "Event"),
     }
 
 

@@ -7,14 +7,18 @@ ledger to a tenth of its size.
 
 from __future__ import annotations
 
+import io
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 
-from costof.report import analyse, render_html, render_markdown
+from rich.console import Console
+
+from costof.report import analyse, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, Ledger
 
@@ -24,6 +28,8 @@ DOCS = ROOT / "docs"
 RUNS = DOCS / "runs"
 #: Further options of studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
+#: Columns of the quoted answers.
+WIDTH = 90
 #: Matches the quote of a run in a page, with the marks before and after it.
 QUOTED = re.compile(r"(<!-- run ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -69,14 +75,10 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
 
 
 def _quote(study: str, result: Result | None) -> str:
-    """Return the command of a run and the beginning of its report."""
+    """Return the command of a run and its short answer as a terminal prints it."""
     if result is None:
         return ""
-    before_tables = render_markdown(result).partition("\n#")[0]
-    _, subtitle, *parts = before_tables.strip().split("\n\n")
-    lines = [line for part in parts for line in part.replace("**", "").splitlines()]
-    checks = [line.removeprefix("- ") for line in lines if line[2:3] in "✓✗"]
-    findings = [line.removeprefix("- ") for line in lines if line[2:3] not in "✓✗"]
-    quoted = "\n>\n".join(f"> {line}" for line in [*findings, " ".join(checks)])
-    _, _, extent = subtitle.partition(" · profile quick · ")
-    return f"`{command(study)}`, {extent.rpartition(' · ')[0]}:\n\n{quoted}\n"
+    text = io.StringIO()
+    render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / study)
+    answer = textwrap.dedent(text.getvalue()).strip("\n")
+    return f"```console\n$ {command(study)}\n```\n\n```text\n{answer}\n```\n"

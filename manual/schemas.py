@@ -1,6 +1,6 @@
 """Conversion of pydantic's JSON Schemas to Markdown tables: one for each model, with links between them.
 
-Existing converters write eight columns where three are enough, and a link to an explanation of every pattern.
+Existing converters write more columns and links than readers of the reference need.
 """
 
 from __future__ import annotations

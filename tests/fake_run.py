@@ -49,8 +49,9 @@ STEPS = 21
 
 
 @cache
-def _shape(steps: int) -> list[float]:
-    return [NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]
+def _factors(spread: float, steps: int) -> np.ndarray:
+    """Return the quantiles of a log-normal distribution with median 1, in the middle of each of `steps` equal parts."""
+    return np.exp(spread * np.array([NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]))
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def phase_of(
     `round_trips`, `sent` and `received` are those of one operation.
     """
     steps = min(STEPS, count)
-    factors = np.exp(spread * np.array(_shape(steps)))
+    factors = _factors(spread, steps)
     each, left = divmod(count, steps)
     counts = np.full(steps, each)
     counts[steps // 2] += left
@@ -157,7 +158,7 @@ class Truth:
         distance = plan.study.distance_factor
         if distance is None or plan.target:
             return []
-        asked = {control.levels[distance]: plan.study.round_trip_ms(control.levels) for control in plan.controls}
+        nominal = {control.levels[distance]: plan.study.round_trip_ms(control.levels) for control in plan.controls}
         return [
             LinkEvidence(
                 name=name,
@@ -169,7 +170,7 @@ class Truth:
                 mean_ms=self.link_ms(ms) + more,
                 error_ms=0.004,
             )
-            for name, ms in asked.items()
+            for name, ms in nominal.items()
             for method, more in late.items()
         ]
 
@@ -266,42 +267,42 @@ def fake_start(
 
 
 def _record(plan: Plan, truth: Truth, number: int, workload: str, arm: PlannedArm, chance: Chance) -> SliceRecord:
-    found = truth.slice(plan, workload, arm, chance)
-    answer = answer_of(found, workload, arm.name)
+    measured = truth.slice(plan, workload, arm, chance)
+    answer = answer_of(measured, workload, arm.name)
     return SliceRecord(
         round=number,
         warm_up=number < 0,
         view=plan.study.workloads[workload].view,
         workload=workload,
         answer=answer,
-        server_connections=None if found.tls is None else int(found.evidence.get("connections", 0)),
-        server_tls=found.tls,
-        server_cpu_seconds={role: used for role, used in found.cpu_seconds.items() if role != "client"},
-        server_throttled_seconds=found.throttled_seconds,
-        server_figures=found.figures,
-        server_facts=found.facts,
-        server_counts=found.server_counts,
+        server_connections=None if measured.tls is None else int(measured.evidence.get("connections", 0)),
+        server_tls=measured.tls,
+        server_cpu_seconds={role: used for role, used in measured.cpu_seconds.items() if role != "client"},
+        server_throttled_seconds=measured.throttled_seconds,
+        server_figures=measured.figures,
+        server_facts=measured.facts,
+        server_counts=measured.server_counts,
         observed_seconds=answer.elapsed_ns / 1e9,
-        steal_seconds=found.steal_seconds,
+        steal_seconds=measured.steal_seconds,
         mismatch=truth.mismatch(arm, workload, number),
     )
 
 
-def answer_of(found: Slice, workload: str, arm: str) -> SliceAnswer:
+def answer_of(measured: Slice, workload: str, arm: str) -> SliceAnswer:
     """Return the instrument's answer for a slice."""
     return SliceAnswer(
         id=1,
         arm=arm,
         workload=workload,
         started_unix_ns=0,
-        elapsed_ns=round(found.seconds * 1e9),
-        operations=found.operations,
-        errors=found.errors,
-        phases=found.phases,
-        cpu_ns={"client": round(found.cpu_seconds.get("client", 0.0) * 1e9)},
+        elapsed_ns=round(measured.seconds * 1e9),
+        operations=measured.operations,
+        errors=measured.errors,
+        phases=measured.phases,
+        cpu_ns={"client": round(measured.cpu_seconds.get("client", 0.0) * 1e9)},
         peak_memory_bytes=10**7,
-        counts=found.counts,
-        evidence=found.evidence,
+        counts=measured.counts,
+        evidence=measured.evidence,
     )
 
 
@@ -310,9 +311,9 @@ def error_of(error_class: str, detail: str, count: int = 1) -> ClassifiedError:
 
 
 def _ready(plan: Plan, view: str, refused: Mapping[str, str]) -> ReadyRecord:
-    told = {name: error_of("tls_refused", detail) for name, detail in refused.items()}
+    errors = {name: error_of("tls_refused", detail) for name, detail in refused.items()}
     arms = [
-        ReadyArm(name=arm.name, server=None if arm.name in told else "10.0.0.1:3306", error=told.get(arm.name))
+        ReadyArm(name=arm.name, server=None if arm.name in errors else "10.0.0.1:3306", error=errors.get(arm.name))
         for arm in plan.arms
     ]
     instrument = "costof-engine" if view == "wire" else "driver"

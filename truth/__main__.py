@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from truth import page, relay
+from truth import page
 from truth.campaign import ROOT, judge_again, run_campaign
 from truth.design import FULL, QUICK
 from truth.ledgers import Ledgers
@@ -29,7 +29,6 @@ def main(quick: bool, again: bool, page_only: bool) -> None:
         if again:
             failed = judge_again(rows, ledgers)
         elif not page_only:
-            relay.build()
             failed = run_campaign(sizes, rows, ledgers)
     except KeyboardInterrupt:
         click.echo("interrupted; run the command again to continue")

@@ -12,14 +12,14 @@ from contextlib import nullcontext
 from itertools import count, product
 from pathlib import Path
 
+from costof.programs.relay import FREE, NS_PER_MS, RelayCost
 from costof.results.ledger import Ledger, now
 from costof.study.plan import Plan
 from truth import peers, speed, tails, whole_runs
-from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVICES, Cost, Sizes, Trial, trials
+from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVICES, Sizes, Trial, trials
 from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
 from truth.neighbour import neighbour
-from truth.relay import FREE, NS_PER_MS, RelayCost
 from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
 from truth.runs import measure, plan_as_earlier, plan_trial
 
@@ -89,8 +89,9 @@ def _run_trial(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequ
             case "verdict":
                 plan = plan_as_earlier(trial) if trial.tool == EARLIER else plan_trial(trial, 2 * budget)
                 service_ms = rows.service_ms(trial.service, trial.disturbed)
-                common = Cost("all", max(0.0, QUERIED_MS / service_ms - 1)).at(service_ms)
-                return _effects(trial, plan, trial.cost.at(QUERIED_MS), about, ledgers, common)
+                base_ns = round(max(0.0, QUERIED_MS - service_ms) * NS_PER_MS)
+                cost = trial.cost.at(QUERIED_MS).model_copy(update={"base_ns": base_ns})
+                return _effects(trial, plan, cost, about, ledgers)
             case "peer":
                 return [peers.measure(trial, budget, cost, about)]
             case "tail":
@@ -101,12 +102,10 @@ def _run_trial(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequ
                 return [whole_runs.pair(trial, about)]
 
 
-def _effects(
-    trial: Trial, plan: Plan, cost: RelayCost, about: Row, ledgers: Ledgers, common: RelayCost = FREE
-) -> list[EffectRow]:
+def _effects(trial: Trial, plan: Plan, cost: RelayCost, about: Row, ledgers: Ledgers) -> list[EffectRow]:
     share_paying = SELDOM if trial.cost.intermittent else 1.0
     with tempfile.TemporaryDirectory() as folder:
-        ledger = measure(plan, trial.service, cost, Path(folder) / "run", common)
+        ledger = measure(plan, trial.service, cost, Path(folder) / "run")
         ledgers.keep(trial.name, ledger)
         return _judged(ledger, about, cost.added_ns * share_paying / NS_PER_MS)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from truth.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
+from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
 
 #: An intermittent cost affects this share of the requests, or of the time.
 SELDOM = 0.1

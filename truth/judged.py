@@ -8,6 +8,7 @@ from functools import cached_property
 from statistics import fmean
 
 from costof.errors import CostofError, ErrorText
+from costof.programs.relay import NS_PER_MS
 from costof.report import analyse
 from costof.report.result import Result
 from costof.report.sections.tails import worse_than_the_mean
@@ -15,7 +16,6 @@ from costof.results.index import Index
 from costof.results.ledger import Ledger, SliceRecord
 from costof.results.models import Effect
 from costof.study.plan import Plan
-from truth.relay import NS_PER_MS
 from truth.rows import EffectRow, Row
 
 QUERY, ADDED = "wire.query", "server.added"

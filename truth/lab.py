@@ -2,78 +2,46 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-from dataclasses import dataclass
-
 from costof.lab.host import Host
 from costof.messages.answers import SliceAnswer
-from costof.messages.plan import Endpoint
+from costof.programs.relay import NS_PER_MS, Paid, RelayCost
 from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.services.server.lab import ServerLab
+from costof.services.server.relays import HELD, Relays
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from truth.relay import FREE, NS_PER_MS, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
-from truth.servers import Origin
-
-
-@dataclass(frozen=True)
-class PaidSoFar(Observation):
-    """The delay that the relay has added to an arm's requests since the start of the lab."""
-
-    paid: Paid
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay delays all requests by `common`, and those of protected arms by `cost` in addition.
+    """A lab whose relay delays all requests by the base of `cost`, and pays the cost only for those of protected arms.
 
-    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond `common`.
+    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond the base.
     """
 
-    def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost, common: RelayCost = FREE) -> None:
-        super().__init__(plan, program)
-        self._seed, self._common = plan.seed, common
-        both = cost.model_copy(update={"added_ns": cost.added_ns + common.added_ns})
-        self._costs = {arm.name: both if arm in plan.protected else common for arm in plan.arms}
-
-    def _open(self, stack: ExitStack) -> None:
-        super()._open(stack)
-        self._relay = stack.enter_context(RelayProcess())
-        server = self.server.client_settings().addresses[0]
-        address, _, _ = server.rpartition(":")
-        entrances = [Entrance(address=f"{address}:0", cost=cost) for cost in self._costs.values()]
-        opened = self._relay.begin(RelayPlan(server=server, seed=self._seed, entrances=entrances))
-        self._relayed = dict(zip(self._costs, opened, strict=True))
+    def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
+        arms = [_behind_relay(arm, cost if arm in plan.protected else cost.without_payers) for arm in plan.arms]
+        super().__init__(plan.model_copy(update={"arms": arms}), program)
+        self._base_ms = cost.base_ns / NS_PER_MS
+        self._relays = next(each for each in self._entrances if isinstance(each, Relays))
 
     def entrance(self, arm: PlannedArm) -> str:
         """Return the 'address:port' of the relay to which an arm's clients connect."""
-        return self._relayed[arm.name]
+        return self.endpoint(arm).service.addresses[0]
 
     def client_host(self, arm: PlannedArm) -> Host:
-        """Return the host on which an arm's clients run."""
         return self._star.client(self._distances[arm.name])
 
     def paid(self, arm: PlannedArm) -> Paid:
-        return self._relay.paid()[list(self._costs).index(arm.name)]
-
-    def endpoint(self, arm: PlannedArm) -> Endpoint:
-        direct = super().endpoint(arm)
-        through = direct.service.model_copy(update={"addresses": [self.entrance(arm)]})
-        return direct.model_copy(update={"service": through})
-
-    def observe(self, arm: PlannedArm) -> PaidSoFar:
-        return PaidSoFar(self.paid(arm))
+        return self._relays.paid(arm)
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        if not isinstance(before, PaidSoFar) or not isinstance(after, PaidSoFar):
-            return Judgement()
-        added = after.paid.since(before.paid).mean_ms - self._common.added_ns / NS_PER_MS
-        return Judgement(figures={"added": added})
+        figures = super().judge(arm, before, after, answer).figures
+        return Judgement(figures={"added": figures[HELD] - self._base_ms} if HELD in figures else {})
 
-    def cpu_seconds(self) -> dict[str, float]:
-        seconds = {"relay": self._relay.cpu_seconds()}
-        if isinstance(self.server, Origin):
-            seconds["server"] = self.server.cpu_seconds()
-        return super().cpu_seconds() | seconds
+
+def _behind_relay(arm: PlannedArm, cost: RelayCost) -> PlannedArm:
+    lab = arm.settings.lab | {"relay": cost.model_dump()}
+    return arm.model_copy(update={"settings": arm.settings.model_copy(update={"lab": lab})})

@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Callable
 
 from costof.errors import CostofError, ErrorText
+from costof.programs.relay import RelayCost
 from truth.design import Trial
 from truth.lab import TruthLab
-from truth.relay import RelayCost
 from truth.rows import PeerRow, Row
 from truth.runs import SERVERS, plan_trial
 

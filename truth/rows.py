@@ -77,10 +77,11 @@ class EffectRow(Row):
     discarded: int
     seconds: Finite
     seconds_to_verdict: Finite | None = Field(
-        default=None, description="Seconds until the current analysis has its verdict; only for trials of this time."
+        default=None,
+        description="Seconds until the current analysis reaches its verdict; only in trials that measure this time.",
     )
     seconds_earlier: Finite | None = Field(
-        default=None, description="Seconds until the analysis of commit 44d93af has its verdict."
+        default=None, description="Seconds until the analysis of commit 44d93af reaches its verdict."
     )
     judged_anew: str = Field(
         default="", description="The commit whose analysis replaced the first one; '' if none has."

@@ -6,6 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from costof.errors import CostofError, ErrorText
+from costof.programs.origin import OriginServer
+from costof.programs.relay import RelayCost
 from costof.programs.server import LabServer
 from costof.results.ledger import EndRecord, Ledger
 from costof.run.experiment import run
@@ -15,19 +17,18 @@ from costof.study.schema import Study
 from truth.design import Trial
 from truth.judged import QUERY
 from truth.lab import TruthLab
-from truth.relay import FREE, RelayCost
-from truth.servers import Mariadb, Mongod, Origin
+from truth.servers import Mariadb, Mongod
 
 STUDY = str(Path(__file__).with_name("truth.toml"))
 #: The reason that the results of a run give if Ctrl-C ended it.
 INTERRUPTED = "interrupted"
-SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": Origin}
+SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": OriginServer}
 
 
 class NoProgress:
-    """A progress display that displays nothing."""
-
     def stage(self, text: str) -> None: ...
+
+    def warn(self, text: str) -> None: ...
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
@@ -66,13 +67,13 @@ def _with_requests(study: Study) -> Study:
     return study.model_copy(update=changed)
 
 
-def measure(plan: Plan, service: str, cost: RelayCost, folder: Path, common: RelayCost = FREE) -> Ledger:
+def measure(plan: Plan, service: str, cost: RelayCost, folder: Path) -> Ledger:
     """Run a plan in its own lab and return the ledger.
 
     Raises what `run` raises, `NOTHING_MEASURED` if the run is partial, and `KeyboardInterrupt` if Ctrl-C ended it.
     """
     ledger = Ledger.create(plan, folder)
-    run(plan, TruthLab(plan, SERVERS[service], cost, common), ledger, NoProgress())
+    run(plan, TruthLab(plan, SERVERS[service], cost), ledger, NoProgress())
     _check_end(ledger)
     return ledger
 

@@ -8,12 +8,9 @@ from typing import Any
 import pymongo
 
 from costof.lab.program import Counters, Description
-from costof.messages.plan import ServiceSettings
-from costof.programs.http import HttpSettings
 from costof.programs.mariadb.lab import SysbenchServer
 from costof.programs.mongod.connection import COLLECTION, MongodbSettings
 from costof.programs.mongod.lab import answers, find_mongod, mongod_version, read_counters
-from costof.programs.origin import Listener, OriginProcess
 from costof.programs.server import LabServer, Place
 
 MONGOD_PORT = 27017
@@ -57,33 +54,3 @@ class Mongod(LabServer):
 
     def describe(self) -> Description:
         return Description(versions={"mongod": self._version}, topology="one server")
-
-
-class Origin(LabServer):
-    """The engine's own HTTP server."""
-
-    separate_clients = False
-    writes = []
-
-    def __init__(self, place: Place) -> None:
-        self._listener = Listener(address=f"{place.new_address()}:8080")
-        self._process = OriginProcess()
-
-    def start(self) -> None:
-        self._process.__enter__()
-        self._process.begin([self._listener])
-
-    def close(self) -> None:
-        self._process.__exit__(None, None, None)
-
-    def client_settings(self) -> ServiceSettings:
-        return HttpSettings(addresses=[self._listener.address], path="/")
-
-    def counters(self, server: str) -> Counters:
-        return Counters(self._process.counters().listeners[self._listener.address].connections)
-
-    def cpu_seconds(self) -> float:
-        return self._process.cpu_seconds()
-
-    def describe(self) -> Description:
-        return Description(versions={}, topology="one origin")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from costof.messages.plan import Workload
+from costof.programs.relay import RelayCost
 from costof.run.instruments import load_workload
 from costof.run.machine import cores_awake
 from costof.statistics.histogram import merged
@@ -14,7 +15,6 @@ from tests.support.capture import Capture, response_times
 from tests.support.engines import Engines
 from truth.design import Trial
 from truth.lab import TruthLab
-from truth.relay import RelayCost
 from truth.rows import Row, TailRow
 from truth.runs import SERVERS, plan_trial
 

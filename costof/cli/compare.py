@@ -65,7 +65,7 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     before, after = Ledger.open(first), Ledger.open(second)
     limits_to_check = parse_limits(before.plan().study, limits)
     for limit in limits_to_check:
-        # The two runs may come from machines of different speed.
+        # The two runs may come from machines of different speed, so only percentages can be compared.
         if not limit.relative:
             example = "a relative change: +10%, or -10% for a rate"
             raise CostofError(ErrorText.BAD_LIMIT, text=limit.said, metric=limit.metric, example=example)

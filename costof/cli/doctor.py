@@ -134,6 +134,8 @@ def doctor(hosts: HostsSettings | None) -> None:
     findings = examine() if hosts is None else examine_hosts(hosts)
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
+    if hosts is None:
+        click.echo("To see what this machine can resolve, in a minute: costof selftest")
     fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
     if fetchable:
         click.echo(f"To install the missing programs without root: costof fetch {' '.join(fetchable)}")

@@ -31,6 +31,7 @@ COMMANDS = {
     "gateway": ("costof.cli.gateway:gateway", "Pass only approved statements to a MySQL server, and encrypt columns."),
     "fetch": ("costof.cli.fetch:fetch", "Download server programs for labs, without root."),
     "clean": ("costof.cli.clean:clean", "List and remove databases that killed runs left on a target."),
+    "selftest": ("costof.cli.selftest:selftest", "Check on this machine that costof finds known costs."),
     "doctor": ("costof.cli.doctor:doctor", "Check what this machine has and lacks for a lab."),
     "completion": (
         "costof.cli.completion:completion",
@@ -62,7 +63,18 @@ class Commands(click.Group):
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
 
 
-@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+FIRST_STEPS = """\
+costof measures what a protection costs a service. Three commands to try:
+
+  costof run mongodb-tls --profile quick     what TLS costs a MongoDB client, in about a minute
+  costof versus 'sleep 0.1' 'sleep 0.11'     the difference between two commands of your own
+  costof list                                all questions with a lab of their own
+
+`costof --help` lists all commands.
+"""
+
+
+@click.command(cls=Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="costof")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -72,6 +84,8 @@ def cli(context: click.Context) -> None:
     command line.
     """
     context.obj = remove_from_environment()
+    if context.invoked_subcommand is None:
+        click.echo(FIRST_STEPS, nl=False)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

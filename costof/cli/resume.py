@@ -36,6 +36,7 @@ class Resumed:
     ledger: Ledger
     before: StartingPoint
     access: Access | None
+    earlier: Run
 
 
 def reopen(
@@ -65,12 +66,13 @@ def reopen(
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The completed run has spent the rest of its error rate on its verdicts, and its user has seen them. The longer
-        # run gets half of that rest, so that over all continuations the total stays below twice the error rate.
+        # The completed run has used up its error rate on its final verdicts, which its user has seen. The longer run
+        # may use half of the final verdicts' part once more, so that over all continuations the total stays below
+        # twice the error rate.
         look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
-        # The last round of a completed run is whole.
+        # The last round of a completed run is complete, so it need not be measured again.
         before = replace(before, rounds=done.rounds, look_at_end=look)
-    return Resumed(plan, ledger, before, access)
+    return Resumed(plan, ledger, before, access, done)
 
 
 def _before(done: Run) -> StartingPoint:

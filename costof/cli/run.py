@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 from click.shell_completion import CompletionItem
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
-from rich.text import Text
 
 from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option, print_outcomes, status
+from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import TargetArguments, check_hosts, check_hosts_options, hosts_options, target_options
 from costof.cli.resume import reopen
-from costof.cli.show import print_answer, write_answer
+from costof.cli.show import RESULT, print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, WarningText
 from costof.format import milliseconds, plural
 from costof.lab.user_namespace import enter
@@ -38,6 +36,11 @@ if TYPE_CHECKING:
     from costof.messages.answers import ClusterNode
     from costof.messages.plan import HostsSettings
     from costof.programs.access import Access
+    from costof.report.result import Result
+    from costof.results.index import Index
+    from costof.results.limits import Outcome
+    from costof.results.run import Run
+    from costof.run.events import AnswerEvent
     from costof.run.rounds import StartingPoint
     from costof.services import Service
 
@@ -92,6 +95,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-<study>.")
 @answer_form_options
+@json_lines_option
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all writes to the target, without measuring.")
 @click.option("--resume", type=click.Path(path_type=Path), help="Continue the run in this folder.")
@@ -114,6 +118,7 @@ def run(
     hosts: HostsSettings | None,
     out: Path | None,
     answer_form: AnswerForm,
+    json_lines: bool,
     seed: int | None,
     dry_run: bool,
     resume: Path | None,
@@ -122,6 +127,7 @@ def run(
 
     The report's calculator shows the cost at other loads and distances; --load and --distance measure at yours.
     """
+    check_json_lines(json_lines, answer_form, dry_run)
     requested_load = RequestedLoad(load, queries_per_connection, pool, think_time)
     if resume is not None:
         values: dict[str, object] = {
@@ -139,7 +145,11 @@ def run(
             check_hosts_options(plan.study, plan.load, access, hosts)
         service = open_service(plan, access, resumed.ledger.folder.name)
         enter_namespace(service)
-        sys.exit(measure_and_report(plan, service, resumed.ledger, resumed.before, access, answer_form, hosts))
+        sys.exit(
+            measure_and_report(
+                plan, service, resumed.ledger, resumed.before, access, answer_form, hosts, json_lines, resumed.earlier
+            )
+        )
     access = target.access()
     if study is None:
         raise click.UsageError("missing STUDY; `costof list` prints all studies")
@@ -167,7 +177,7 @@ def run(
         target_options=kept_options,
         offered=offered,
     )
-    sys.exit(run_study(chosen_study, options, access, out, answer_form, dry_run, hosts))
+    sys.exit(run_study(chosen_study, options, access, out, answer_form, dry_run, hosts, json_lines))
 
 
 def run_study(
@@ -178,6 +188,7 @@ def run_study(
     answer_form: AnswerForm,
     dry_run: bool,
     hosts: HostsSettings | None = None,
+    json_lines: bool = False,
 ) -> int:
     """Plan and measure a study; return the exit status. Raises for invalid input before anything is started."""
     plan = resolve(study, options)
@@ -208,7 +219,7 @@ def run_study(
     ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(WarningRecord(text=text))
-    return measure_and_report(plan, service, ledger, None, access, answer_form, hosts)
+    return measure_and_report(plan, service, ledger, None, access, answer_form, hosts, json_lines)
 
 
 def enter_namespace(service: Service) -> None:
@@ -228,12 +239,13 @@ def measure_and_report(
     access: Access | None,
     answer_form: AnswerForm,
     hosts: HostsSettings | None = None,
+    json_lines: bool = False,
+    earlier: Run | None = None,
 ) -> int:
-    """Measure, write the answer and print it; return the exit status."""
-    from costof.report.sections.answer import too_few_rounds
-    from costof.results.index import Index
-    from costof.results.limits import outcomes
+    """Measure, write the answer and print it; return the exit status. `earlier` is the run so far if it is resumed."""
+    from costof.cli.progress import open_display
     from costof.run.experiment import run_starts
+    from costof.run.progress import RunProgress
 
     kind: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
     population = HostsProcess(hosts, kind) if hosts else None
@@ -245,27 +257,72 @@ def measure_and_report(
         opened.known_identity = before.identity if before is not None else {}
         return opened
 
+    progress = RunProgress(plan, ledger, open_display(json_lines), earlier)
     try:
-        with Bar(plan, Console(stderr=True, highlight=False)) as bar:
-            run_starts(plan, next_service, ledger, bar, before, population)
-    except CostofError:
+        with progress:
+            run_starts(plan, next_service, ledger, progress, before, population)
+            progress.stage("writing the report")
+            result = write_answer(ledger)
+    except CostofError as error:
+        progress.fail(error)
         if before is None:
             ledger.discard()
         raise
-    result = write_answer(ledger)
-    print_answer(result, ledger, answer_form)
+    outcome = _judge(plan, result)
+    if json_lines:
+        progress.show(_answer_event(result, outcome, ledger, progress.seconds))
+    else:
+        print_answer(result, ledger, answer_form)
+        if answer_form == "json":
+            print_outcomes(outcome.index, outcome.limits, to_error=True)
+    return outcome.exit_status
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    index: Index
+    limits: list[Outcome]
+    exit_status: int
+
+
+def _judge(plan: Plan, result: Result) -> RunOutcome:
+    """Return the outcomes of the limits, and the exit status."""
+    from costof.report.sections.answer import too_few_rounds
+    from costof.results.index import Index
+    from costof.results.limits import outcomes
+
     index = Index(result)
-    limit_outcomes = [*outcomes(index, plan.limits)]
-    if answer_form == "json":
-        print_outcomes(index, limit_outcomes, to_error=True)
+    limits = [*outcomes(index, plan.limits)]
     if not result.values:
-        return EXIT_FAILED
+        return RunOutcome(index, limits, EXIT_FAILED)
     headline = {metric.name for metric in result.metrics if metric.headline}
     incomplete = any(each.entirely and each.metric in headline for each in result.missing)
     partial = (
         result.partial or any(arm.error for arm in result.arms) or incomplete or too_few_rounds(result) is not None
     )
-    return status(outcome.state for outcome in limit_outcomes) or (EXIT_PARTIAL if partial else EXIT_ANSWERED)
+    exit_status = status(each.state for each in limits) or (EXIT_PARTIAL if partial else EXIT_ANSWERED)
+    return RunOutcome(index, limits, exit_status)
+
+
+def _answer_event(result: Result, outcome: RunOutcome, ledger: Ledger, seconds: float) -> AnswerEvent:
+    from costof.report.sections.answer import too_few_rounds
+    from costof.run.events import AnswerEvent, LimitOutcome
+
+    return AnswerEvent(
+        seconds=seconds,
+        verdict=result.summary.verdict if too_few_rounds(result) is None else "",
+        sentences=[sentence.text for sentence in result.answer if sentence.kind == "answer"],
+        warnings=[*result.warnings, *(sentence.text for sentence in result.answer if sentence.kind == "warning")],
+        partial=result.partial,
+        rounds=result.rounds,
+        limits=[
+            LimitOutcome(metric=each.limit.metric, arm=each.arm.name, limit=each.limit.said, state=each.state.value)
+            for each in outcome.limits
+        ],
+        report=str(ledger.folder / "report.html"),
+        result=str(ledger.folder / RESULT),
+        exit_status=outcome.exit_status,
+    )
 
 
 def _print_plan(plan: Plan, service: Service) -> None:
@@ -322,51 +379,3 @@ def _print_hosts(plan: Plan, nodes: Sequence[ClusterNode]) -> None:
     for place, node in enumerate(nodes):
         workers = ", ".join(f"{name} {each[place]}" for name, each in by_workload.items())
         click.echo(f"host      {node.name}, {node.cpus} CPUs: {workers}")
-
-
-class Bar:
-    """A live progress line on a terminal; elsewhere one plain line for each stage, so that logs stay readable."""
-
-    def __init__(self, plan: Plan, console: Console) -> None:
-        self._plan = plan
-        self._console = console
-        self._live = console.is_terminal
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[state]}"),
-            console=console,
-            transient=True,
-            disable=not self._live,
-        )
-        self._task = self._progress.add_task("", total=None, state="")
-
-    def __enter__(self) -> Bar:
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def stage(self, text: str) -> None:
-        self._started = time.monotonic()
-        self._progress.update(self._task, description=text, state="", total=None)
-        if not self._live:
-            self._console.print(Text(text))
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
-        left = max(0.0, self.seconds_left(done, elapsed_seconds, reached))
-        plan = self._plan
-        state = f"round {done}" if plan.start_budget_seconds is not None else f"round {done} of {plan.most_rounds}"
-        state += f" · {'at most' if plan.start_budget_seconds is not None else 'about'} {left:.0f} s left"
-        if reached is not None:
-            state += f" · known to ±{reached:.1%}"
-            state += f", target ±{plan.precision:.1%}" if plan.precision is not None else ""
-        self._progress.update(self._task, total=elapsed_seconds + left, completed=elapsed_seconds, state=state)
-
-    def seconds_left(self, done: int, elapsed_seconds: float, reached: float | None) -> float:
-        """Return the seconds until the budget ends or the last round is done, whichever comes first."""
-        each = elapsed_seconds / max(1, done)
-        for_rounds, budget = (self._plan.most_rounds - done) * each, self._plan.start_budget_seconds
-        return for_rounds if budget is None else min(budget - elapsed_seconds, for_rounds)

@@ -12,6 +12,7 @@ import click
 
 from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option
+from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import hosts_options
 from costof.cli.run import run_study
 from costof.errors import CostofError, ErrorText
@@ -63,6 +64,7 @@ LONGEST_LABEL = 48
 @hosts_options
 @click.option("--out", type=click.Path(path_type=Path), help="Folder of the run. Default: runs/<time>-versus.")
 @answer_form_options
+@json_lines_option
 @click.option("--seed", type=int, help="Seed for the random order of measurements.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and all commands, without running them.")
 def versus(
@@ -75,6 +77,7 @@ def versus(
     hosts: HostsSettings | None,
     out: Path | None,
     answer_form: AnswerForm,
+    json_lines: bool,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -82,10 +85,11 @@ def versus(
 
     The commands are measured in turns, round after round, so that disturbances of the machine affect all of them alike.
     """
+    check_json_lines(json_lines, answer_form, dry_run)
     command_settings = {"run": "{command}", "shell": shell, "read": read, "seconds": seconds, "warmup": warmup}
     study = read_study("versus", _content(commands, names, command_settings))
     plan_options = Options(hosts=hosts.address if hosts else None, **options)
-    sys.exit(run_study(study, plan_options, None, out, answer_form, dry_run, hosts))
+    sys.exit(run_study(study, plan_options, None, out, answer_form, dry_run, hosts, json_lines))
 
 
 def _content(commands: Sequence[str], names: Sequence[str], settings: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +98,7 @@ def _content(commands: Sequence[str], names: Sequence[str], settings: dict[str, 
         raise CostofError(ErrorText.TOO_FEW_COMMANDS)
     if names and len(set(names)) != len(commands):
         raise CostofError(ErrorText.COMMAND_NAMES_MISMATCH, names=len(set(names)), commands=len(commands))
-    # The levels need names that may be part of an arm's name; the labels show the commands.
+    # A level's name is part of an arm's name, so it cannot be the command itself; the labels show the commands.
     levels = list(names) or [chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(len(commands))]
     labels = list(names) or _labels(commands)
     settings["once"] = any("{seconds}" in command for command in commands)

@@ -23,10 +23,9 @@ class TpccDatabase:
     def __init__(
         self, run: RunStatement, database: str, where: str, run_optional: Callable[[str], object] | None = None
     ) -> None:
-        """Set how statements are executed.
+        """`where` is the server's name in errors.
 
-        `where` is the server's name in errors. `run_optional` executes statements that the server may refuse without
-        harm to the run; the default is `run`.
+        `run_optional` executes statements that the server may refuse without harm to the run; the default is `run`.
         """
         self._run = run
         self._run_optional = run_optional or run

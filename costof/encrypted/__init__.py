@@ -94,7 +94,7 @@ class Connection(pymysql.Connection):
 
     def _get_server_information(self) -> None:
         super()._get_server_information()
-        # The scramble must be used now: an authentication switch replaces it.
+        # `salt` is the server's random challenge. Use it now: an authentication switch replaces it.
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
             self._session_keys = self._key_ring.session(session_salt(self.salt, nonce))
@@ -160,10 +160,7 @@ class _Field(FieldDescriptorPacket):
         return read
 
     def _decrypting(self, step: Callable[[], Any]) -> Any:
-        """Return the result of `step`.
-
-        If it raises `RefusedError`, raise an `EncryptionError` that names the column.
-        """
+        """Return the result of `step`. Replaces a `RefusedError` by an `EncryptionError` that names the column."""
         try:
             return step()
         except RefusedError as refused:

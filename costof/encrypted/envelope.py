@@ -1,4 +1,4 @@
-"""The envelope that follows an encrypted column's definition (docs/column-encryption-protocol.md, "What is sent").
+"""The envelope: what a gateway appends to the definition of an encrypted column (docs/column-encryption-protocol.md).
 
 Three files implement the ciphertext format: `envelope.py`, `keys.py` and `schemes.py`. The engine's crate `encryption`
 is the other implementation; both are checked against `tests/vectors/column-encryption.json`. No error message contains
@@ -41,7 +41,7 @@ class Algorithm(Enum):
 
     @property
     def label(self) -> str:
-        """The algorithm's name as an input of the derivation of its keys."""
+        """Return the algorithm's name as it enters the derivation of keys, such as 'aes-128-gcm'."""
         return self.name.lower().replace("_", "-")
 
 
@@ -64,9 +64,10 @@ class OriginalType(NamedTuple):
 
 @dataclass(frozen=True)
 class Envelope:
-    """The encryption parameters of a column. Without a wrapped key (opaque), this client cannot decrypt the column.
+    """The encryption parameters of a column.
 
-    `number` is the number of the wrapped data key in its session. Later keys have higher numbers.
+    `wrapped` is the data key, encrypted with the master key. If it is empty, this client may not decrypt the column.
+    `number` counts the data keys of a session.
     """
 
     algorithm: Algorithm
@@ -118,7 +119,7 @@ class Envelope:
 
 
 def _short_text(text: bytes) -> tuple[bytes, bytes]:
-    """Return the text at the beginning, whose first byte is its length, and the bytes after it."""
+    """Split bytes that begin with the length of a text, in one byte. Return the text, and the bytes after it."""
     end = 1 + text[0]
     if len(text) < end:
         raise ValueError

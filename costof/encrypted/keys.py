@@ -1,4 +1,4 @@
-"""Master keys, and the session's data keys that they unwrap."""
+"""Master keys, and the data keys of a session, which arrive encrypted with a master key."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Begin a result set in all openers, since the previous result set may have been left partly unread."""
+        """Announce a new result set to all openers. The previous result set may have been left partly unread."""
         for each in self._openers.values():
             each.begin()
 

@@ -47,7 +47,7 @@ class Opener(ABC):
         """Decrypt a value.
 
         Raises `RefusedError` if the value was changed, was encrypted with another key or for another column, is
-        repeated or out of order, or follows a missing value of its result set. Values of ECB have no count, so their
+        repeated or out of order, or follows a missing value of its result set. ECB does not number values, so their
         order is not checked.
         """
         try:
@@ -72,7 +72,7 @@ class Opener(ABC):
 
     @abstractmethod
     def _count(self, sealed: bytes) -> int | None:
-        """Return the number of values that were encrypted before this one, or None if the algorithm has no count."""
+        """Return how many values were encrypted before this one; None if the algorithm does not count them."""
 
 
 def make_opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:

@@ -49,12 +49,12 @@ class Hierarchies:
 class CpuShare:
     """A limit of `cores` on the CPU use of all processes of a cgroup together.
 
-    `period_us` is the kernel's scheduling period, in which the group may use its share once; small shares have longer
-    periods.
+    `period_us` is the length of a scheduling period, in each of which the group may use its share. Small shares have
+    longer periods.
 
     With `cpu` all processes run on that CPU, like on one slower core. Without it, threads on one CPU can use up the
     quota of a period while threads on other CPUs wait. Which threads wait is random but lasts for seconds. It changes
-    the size of a server's batches, and so its CPU time for an operation, by half.
+    how many requests a server handles at once, and so its CPU time for a request, by half.
     """
 
     cores: float
@@ -65,7 +65,7 @@ class CpuShare:
 
     @classmethod
     def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None, number: int = 0) -> CpuShare:
-        """Create the group, and have the lab remove it at the end. `number` is that of the host in the lab.
+        """Create the group, and have the lab remove it at the end. `number` is the host's number in the lab.
 
         Raises `LAB_FAILED` if this machine has no cgroups for CPU shares.
         """

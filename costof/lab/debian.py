@@ -123,7 +123,7 @@ def _download(names: Sequence[str], archives: Path) -> None:
         stamp.touch()
     # --reinstall also lists installed packages. apt-get replaces virtual package names by real ones.
     arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
-    # 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
+    # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
     lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
     versions = {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
     # Download only those dependencies that are libraries, or the real package behind an empty one (postgresql-15).

@@ -33,7 +33,7 @@ LONGEST_TEMPORARY_FOLDER = 60
 class Resource(ABC):
     """Base class for a context manager that consists of other context managers, such as a topology or a service.
 
-    `_open` enters these parts on a stack. They are left in reverse order, at the end or if `_open` fails.
+    `_open` enters these parts. They are exited in reverse order, at the end or if `_open` fails.
     """
 
     def __enter__(self) -> Self:
@@ -49,7 +49,7 @@ class Resource(ABC):
 
     @abstractmethod
     def _open(self, stack: ExitStack) -> None:
-        """Enter the parts on the stack. Raises `CostofError`."""
+        """Enter the resource's parts, each by `stack.enter_context`. Raises `CostofError`."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class Process:
 
 @dataclass
 class Lab:
-    """A run's lab, a context manager. The supervisor removes all of it at the end, even if this process was killed."""
+    """A run's lab, a context manager. The supervisor removes everything at the end, even if this process is killed."""
 
     processes: dict[str, Process] = field(default_factory=dict)
 
@@ -184,8 +184,8 @@ class Lab:
     ) -> None:
         """Poll `ready` until it returns true.
 
-        Raises `LAB_FAILED` after `seconds`, with the name `what`. Also raises it if a program of the lab ends in the
-        meantime; with `only`, the end of another program is ignored.
+        Raises `LAB_FAILED`, which names `what`, after `seconds`, or if a program of the lab ends in the meantime; with
+        `only`, the end of other programs is ignored.
         """
         deadline = time.monotonic() + seconds
         while not ready():

@@ -11,7 +11,7 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# Packets that wait before a slow link, in time: as in a typical router. Without a limit they would wait for seconds.
+# The longest time that a packet waits before a slow link, as in a typical router. Without a limit it could be seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
@@ -75,7 +75,7 @@ def veth_commands(ip: str, link: Link) -> list[list[str]]:
 
 
 def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
-    """Return the commands that make netem delay packets by half the round trip in each direction, limit and lose them.
+    """Return the commands that make netem delay packets by half the round trip in each direction, limit and drop them.
 
     Segmentation offload is switched off, since netem would lose a packet of 64 KB as a whole.
     """
@@ -128,8 +128,8 @@ class LinkReady(Model):
     """The engine's answer when its links work.
 
     `path_cost_us` is the duration of a round trip without delay, and `held_us` has for each link the time in which the
-    engine holds a packet in one direction. If `preferred` is false, the process has ordinary scheduling priority, so a
-    busy machine may add milliseconds.
+    engine holds a packet in one direction. If `preferred` is false, the process could not raise its scheduling
+    priority, so a busy machine may add milliseconds.
     """
 
     path_cost_us: float

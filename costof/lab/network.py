@@ -114,7 +114,10 @@ class Network:
         plain = round_trip_ms == 0 and bandwidth_mbit is None and loss == 0
         if a.loopback and b.loopback:
             if not plain:
-                raise CostofError(ErrorText.NEEDS_ROOT, what=f"the link '{name}'", detail=_no_hosts(round_trip_ms))
+                why = why_forbidden() or "this process has not entered a user namespace"
+                shape = f"a link with delay ({round_trip_ms:g} ms), bandwidth or loss"
+                detail = f"{shape} needs network namespaces, which need root or a user namespace, and {why}"
+                raise CostofError(ErrorText.NEEDS_ROOT, what=f"the link '{name}'", detail=detail)
             link = Link(name, a, b, a.loopback, b.loopback, kind="loopback", device="lo")
         else:
             number = len(self.links)
@@ -146,7 +149,6 @@ class Network:
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 
     def forward(self, host: Host) -> None:
-        """Make a host forward packets between its links."""
         self._do(f"forwarding {host.name}", [[*host.prefix, "sh", "-ec", "echo 1 >/proc/sys/net/ipv4/ip_forward"]])
 
     def configure(self, what: str, commands: Iterable[tuple[Host, str]]) -> None:
@@ -254,17 +256,11 @@ def _check_name(name: str, existing: dict[str, Any]) -> None:
 
 def _check_shape(name: str, round_trip_ms: float, bandwidth_mbit: float | None, loss: float) -> None:
     if not 0 <= round_trip_ms <= LONGEST_ROUND_TRIP_MS:
-        error = f"a round trip of {round_trip_ms:g} ms is not from 0 to {LONGEST_ROUND_TRIP_MS:g}"
+        error = f"the round trip must be from 0 to {LONGEST_ROUND_TRIP_MS:g} ms, not {round_trip_ms:g} ms"
     elif bandwidth_mbit is not None and not 0 < bandwidth_mbit < math.inf:
-        error = f"a bandwidth of {bandwidth_mbit:g} Mbit/s is not above 0"
+        error = f"the bandwidth must be above 0 Mbit/s, not {bandwidth_mbit:g}"
     elif not 0 <= loss < 1:
-        error = f"a loss of {loss:g} is not from 0 to below 1"
+        error = f"the loss must be at least 0 and below 1, not {loss:g}"
     else:
         return
     raise CostofError(ErrorText.LAB_FAILED, detail=f"the link '{name}': {error}")
-
-
-def _no_hosts(round_trip_ms: float) -> str:
-    why = why_forbidden() or "this process has not entered a user namespace"
-    shape = f"a link with delay ({round_trip_ms:g} ms), bandwidth or loss"
-    return f"{shape} needs network namespaces, which need root or a user namespace, and {why}"

@@ -55,12 +55,7 @@ def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callabl
 
     Modules of programs list such functions in `NEEDED`.
     """
-
-    def locate() -> str:
-        binary = find()
-        return f"{version(binary)} at {binary}"
-
-    return locate
+    return lambda: f"{version(binary := find())} at {binary}"
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
@@ -142,7 +137,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Description:
-    """A description of a service's servers, for the results' description of the environment."""
+    """A description of a service's servers: versions, topology and other facts. It is stored with the results."""
 
     versions: dict[str, str]
     topology: str

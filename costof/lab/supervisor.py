@@ -1,10 +1,9 @@
 """The supervisor: a process that removes everything a run created on the machine, however the run ends.
 
-It is started as `python -m costof.lab.supervisor`, starts the lab's programs as its children, and reads orders from a
-pipe.
-When the pipe closes (the run ended, crashed, or was killed with -9) it kills the programs, runs the undo commands in
-reverse order and removes the directories. Normal teardown works the same way, so every run tests the cleanup after a
-crash.
+It is started as `python -m costof.lab.supervisor`, reads orders from a pipe, and starts the lab's programs as its
+children. When the pipe closes (the run ended, crashed, or was killed with -9) it kills the programs, runs the undo
+commands in reverse order and removes the directories. Normal teardown works the same way, so every run tests the
+cleanup after a crash.
 
 Messages are one JSON object on each line. In: `{"spawn": {name, argv, env, log}}`, `{"kill": name}`,
 `{"directory": path}`, `{"undo": argv}`. Out: `{"spawned": {name, pid}}`, `{"failed": {name, detail}}`,
@@ -30,11 +29,6 @@ PR_SET_CHILD_SUBREAPER = 36
 _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
-def _die_with_the_supervisor() -> None:
-    # If the supervisor itself is killed with -9, the kernel ends its children.
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-
-
 def parents() -> dict[int, int]:
     """Return the parent of every process, from /proc, since not every kernel lists a process's children."""
     parent_by_pid = {}
@@ -45,6 +39,18 @@ def parents() -> dict[int, int]:
                 # State and parent follow the name, which is in parentheses and may contain any characters.
                 parent_by_pid[int(entry.name)] = int(file.read().rpartition(b")")[2].split()[1])
     return parent_by_pid
+
+
+def kill_children() -> None:
+    """Kill all children of this process, which is their subreaper: the kernel makes orphans its children.
+
+    When a child is killed, its own children become orphans, so the function repeats until none is left.
+    """
+    while children := [pid for pid, parent in parents().items() if parent == os.getpid()]:
+        for pid in children:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
 class Supervisor:
@@ -84,7 +90,8 @@ class Supervisor:
                     stdout=output,
                     stderr=output,
                     start_new_session=True,
-                    preexec_fn=_die_with_the_supervisor,
+                    # If the supervisor itself is killed with -9, the kernel ends its children.
+                    preexec_fn=lambda: _prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0),
                 )
         except OSError as error:
             self.say("failed", name=name, detail=str(error))
@@ -122,24 +129,13 @@ class Supervisor:
                 for line in lines:
                     self.obey(json.loads(line))
 
-    def end_orphans(self) -> None:
-        """Kill processes that the programs left behind outside their groups, such as sshd's children in new sessions.
-
-        The supervisor is their subreaper: the kernel makes orphans its children. When it kills one, the children of
-        that process become orphans, so the function repeats until none is left.
-        """
-        while orphans := [pid for pid, parent in parents().items() if parent == os.getpid()]:
-            for pid in orphans:
-                with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                    os.kill(pid, signal.SIGKILL)
-                    os.waitpid(pid, 0)
-
     def tear_down(self) -> None:
         for name in reversed(list(self.children)):
             self.kill(name)
         for child in self.children.values():
             child.wait()
-        self.end_orphans()
+        # Programs may have left processes outside their groups, such as sshd's children in new sessions.
+        kill_children()
         for argv in reversed(self.undo):
             # Run the other undo commands even if one cannot be started.
             with contextlib.suppress(OSError):

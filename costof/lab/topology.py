@@ -22,7 +22,7 @@ MIDDLE_LOOPBACK = 99
 
 
 class Topology(Resource):
-    """Base class of topologies, context managers to be left before the lab. `seed` chooses which packets are lost."""
+    """Base class of topologies, context managers to be used inside the lab's. `seed` chooses which packets are lost."""
 
     def __init__(self, lab: Lab, seed: int) -> None:
         self._lab = lab
@@ -114,7 +114,7 @@ class Star(Topology):
         self._evidence = [evidence for link in self._links.values() for evidence in measured(link)]
 
     def words(self) -> str:
-        """Return the servers' place: 'on a host (network namespace) of their own; clients on hosts at lan (veth)'."""
+        """Return text such as 'on a host (network namespace) of their own; clients on hosts at lan (veth)'."""
         if self.server.loopback:
             return "on loopback"
         clients = [f"{name} ({_kind(link)})" for name, link in self._links.items()]
@@ -184,7 +184,7 @@ class Chain(Topology):
         self.addresses: dict[str, str] = {}
 
     def words(self) -> str:
-        """Return the hosts in words, such as 'a client, haproxy and an origin, each on a host … of its own'."""
+        """Return text such as 'a client, haproxy and an origin, each on a host … of its own'."""
         programs = f"a client, {' and '.join(self._names)} and {self._last_name}"
         if self.client.namespace is None:
             return f"{programs}, on loopback"

@@ -15,7 +15,7 @@ NAME = "daemon"
 
 
 class Unprivileged:
-    """The user that such servers run as: `daemon` if root started the run, or else the user who started it."""
+    """The unprivileged user: `daemon` if root started the run, or else the user who started it."""
 
     def __init__(self) -> None:
         self._user = pwd.getpwnam(NAME) if is_root() else pwd.getpwuid(os.geteuid())

@@ -13,19 +13,19 @@ from costof.model import Finite, Model
 
 #: A figure that the command runner measures itself: the maximum of the peak memory of a slice's runs.
 PEAK_MEMORY = "peak_memory"
-#: A fact of the evidence: why the slice did not run on its arm's settings.
+#: A key of a slice's evidence: why the slice did not run with its arm's settings.
 MISMATCH = "mismatch"
-#: Facts of a command's evidence: for each missing figure the reason, and notes on the runs.
+#: Keys of a command's evidence: the reason for each missing figure, and notes on the runs.
 MISSING, NOTES = "missing", "notes"
 #: The maximum share of failed operations at which a service counts as working. Above it the figures of a command's
 #: report are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Facts of a command's evidence: names of processes that it left running. The command runner killed the first kind; the
+#: Keys of a command's evidence: names of processes that it left running. The command runner killed the first kind; the
 #: second kind, daemons, had left the command's process group.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: The name of a count: all operations according to a command's own reports. The error class of those that failed.
+#: The name of the count of all operations that a command's own report contains, and the error class of the failed ones.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
@@ -83,7 +83,7 @@ class Phase(Model):
 def mean_count(
     phases: Sequence[Phase], attribute: Literal["round_trips", "bytes_sent", "bytes_received"]
 ) -> float | None:
-    """Return the mean of a count for one operation over slices; None if a slice lacks it or there is no operation."""
+    """Return the mean of a count per operation; None if a slice lacks the count or if there was no operation."""
     counts = [getattr(phase, attribute) for phase in phases]
     operations = sum(phase.count for phase in phases)
     return None if None in counts or not operations else sum(counts) / operations
@@ -96,17 +96,17 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a prepare order. Its errors are counted again in the answer to the slice."""
+    """The answer to a `PrepareOrder`. The answer to the slice includes these errors again."""
 
     id: int
     errors: list[ClassifiedError]
 
 
 class Window(Model):
-    """When a slice with `opens_ns` began and ended, in nanoseconds of its host's `CLOCK_MONOTONIC`.
+    """The opening of a slice's window, the start of its first operation and the end of its last one.
 
-    The fields are the opening of the window, the start of the first operation and the end of the last one; failed
-    operations count too. The last two fields are None if no operation began.
+    The times are nanoseconds of the host's `CLOCK_MONOTONIC`. Failed operations count too. The last two times are None
+    if no operation began.
     """
 
     opened_ns: int
@@ -133,19 +133,18 @@ class SliceAnswer(Model):
         default=[], description="Names of the figures that are rates. Rates of several hosts are added up."
     )
     evidence: dict[str, Any]
-    #: Set if the order had `opens_ns`.
+    #: Set if the order prescribed when the window opens (`SliceOrder.opens_ns`).
     window: Window | None = None
 
     @property
     def failed(self) -> int:
-        """Return the number of failed operations."""
         return sum(error.count for error in self.errors)
 
     @property
     def begun(self) -> int:
         """Return the number of operations that began, including failed ones.
 
-        If a command reports operations itself, return their number; runs of the command that failed count as one each.
+        If a command's report counts its operations, return that count, plus one for each run that failed as a whole.
         """
         if REPORTED not in self.counts:
             return self.operations + self.failed
@@ -195,7 +194,7 @@ class HostPart(Model):
 
 
 class PopulationAnswer(SliceAnswer):
-    """The answer about a slice that several hosts measured together. Of its own fields the ledger keeps only `hosts`.
+    """The answer about a slice that several hosts measured together. Of the added fields, the ledger has only `hosts`.
 
     `foreign_cpu_seconds` and `steal_seconds` are the hosts' CPU time used by other programs and by the hypervisor. The
     other fields are sentences, or None: `evidence_mismatch` says in which fact the hosts' evidence differs, `late`

@@ -49,7 +49,6 @@ class Transport(Model):
 
     @model_serializer(mode="wrap")
     def _without_unused(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out the TLS settings of a plaintext transport."""
         return handler(self) if self.is_tls else {"kind": self.kind}
 
 
@@ -81,11 +80,11 @@ class ServiceSettings(Model):
         """Return whether the workload's program runs for a fixed time and so ends its slice itself."""
         return False
 
-    def entered_at(self, address: str) -> Self:
-        """Return a copy with another address, such as that of a proxy before the service."""
+    def at_address(self, address: str) -> Self:
+        """Return a copy with another address, such as that of a proxy in front of the service."""
         return self.model_copy(update={"addresses": [address]})
 
-    def asking(self, settings: Mapping[str, Any]) -> Self:
+    def with_settings(self, settings: Mapping[str, Any]) -> Self:
         """Return a copy with the settings that an arm's levels require. Raises `UNKNOWN_SERVICE_SETTING`."""
         try:
             return self.model_validate({**dict(self), **settings})
@@ -102,7 +101,6 @@ class Endpoint(Model):
     transport: Transport = PLAIN
 
     def named(self, arm: str) -> Arm:
-        """Return an arm of a plan with this endpoint and this name."""
         return Arm(name=arm, service=self.service, transport=self.transport)
 
 
@@ -148,7 +146,7 @@ class Workload(Model):
 
 
 class Data(Model):
-    """The size of the table that the engine reads: YCSB's, or sysbench's, which has only a number of records."""
+    """The size of the table that the engine reads. `fields` and `field_length` apply only to YCSB's table."""
 
     records: int = 0
     fields: int = 10
@@ -156,10 +154,7 @@ class Data(Model):
 
 
 class Share(Model):
-    """Which share of the work one of several hosts does: that of number `host` (from 0) of `hosts`.
-
-    Application drivers never receive it.
-    """
+    """The share of the work that host number `host` (from 0) of `hosts` does. Application drivers never get it."""
 
     host: int = Field(ge=0)
     hosts: int = Field(ge=1)
@@ -201,7 +196,8 @@ class SliceOrder(Model):
     """An order to measure a slice. The slice ends after its operations or its seconds, whichever comes first.
 
     If `reconnect` is true, the instrument first closes open connections and opens new ones. `opens_ns` is the time, on
-    the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. Application drivers receive neither.
+    the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. Application drivers never receive these
+    two fields.
     """
 
     id: int
@@ -214,7 +210,7 @@ class SliceOrder(Model):
 
 
 class HostsSettings(Model):
-    """Which hosts of a Ray cluster measure. `address` is 'auto' on a node of the cluster, or else 'ray://host:port'."""
+    """The hosts of a Ray cluster that measure. `address` is 'auto' on a node of the cluster, or else 'ray://host:port'."""
 
     address: str
     where: tuple[tuple[str, str], ...] = Field(default=(), description="Labels that a host must have.")
@@ -225,10 +221,10 @@ class HostsSettings(Model):
 
 
 class Limits(Model):
-    """Time limits for runs on several hosts. They are derived from the plan, and added to the seconds of an order.
+    """Time limits for runs on several hosts, added to the seconds of an order.
 
-    `proving_seconds` is for verifying arms, and `longest_seconds` for a slice's last operation. `ends_itself` says that
-    the workload's program runs for a fixed time, so that it ends the slice.
+    `proving_seconds` is for verifying arms, and `longest_seconds` for a slice's last operation. If `ends_itself`
+    is true, the workload's program runs for a fixed time and so ends the slice itself.
     """
 
     proving_seconds: float

@@ -26,7 +26,7 @@ from costof.model import Model
 ANSWER_SECONDS = 300.0
 #: Extra time for a slice's answer, beyond the slice's seconds and the timeout of one operation.
 PATIENCE_SECONDS = 120.0
-#: Timeout for a process to become ready, long enough for slow machines. If it ends instead, that is noticed at once.
+#: Timeout for a process to become ready, long enough for slow machines. A process that ends instead is noticed at once.
 READY_SECONDS = 600.0
 
 ENGINE = "costof-engine"
@@ -36,7 +36,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Instrument:
-    """A process that measures, as a context manager. Leaving it closes the process's standard input, which ends it.
+    """A process that measures, as a context manager. Its exit closes the process's input, which ends the process.
 
     A `patient` instrument limits times itself, so costof waits for its answers as long as the process runs.
     """
@@ -181,7 +181,7 @@ class EngineProcess(Instrument):
 
 
 class HostLostError(CostofError):
-    """A host that can no longer measure."""
+    """Raised if a host can no longer measure."""
 
     def __init__(self, host: str, detail: str) -> None:
         super().__init__(ErrorText.HOST_LOST, host=host, detail=detail)
@@ -216,7 +216,6 @@ class HostsProcess(Instrument):
             self.__exit__(type(error), error, None)
             raise
         self.nodes, self.facts, self.warnings = answer.nodes, answer.facts, answer.warnings
-        #: Names of the hosts that measure.
         self.names = [node.name for node in answer.nodes]
         return self
 
@@ -275,7 +274,7 @@ class HostsProcess(Instrument):
         if "lost" in answer:
             raise HostLostError(**answer["lost"])
         if "refused" in answer:
-            raise CostofError(ErrorText.HOSTS_FAILED, detail=answer["refused"])
+            raise CostofError(ErrorText.HOSTS_FAILED, error=answer["refused"])
         return answer
 
 
@@ -319,13 +318,13 @@ def _installed_engine() -> list[Path]:
 
 
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
-    """Return the engine as an instrument, for the wire view. `prefix` is that of the host on which it is to run."""
+    """Return the engine as an instrument. `prefix`: the words that, put before a command line, run it on a host."""
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return the application driver for a protocol as an instrument, for the application view."""
+    """Return the driver that applications use for a protocol, as an instrument."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 

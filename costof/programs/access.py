@@ -182,7 +182,6 @@ def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
 
 
 def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
-    """Return the URL's user, host and port. Raises `UrlError`."""
     if parts.scheme not in form.schemes:
         raise UrlError(f"write it as {form.example}")
     if not parts.hosts:

@@ -75,7 +75,7 @@ class Balancer(ABC):
 
     @abstractmethod
     def configuration(self) -> str:
-        """Return the balancer's complete configuration file. The balancer does not read the machine's own one."""
+        """Return the balancer's complete configuration file. The balancer does not read the machine's own file."""
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
@@ -102,7 +102,6 @@ class Balancer(ABC):
         return self._folder / "sock"
 
     def _query(self, request: bytes) -> str:
-        """Send a request to the status socket and return the answer. Raises OSError."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(ANSWER_SECONDS)
             connection.connect(str(self._socket))
@@ -115,6 +114,5 @@ class Balancer(ABC):
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:
-        """Start the balancer's process with this command line and wait until it answers a status request."""
         self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
         self._lab.wait_until(f"starting {self.name}", self._answers, only=self._process)

@@ -12,9 +12,9 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: The gateway's limits in measurements, where many clients have one address. They are too high to be reached. The
-#: table definitions do not change during a run, so the gateway never reads them again: that would cost a connection and
-#: CPU time in the middle of a slice.
+#: Limits of the gateway that are too high to be reached, since in a measurement many clients share one address.
+#: `catalogue_seconds` is the time after which the gateway reads the table definitions again. They do not change, and
+#: reading them would take a connection and CPU time in the middle of a slice.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -26,7 +26,7 @@ NO_LIMITS = {
 class GatewayReady(Model):
     """The gateway's first answer: its warnings, and the listeners' 'address:port' in the order of the plan.
 
-    A port that the plan leaves open is the one that the gateway chose.
+    A port of 0 in the plan is replaced by the port that the gateway has chosen.
     """
 
     listeners: list[str]
@@ -66,9 +66,9 @@ class _Reloaded(Model):
 
 
 class GatewayLearning(Model):
-    """Settings for learning: the gateway writes the statements of these accounts to `file`.
+    """Settings with which the gateway records the statements of some accounts in `file`.
 
-    The accounts must not be guarded by the rules.
+    The rules must not guard these accounts.
     """
 
     file: Path

@@ -16,11 +16,10 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 
 @dataclass(frozen=True)
 class Leftover:
-    """A database that a run has left behind: one with an intact marker, or an empty one without a marker.
+    """A database that a run has left behind: one with an intact marker, or an empty one without (`marker` is None).
 
-    An empty one (`marker` None) counts only if its name has the form of costof's generated names.
-
-    `in_use` is the reason to keep the database, or None if it may be removed.
+    An empty one counts only if its name has the form of costof's generated names. `in_use` is the reason to keep the
+    database, or None if it may be removed.
     """
 
     database: str
@@ -49,10 +48,9 @@ class Leftovers(ABC):
 
     @abstractmethod
     def remove(self, leftover: Leftover) -> bool:
-        """Drop everything that the run has created, or the empty database, and return True.
+        """Drop what the run has created, or the empty database. Return whether it was dropped.
 
-        Return False and change nothing if the marker has changed since `find`, or if the empty database now holds
-        something.
+        Nothing is dropped if the marker has changed since `find`, or if the empty database now holds something.
         """
 
 

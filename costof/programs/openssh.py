@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.host import Host
-from costof.lab.lab import Lab, Process, last_line
+from costof.lab.lab import Lab, Process
 from costof.lab.program import find_program, first_words, located
 from costof.lab.unprivileged import Unprivileged
 
@@ -26,8 +26,7 @@ SERVER_ROLE = "sshd"
 CLIENT_ROLE = "ssh"
 HOST_ALIAS = "costof-lab"
 
-# The ciphers that tunnels may use. The published measurement used the first two. Current servers refuse CBC unless
-# their configuration names it.
+# The ciphers that tunnels may use. Current servers refuse CBC unless their configuration names it.
 CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
 
 # sshd starts these programs for each connection (sshd-session since OpenSSH 9.8, sshd-auth since 10.0), by default from
@@ -70,9 +69,7 @@ class Tunnel:
         return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 
     def why_dead(self) -> str | None:
-        if self.process.exit_status is None:
-            return None
-        return f"the tunnel {self.name} ended (status {self.process.exit_status}): {last_line(self.process.log)}"
+        return self.process.why_dead(f"the tunnel {self.name}")
 
 
 class SshServer:

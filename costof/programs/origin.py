@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 
+from costof import __version__
+from costof.lab.program import Counters, Description
 from costof.messages.plan import TlsFiles
 from costof.messages.process import EngineProcess
 from costof.model import Model
+from costof.programs.http import HttpSettings
+from costof.programs.server import LabServer, Place
 
 ROLE = "origin"
 # One thread serves tens of thousands of requests a second, more than any balancer of a lab forwards.
@@ -61,3 +66,39 @@ class OriginProcess(EngineProcess):
 
     def counters(self) -> OriginCounters:
         return self._counted(OriginCounters)
+
+
+PORT = 8080
+
+
+class OriginServer(LabServer):
+    """An origin as the only server of a lab. It has no data and accepts plain HTTP only."""
+
+    separate_clients = False
+    writes = ["nothing: the lab's own server only gets GET requests"]
+
+    def __init__(self, place: Place) -> None:
+        self._listener = Listener(address=f"{place.new_address()}:{PORT}")
+        self._process = OriginProcess(place.host.prefix)
+        self._started = ExitStack()
+
+    def start(self) -> None:
+        self._started.enter_context(self._process).begin([self._listener])
+
+    def close(self) -> None:
+        self._started.close()
+
+    def client_settings(self) -> HttpSettings:
+        return HttpSettings(addresses=[self._listener.address], path="/")
+
+    def counters(self, server: str) -> Counters:
+        return Counters(self._process.counters().listeners[self._listener.address].connections)
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return {ROLE: self._process.cpu_seconds()}
+
+    def describe(self) -> Description:
+        return Description(versions={ROLE: f"costof-engine {__version__}"}, topology="one origin")
+
+
+lab_server = OriginServer

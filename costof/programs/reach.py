@@ -63,12 +63,12 @@ def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, 
 
 
 def fingerprint(certificate: bytes | None) -> dict[str, str]:
-    """Return a certificate's SHA-256 fingerprint by its fact's name; {} without a certificate. `certificate` is DER."""
+    """Return the SHA-256 fingerprint of a certificate (DER), under the key `CERTIFICATE`; {} without a certificate."""
     return {CERTIFICATE: f"SHA-256 {hashlib.sha256(certificate).hexdigest()}"} if certificate else {}
 
 
 def read_certificate(host: str, port: int, start_tls: Callable[[socket.socket], bool] | None = None) -> dict[str, str]:
-    """Connect to a server and return its certificate's fingerprint by the fact's name; {} if there is no certificate.
+    """Connect to a server and return the `fingerprint` of its certificate; {} if there is no certificate.
 
     `start_tls` sends the protocol's request for TLS before the handshake and returns whether the server agrees.
     """

@@ -50,8 +50,8 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether near clients, too, run on a host other than the server's (needs root). The near distance is then the same
-    #: in runs with and without a far distance.
+    #: Whether near clients, too, run on a host other than the server's (needs root), so that they are measured alike in
+    #: runs with and without far clients.
     separate_clients: ClassVar[bool] = True
     #: One description for each write of a run, for --dry-run.
     writes: ClassVar[list[str]]
@@ -82,6 +82,10 @@ class LabServer(ABC):
     @abstractmethod
     def counters(self, server: str) -> Counters:
         """Return the counters of the member at `server` ('address:port')."""
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the CPU seconds of the server's processes that the lab does not know, by role."""
+        return {}
 
     @abstractmethod
     def describe(self) -> Description:

@@ -83,8 +83,7 @@ class Stunnel:
         return self._log().count(f"Service [{end}] connected remote server".encode())
 
     def why_dead(self) -> str | None:
-        status = self._process.exit_status
-        return None if status is None else f"{self.name} ended (status {status})"
+        return self._process.why_dead(self.name)
 
     def _log(self) -> bytes:
         return self._process.log.read_bytes()

@@ -56,9 +56,9 @@ class Heartbeat:
 class Maker(BaseModel):
     """The process that created a run's database.
 
-    `machine` identifies the machine and container in which the process number `pid` is unique; `host` is the name that
-    people know. `started` is the process's start in clock ticks since boot: with it, a later process with the same
-    number is not taken for this one.
+    `machine` identifies the machine and container in which the process number `pid` is unique; `host` is the host name,
+    for messages. `started` is the process's start in clock ticks since boot: with it, a later process with the same
+    number is not mistaken for this one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -148,7 +148,7 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 
 
 #: Number of key figures in the short answer to a run with warnings, which need the room.
-MOST_BESIDE_WARNINGS = 5
+MOST_BESIDE_WARNINGS = 4
 
 
 def short_document(result: Result, folder: Path) -> Document:
@@ -157,7 +157,7 @@ def short_document(result: Result, folder: Path) -> Document:
     blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     warnings = [sentence.text for sentence in index.sentences("warning")]
-    warnings += [index.failure(arm) for arm in index.arms_in_error]
+    warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
     blocks += [KeyFigures(brief.figures[: MOST_BESIDE_WARNINGS if warnings else None])] if brief.figures else []
     blocks += [block for part in whole.parts if part.name == "limits" for block in part.select(Medium.TERMINAL)]
     if warnings:

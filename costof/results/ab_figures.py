@@ -74,7 +74,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         answer.phases[PHASES["connect"]].count for answer in answers if PHASES["connect"] in answer.phases
     )
     transferred = _counted(answers, "response_bytes")
-    # ab counts a response of another length than the first one as failed, although it was answered.
+    # ab counts a response as failed if its length differs from that of the first response.
     failed = {"connect": 0, "receive": 0, "length": _counted(answers, "other_length"), "exceptions": 0}
     for error in (error for answer in answers for error in answer.errors):
         connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")

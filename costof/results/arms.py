@@ -8,6 +8,7 @@ from costof.format import listed, milliseconds
 from costof.results.models import Arm, Cpu, Evidence, Factor
 from costof.results.run import Run, cpu_by_role, cpu_seconds_per_operation, slices_with_cpu
 from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
 
 MEASURING = ("wire", "app", "command")
 """The views in which an instrument measures; evidence may also have the views `server` and `service`."""
@@ -37,7 +38,7 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
         replicate=arm.replicate,
         baseline=arm.baseline,
         context=arm.context,
-        context_in_words=_context_in_words(run, arm),
+        context_in_words=context_in_words(run.plan, arm),
         factors=[Factor(name=name, level=level) for name, level in arm.levels.items()],
         same_set_up=same_set_up,
         evidence=evidence,
@@ -84,15 +85,19 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
     return facts | {name: f"{count:,}" for name, count in counted.items()}
 
 
-def _context_in_words(run: Run, arm: PlannedArm) -> str:
-    """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' for the default one."""
-    study, default = run.plan.study, run.plan.controls[0].levels
-    if not arm.context:
-        return ""
+def context_in_words(plan: Plan, arm: PlannedArm) -> str:
+    """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
+
+    The words name the levels that differ from the first context. For the first context itself, which has no name, they
+    name its levels that differ in other contexts.
+    """
+    study, controls = plan.study, plan.controls
     distance, place = study.distance_factor, ""
     names = [name for name, factor in study.factors.items() if factor.context and name != distance]
-    changed = [study.factors[name].phrase(arm.levels[name]) for name in names if arm.levels[name] != default[name]]
-    if distance and len({control.levels[distance] for control in run.plan.controls}) > 1:
+    others = [control.levels for control in controls] if not arm.context else [controls[0].levels]
+    differing = [name for name in names if any(levels[name] != arm.levels[name] for levels in others)]
+    changed = [study.factors[name].phrase(arm.levels[name]) for name in differing]
+    if distance and len({control.levels[distance] for control in controls}) > 1:
         level = arm.levels[distance]
         place = f"at {level if level in study.factors[distance].milliseconds else milliseconds(float(level))}"
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)

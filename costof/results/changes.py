@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import NamedTuple
 
 from costof.results.samples import Samples
 from costof.statistics.estimate import Estimate, Verdict
@@ -21,7 +22,7 @@ class Change:
     """The comparison of an arm with its control in one metric.
 
     `control` and `values` hold one number for each unit (a round or a start of the servers). If `logarithmic`, `ratio`
-    is the mean log ratio. If a number is 0, there are no logarithms, and `ratio` is the mean difference divided by the
+    is the mean log ratio. If any number is 0, it has no logarithm, and `ratio` is the mean difference divided by the
     control's mean; it is None if the control is always 0 and the arm is not.
     """
 
@@ -49,10 +50,13 @@ class Change:
 Changes = Mapping[str, list[Change]]
 
 
-def every_change(plan: Plan, samples: Samples) -> Changes:
-    """Return the changes of all arms, with variances moderated: partly pooled over the arms of each metric."""
+def every_change(plan: Plan, samples: Samples, metrics: Iterable[str] | None = None) -> Changes:
+    """Return the changes of all arms, with variances moderated: partly pooled over the arms of each metric.
+
+    `metrics` limits them to some metrics of the study.
+    """
     by_metric = {}
-    for metric in plan.study.metrics:
+    for metric in plan.study.metrics if metrics is None else metrics:
         pairs = [(arm, samples.comparable_pairs(plan, metric, arm)) for arm in plan.arms]
         changes = [_change(arm, *both) for arm, both in pairs if both is not None]
         variances = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
@@ -89,6 +93,14 @@ def _with_variance(change: Change, variance: Variance) -> Change:
     return replace(change, ratio=Mean(change.ratio.value, error, variance.freedom), difference=difference)
 
 
+class ContrastedChange(NamedTuple):
+    """A change of a protected arm, and its contrast."""
+
+    metric: str
+    change: Change
+    contrast: Contrast
+
+
 @dataclass(frozen=True)
 class JudgedChange:
     """A change of a protected arm, its contrast and its verdict."""
@@ -99,20 +111,26 @@ class JudgedChange:
     verdict: Verdict
 
 
+def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
+    """Return the contrasts of all arms except control replicates, in the order of the metrics."""
+    contrasts: list[ContrastedChange] = []
+    for name, changes_of_metric in changes.items():
+        replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}
+        contrasts += [
+            ContrastedChange(name, each, build_contrast(plan, name, each, replicates.get(each.arm.context)))
+            for each in changes_of_metric
+            if not each.arm.replicate
+        ]
+    return contrasts
+
+
 def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[JudgedChange]:
     """Return the verdicts on all arms except control replicates, in the order of the metrics.
 
     They are corrected together for the number of tests.
     """
-    contrasts: list[tuple[str, Change, Contrast]] = []
-    for name, changes_of_metric in changes.items():
-        replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}
-        contrasts += [
-            (name, each, build_contrast(plan, name, each, replicates.get(each.arm.context)))
-            for each in changes_of_metric
-            if not each.arm.replicate
-        ]
-    judgements = verdicts([contrast for *_, contrast in contrasts], error_rate)
+    contrasts = contrast_changes(plan, changes)
+    judgements = verdicts([each.contrast for each in contrasts], error_rate)
     return [JudgedChange(*each, verdict) for each, verdict in zip(contrasts, judgements, strict=True)]
 
 
@@ -124,8 +142,8 @@ def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
 def relative_noise(replicate: Change) -> float:
     """Return by how much the larger of two identical arms may exceed the smaller one; 0.05 is 5 %.
 
-    It is the end of the interval that is farther from no change. Relative to the smaller one, a rate has the same noise
-    as the time from which it is computed.
+    The amount is the end of the interval that is farther from no change. It is relative to the smaller arm, so that a
+    rate has the same noise as the time from which it is computed.
     """
     relative = replicate.relative()
     if relative is None:
@@ -141,7 +159,10 @@ def absolute_noise(replicate: Change) -> float:
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return a change as the contrast to judge. A cost must exceed the noise between control and `replicate`."""
+    """Return a change in the form that gets a verdict.
+
+    `replicate` is the change of the control's identical copy: a smaller change of the arm is noise and no cost.
+    """
     metric = plan.study.metrics[name]
     return Contrast(
         change.ratio or change.difference,

@@ -130,7 +130,7 @@ def count_failures(run: Run) -> list[FailedOperations]:
 
 
 def _is_reported(run: Run, metric: str) -> bool:
-    """Return whether any arm has the metric. A program may not print every figure that could be read."""
+    """Return whether any arm has the metric; a command may print fewer figures than its reader knows."""
     return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 
@@ -181,7 +181,7 @@ FALSE_ALARMS = 0.01
 
 
 def find_carry_over(run: Run) -> list[CarryOver]:
-    """Return the headline metrics on which the previous slice has an effect.
+    """Return the headline metrics whose figure depends on which arm was measured just before.
 
     Slices that follow a slice of another arm are compared with slices that follow one of the same arm, within a
     workload and a context. Differences below the metric's margin are left out.
@@ -204,7 +204,10 @@ def find_carry_over(run: Run) -> list[CarryOver]:
 
 
 def _difference_after_other(run: Run, name: str, followers: list[tuple[SliceRecord, bool]]) -> Mean | None:
-    """Return the log ratio of a metric after another arm's slice to after the same arm's; None for too few rounds."""
+    """Return how much higher the metric's logarithm is in slices after another arm than in slices after the same arm.
+
+    Return None if there are too few rounds.
+    """
     logs, rounds, arms, after_other = [], [], [], []
     names = [arm.name for arm in run.plan.arms]
     contexts = [control.context for control in run.plan.controls]
@@ -238,7 +241,7 @@ def host_start_spread(run: Run) -> HostStartSpread | None:
     spreads, clocks = [], []
     for record in run.counted:
         workload = run.plan.study.workloads[record.workload]
-        # Scheduled operations begin at random times, so the openings of the hosts' windows are compared instead.
+        # Scheduled operations begin at random times, so the beginnings of the hosts' slices are compared instead.
         scheduled = workload.pace is not None or workload.think_ms is not None
         begun = [part.late_ns if scheduled else part.first_ns for part in record.hosts if part.participated]
         known = [each for each in begun if each is not None]

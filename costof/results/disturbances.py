@@ -39,24 +39,40 @@ class Disturbances:
 NO_DISTURBANCES = Disturbances(frozenset(), {})
 
 
+class RoundShares:
+    """The CPU time that other programs and the hypervisor used in each round, added up slice by slice."""
+
+    def __init__(self) -> None:
+        self._foreign_seconds: dict[int, float] = {}
+        self._observed_seconds: dict[int, float] = {}
+        self._stood_still: set[int] = set()
+
+    def add(self, record: SliceRecord) -> None:
+        """Add a slice; those of a warm-up do not count."""
+        if record.warm_up:
+            return
+        number, foreign = record.round, record.foreign_cpu_seconds + record.steal_seconds
+        self._foreign_seconds[number] = self._foreign_seconds.get(number, 0.0) + foreign
+        self._observed_seconds[number] = self._observed_seconds.get(number, 0.0) + record.observed_seconds
+        if abs(record.clock_jump_seconds) > CLOCK_JUMP_SECONDS:
+            self._stood_still.add(number)
+
+    def judge(self, cores: int) -> Disturbances:
+        """Return the rounds to discard, and the CPU share of other programs and the hypervisor in each round."""
+        shares = {
+            number: foreign / (self._observed_seconds[number] * cores)
+            for number, foreign in self._foreign_seconds.items()
+            if self._observed_seconds[number]
+        }
+        above = far_above([*shares.values()], LEAST_SHARE) if shares else ()
+        disturbed = {number for number, is_far in zip(shares, above, strict=True) if is_far} | self._stood_still
+        all_stay = len(shares) < FEWEST_ROUNDS or len(disturbed) > MOST_DISCARDED * len(shares)
+        return Disturbances(frozenset() if all_stay else frozenset(disturbed), shares)
+
+
 def disturbances(slices: Iterable[SliceRecord], cores: int) -> Disturbances:
     """Return the rounds to discard, and the CPU share of other programs and the hypervisor in each round."""
-    foreign_seconds: dict[int, float] = {}
-    observed: dict[int, float] = {}
-    stood_still = set()
+    rounds = RoundShares()
     for record in slices:
-        if record.warm_up:
-            continue
-        foreign_seconds[record.round] = (
-            foreign_seconds.get(record.round, 0.0) + record.foreign_cpu_seconds + record.steal_seconds
-        )
-        observed[record.round] = observed.get(record.round, 0.0) + record.observed_seconds
-        if abs(record.clock_jump_seconds) > CLOCK_JUMP_SECONDS:
-            stood_still.add(record.round)
-    shares = {
-        number: foreign_seconds[number] / (observed[number] * cores) for number in foreign_seconds if observed[number]
-    }
-    above = far_above([*shares.values()], LEAST_SHARE) if shares else ()
-    disturbed = {number for number, is_far in zip(shares, above, strict=True) if is_far} | stood_still
-    all_stay = len(shares) < FEWEST_ROUNDS or len(disturbed) > MOST_DISCARDED * len(shares)
-    return Disturbances(frozenset() if all_stay else frozenset(disturbed), shares)
+        rounds.add(record)
+    return rounds.judge(cores)

@@ -136,7 +136,7 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
     )
 
     def at(percentile: float) -> float:
-        # Values of a histogram have only three digits, so they are limited to the exactly known maximum.
+        # A histogram rounds to three digits, so a percentile could exceed the maximum, which is known exactly.
         return in_unit(metric, max(1.0, min(nanoseconds[percentile], float(highest))), workers)
 
     return Value(
@@ -157,7 +157,7 @@ def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> V
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()
     quantiles = [*PERCENTILES.values(), *QUANTILES]
-    # One call for all: the overhead of a call exceeds its work.
+    # One call for all quantiles, because each call has a large overhead.
     values = sign * np.percentile([sign * number for number in numbers], quantiles)
     at = dict(zip(quantiles, map(float, values), strict=True))
 

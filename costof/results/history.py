@@ -37,7 +37,7 @@ class Point(Model):
 
 
 class Step(Model):
-    """A change of an effect between two runs. `first` is the first run with the new ratio, `after`."""
+    """A change of an effect from the ratio `before` to the ratio `after`. `first` is the first run with the new one."""
 
     first: str
     before: Finite

@@ -16,12 +16,15 @@ from costof.statistics.estimate import Verdict
 VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 """The views in the answer, and their words in a sentence. The figures of a command need no words."""
 SAME_SET_UP = "no difference: same tree"
-"""Shown instead of a verdict if the servers were set up as for the control."""
+"""Text instead of a verdict if the members of a replica set replicated in the same tree as for the control."""
 
 
 @dataclass(frozen=True)
 class Lead:
-    """A section's change of the answer. If it `leads`, sentences about costs become details, except of `reference`."""
+    """The changes that a section makes to the answer.
+
+    If the section `leads`, sentences about costs become details, except those about the arm `reference`.
+    """
 
     leads: bool = False
     reference: str | None = None
@@ -267,7 +270,7 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
 def hidden_by_noise(effect: Effect) -> bool:
     """Return whether the effect is unresolved only because identical copies of the control differ by as much.
 
-    Its interval then excludes 'no effect'.
+    The effect's interval alone would exclude 'no effect'.
     """
     within = effect.unresolved is not None and effect.unresolved.within_noise
     return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
@@ -137,7 +137,7 @@ class WarningRecord(Model):
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    `error_rate` is the rate of wrong verdicts that is left for the final verdicts after the looks (`LookRecord`).
+    `error_rate` is the permitted rate of wrong verdicts that the looks (`LookRecord`) left for the final verdicts.
     """
 
     record: Literal["end"] = "end"
@@ -154,7 +154,7 @@ class SizesRecord(Model):
 
 
 class LookRecord(Model):
-    """A look at the data after a round: the run ends early if every headline effect has a verdict.
+    """A look: an analysis during the run, which ends the run early if every headline effect has a verdict.
 
     `error_rate` is the part of the permitted rate of wrong verdicts that this look used up.
     """
@@ -184,6 +184,8 @@ class Ledger:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.listener: Callable[[AnyRecord], None] | None = None
+        """Called with each record after it was appended."""
         self._made: list[Path] = []
 
     @staticmethod
@@ -256,9 +258,11 @@ class Ledger:
                 file.write(line.encode())
         except OSError as error:
             raise CostofError(ErrorText.OUTPUT_NOT_WRITABLE, path=self.folder, detail=error.strerror) from error
+        if self.listener is not None:
+            self.listener(record)
 
     def discard(self) -> None:
-        """Delete the run's files, and the folders that it created if empty, unless it measured more than warm-up."""
+        """Delete the run's files and its empty folders, unless the run measured more than its warm-up."""
         if any(isinstance(record, SliceRecord) and not record.warm_up for record in self.records()):
             return
         for name in (PLAN, SLICES):
@@ -289,7 +293,7 @@ def _parse(line: str) -> AnyRecord | None:
     except ValidationError as error:
         if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
             return None
-    # Only a record that is not of the current version is parsed twice.
+    # Records of the current version, usually all of them, were parsed above, without this conversion.
     record = from_json(line)
     update_record(record)
     return _RECORD.validate_python(record)

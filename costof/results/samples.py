@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -57,6 +57,14 @@ class Samples:
         """Remove the arm's numbers of a metric. From then on they count as missing, not as 0."""
         self._values.pop((metric, arm), None)
         self._reported.add(metric)
+
+    def without(self, rounds: Container[int]) -> Samples:
+        """Return a copy without some rounds."""
+        values = {
+            pair: {number: value for number, value in numbers.items() if number not in rounds}
+            for pair, numbers in self._values.items()
+        }
+        return Samples(self.units, values, self._swapped, self._reported, self._succeeded)
 
     def mark_reported(self, metric: str) -> None:
         """Mark a metric as reported by commands. A number that a command lacks counts as missing, not as 0."""

@@ -6,18 +6,17 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.study.schema import ArmSettings
 
-# The maximum number of connections of cluster members and of the lab's administration, which the server counts in
-# addition to the client's.
+#: The server also counts connections of cluster members and of the lab itself: at most this many.
 STRAY_CONNECTIONS = 4
 
 
 def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Counters, workers: int = 1) -> str | None:
-    """Return why a slice's evidence contradicts its arm's settings, as text; None if it does not.
+    """Return how a slice's evidence contradicts its arm's settings, as text; None if it does not.
 
     `moved` is the change of the server's counters during the slice; a server without counters is not checked. The
-    server may count more connections than the client: failed ones, and for each of the `workers` one that was
-    unfinished at the end of this slice and one at the end of the slice before. A slice without a successful operation
-    has no evidence, only errors.
+    server may count more connections than the client: failed ones and, for each of the `workers`, one that was
+    unfinished when this slice ended and one when the slice before ended. A slice without a successful operation has no
+    evidence, only errors.
     """
     if answer.operations == 0:
         return None
@@ -32,10 +31,10 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
 
 
 def _counted_connections(answer: SliceAnswer, workers: int) -> int:
-    """Return the number of connections that the server must have counted.
+    """Return the number of connections that the server must at least have counted.
 
-    An overloaded server may not have accepted connections that were unfinished when the slice ended, at most one for
-    each worker.
+    An overloaded server may not yet have accepted the connections that were unfinished when the slice ended, at most
+    one for each worker.
     """
     opened = int(answer.evidence.get("connections", 0))
     used = answer.phases.get("connect")

@@ -28,7 +28,8 @@ from costof.results.ledger import (
 )
 from costof.run.instruments import Instruments
 from costof.run.machine import cores_awake, describe_machine, read_machine
-from costof.run.rounds import Progress, StartingPoint, State, measure_round
+from costof.run.progress import Progress
+from costof.run.rounds import StartingPoint, State, measure_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.services import Service, Stage
@@ -37,7 +38,7 @@ from costof.study.commands import COMMAND
 from costof.study.plan import Plan
 from costof.urls import is_loopback
 
-#: Rounds in a row without a successful operation that end a run, since more would only wait for timeouts.
+#: A run ends after this many rounds in a row without a successful operation, since more would only wait for timeouts.
 FRUITLESS_ROUNDS = 2
 
 
@@ -92,7 +93,7 @@ def run(
                 ledger.append(before.look_at_end)
             for text in busy_warnings:
                 ledger.append(WarningRecord(text=text))
-            # Read now, so that an unreadable CPU time ends the run before any data is loaded.
+            # If the CPU time cannot be read, the run ends here, before any data is loaded.
             service.cpu_seconds()
             progress.stage("verifying the arms")
             state.instruments.start(stack)
@@ -114,7 +115,7 @@ def run(
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))
-        # If resuming a run failed before it measured anything, its results stay as they were.
+        # If a resumed run fails before it measures anything, its earlier results stay unchanged.
         if has_begun or not before.resumed:
             ledger.append(EndRecord(partial=partial, steal_share=max(0.0, share), error_rate=state.looks.error_rate))
     if partial:
@@ -180,13 +181,13 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
         text = WarningText.BUDGET_HOLDS_FEW.text(rounds=rounds, needed=FEWEST_ROUNDS, budget=f"{seconds}s")
-        state.progress.stage(text)
+        state.progress.warn(text)
 
 
 def _warm_up(state: State) -> None:
-    """Run warm-up rounds, which are in no figure, and choose slice sizes by the last one.
+    """Run warm-up rounds, which are in no figure, and choose the sizes of slices by the last one.
 
-    A resumed run keeps its sizes.
+    A resumed run keeps the sizes that it had.
     """
     slices: list[MeasuredSlice] = []
     operations = 0
@@ -203,8 +204,10 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers have loopback addresses, let --server-cpu print no more CPU time than this machine's cores can
-    use."""
+    """If the servers run on this machine, reject CPU times of --server-cpu that its cores could not have used.
+
+    Servers with loopback addresses run on this machine.
+    """
     server_cpu = state.service.server_cpu
     if server_cpu is None or state.instruments.population is not None:
         return
@@ -256,6 +259,9 @@ class StartProgress:
 
     def stage(self, text: str) -> None:
         self.progress.stage(f"start {self.start} of {self.starts}: {text}")
+
+    def warn(self, text: str) -> None:
+        self.progress.warn(text)
 
     def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None:
         self.progress.round(done, elapsed_seconds, reached)

@@ -1,4 +1,4 @@
-"""The instruments of a run: which one measures which arm, through which member of the service."""
+"""The instruments of a run: the processes that measure, which arms each of them measures, and the plans they get."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix`: the beginning of its command line that enters its host. `library`: the engine's TLS library; '' for the
-    installed engine, and for other instruments. `variables`: its environment variables.
+    `prefix` is the part of its command line that enters a host of the lab. `library` is the engine's TLS library; ''
+    for the installed engine, and for other instruments. `variables` are its environment variables.
     """
 
     prefix: tuple[str, ...]
@@ -66,8 +66,9 @@ class Instruments:
 
     `able`: the arms that can be measured.
     `start_number`: the number of the servers' start. Each start draws other random data and keys.
-    `members`: the servers that answer an arm, as `address:port`, by instrument and arm; several with several hosts.
-    `population`: the hosts that measure instead of this machine, with the engine or the command runner, but no drivers.
+    `members`: by instrument and arm, the servers that answer it, as `address:port`; several with several load hosts.
+    `population`: the load hosts that measure instead of this machine, with the engine or the command runner, but
+    without drivers.
     """
 
     plan: Plan
@@ -89,8 +90,8 @@ class Instruments:
     def start(self, stack: ExitStack) -> None:
         """Start the instruments that the study's workloads need, the engine first.
 
-        One process serves all arms that can share it, because two processes may differ in speed by their memory layout,
-        which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
+        One process measures as many arms as possible, because two processes can differ in speed only by their memory
+        layout, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
         """
         workloads = self.plan.study.workloads.values()
         needed = {each.instrument: each for each in workloads if each.view != "app" or self.population is None}
@@ -242,8 +243,7 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return the name under which an instrument has a workload; it depends on the arm's number of workers and
-        options."""
+        """Return the name of a workload in an instrument's plan. It includes the arm's workers and options."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,

@@ -47,7 +47,6 @@ class Reading:
     clock: float
 
     def since(self, earlier: Reading) -> Reading:
-        """Return the difference from an earlier reading."""
         return Reading(
             self.seconds - earlier.seconds,
             self.busy - earlier.busy,
@@ -57,7 +56,6 @@ class Reading:
 
 
 def read_machine() -> Reading:
-    """Return the current reading."""
     # Columns of /proc/stat (proc(5)) in ticks: user, nice, system, idle, iowait, irq, softirq, steal.
     fields = [int(field) for field in _read("/proc/stat").split("\n", 1)[0].split()[1:]]
     tick = os.sysconf("SC_CLK_TCK")

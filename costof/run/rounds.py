@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Protocol
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters
@@ -21,20 +20,13 @@ from costof.results.samples import Samples, ServerReadings, SliceKey, add_sample
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine
+from costof.run.progress import Progress
 from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import MeasuredSlice
 from costof.services import Observation, Service
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
-
-
-class Progress(Protocol):
-    """A receiver of the progress of a run, such as the terminal."""
-
-    def stage(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
 @dataclass
@@ -122,7 +114,7 @@ def measure_round(state: State, number: int) -> list[MeasuredSlice]:
 
 
 def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure and return the slices of a round, up to the loss of the service if it is lost."""
+    """Measure and return the slices of a round. If the service is lost, return the slices until then."""
     measured = []
     for key in state.schedule.round(number, state.runnable):
         if not _arm_is_lost(state, key.arm):
@@ -133,7 +125,7 @@ def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
-    """Return whether the arm's part of the service is lost; record the first loss. Other arms continue."""
+    """Return whether the service is lost for this arm, such as by a crashed tunnel. Record the loss when it is new."""
     if name in state.lost_arms:
         return True
     reason = state.service.failure_reason(state.plan.arm(name))
@@ -167,7 +159,7 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlic
 def measure_slice(
     plan: Plan, service: Service, instruments: Instruments, key: SliceKey, round_number: int, slice_number: int
 ) -> tuple[SliceRecord, float]:
-    """Return the record of a measured slice, and the seconds of preparation and bookkeeping around it.
+    """Measure a slice; return its record, and the seconds that preparation and bookkeeping took besides measuring.
 
     Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
     """
@@ -196,7 +188,7 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, moved, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # On several hosts, the load comes from the hosts, so their readings count instead of this machine's.
+        # With several hosts, the load comes from them, so their readings count instead of this machine's.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -232,9 +224,9 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
     """Prepare, without measuring, the TLS session and the connections that a slice on the wire needs.
 
-    If the arm resumes sessions, it gets a new session, since preparing the servers has invalidated the last one.
-    Connections that stay open are new in each slice, because random properties of a connection would bias the arm's
-    figures.
+    An arm that resumes sessions gets a new session, because preparing the servers has invalidated its last one. Open
+    connections are replaced before each slice: otherwise the random properties of one connection would affect all
+    slices of the arm.
     """
     workload = plan.study.workloads[name]
     if workload.view != "wire":
@@ -247,7 +239,7 @@ def _prepare_connections(plan: Plan, service: Service, instruments: Instruments,
 
 
 def _run_unmeasured(plan: Plan, instruments: Instruments, arm: PlannedArm, workload: str) -> None:
-    """With each worker, perform one operation on a new connection, without recording it."""
+    """Let each worker perform one operation on a new connection, without recording it."""
     size = plan.size(workload, arm).model_copy(update={"operations": plan.workers(workload, arm)})
     instruments.slice(0, arm, workload, size, reconnect=True)
 

@@ -53,7 +53,7 @@ class BalancedOrders:
         remaining = [item for item in items if item != first]
         if not remaining:
             return [first]
-        # The last item follows itself in the next round.
+        # The next round begins with this round's last item, so that it follows itself.
         last = self._rarest(remaining, lambda item: (item, item))
         remaining.remove(last)
         row = [first]
@@ -72,9 +72,9 @@ T = TypeVar("T")
 STEADY_ROUNDS = 3
 #: Shares of the budget after which a run is analysed early. It ends if every headline verdict is reached.
 LOOKS = (0.3, 0.5)
-#: The share of the error rate that analyses have spent is the spent share of the budget to this power. So early
-#: analyses, which suffice for large effects, spend little of it, and the last analysis spends most (Lan & DeMets 1989;
-#: Kim & DeMets 1987, with a power of 3).
+#: After the share s of the budget, analyses have spent the share s to this power of the error rate. So early analyses,
+#: which suffice for large effects, spend little of it, and the last analysis spends most (Lan & DeMets 1989; Kim &
+#: DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 
@@ -91,8 +91,9 @@ class Schedule:
         self._last: str | None = None
 
     def round(self, number: int, workloads: dict[str, list[str]]) -> list[SliceKey]:
-        """Return one slice of each arm of each workload, in order; `workloads` maps a workload to the arms that can run
-        it.
+        """Return the slices of a round in their order, one for each arm of each workload.
+
+        `workloads` names, for each workload, the arms that can run it.
 
         Protections are balanced across contexts: a group of arms begins with the protection with which the group before
         it ended. Control and replicate count as one protection and follow each other, so that the control follows
@@ -114,7 +115,6 @@ class Schedule:
         return slices
 
     def _slices(self, workload: str, arms: list[PlannedArm], group: str, number: int) -> list[SliceKey]:
-        """Return the slices of the arms of one workload and context."""
         copies = [arm for arm in arms if arm.control or arm.replicate]
         by_protection = {arm.protection: [arm] for arm in arms if arm not in copies}
         if copies:

@@ -20,22 +20,23 @@ from costof.study.schema import SliceSize
 
 #: The maximum share of start-up in the time of a slice, start-up included.
 MOST_START_UP = 0.1
-#: The maximum bias, as a share of the plan's precision. The logarithm of a slice's mean is too low by half of the
-#: mean's relative variance, which may differ between arms.
+#: The maximum bias of a slice, as a share of the plan's precision. The logarithm of a slice's mean is too low by half
+#: the mean's relative variance, which may differ between arms.
 MOST_BIAS = 0.1
 #: The minimum length of a slice: five periods of 10 ms, in which a lab enforces CPU limits and the kernel counts CPU
 #: time.
 SHORTEST_SECONDS = 0.05
-#: The minimum number of operations of each worker in a slice, since the first one is affected by the arm before.
+#: The minimum number of operations of each worker in a slice, since the arm measured before affects the first one.
 FEWEST_IN_A_ROW = 2
-#: The same minimum for workloads with a figure of the whole slice, whose end may cut off one operation of each worker.
+#: The same for workloads with a figure of the whole slice, since its end may cut off one operation of each worker.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: A slice at a load lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The number of operations of a slice that ends after its seconds; and the limit on the fastest arm's operations, as a
-#: multiple of the planned ones.
-UNLIMITED, MOST_TIMES = 2**31, 10
+#: The number of operations of a slice that only its time limit ends.
+UNLIMITED = 2**31
+#: In such a slice, the fastest arm may perform at most this multiple of the planned operations.
+MOST_TIMES = 10
 
 
 @dataclass(frozen=True)
@@ -70,11 +71,11 @@ def choose_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str,
 def _ended_by_time(
     plan: Plan, sizes: Mapping[str, SliceSize], round_slices: Sequence[MeasuredSlice]
 ) -> dict[str, SliceSize]:
-    """Return sizes that end after their seconds: the time that the slowest arm needs for the planned operations.
+    """Return sizes with only a time limit: the time that the slowest arm needs for the planned operations.
 
-    That time is at most the one in which the fastest arm makes `MOST_TIMES` of the planned operations, since hosts
-    might run out of ports for its connections. A program that takes a duration keeps its size, since it ends by time
-    anyway.
+    The limit is shorter if the fastest arm would perform more than `MOST_TIMES` the planned operations in this time,
+    since hosts might run out of ports for its connections. A program that takes a duration keeps its size, since it
+    ends by time anyway.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -95,9 +96,9 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    Slices at a load are never shortened. They are lengthened if connections last long, so that enough are open at once.
-    Sizes also stay as planned if the number of rounds is fixed, and for programs that take a duration. No slice gets so
-    short that the maximum number of rounds would not fill the budget.
+    Slices at a load are never shortened; they are lengthened if connections last long, so that enough are open at once.
+    Nothing is shortened if the number of rounds is fixed, nor for programs that take a duration. Slices stay so long
+    that the maximum number of rounds fills the budget.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -130,14 +131,14 @@ def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> 
 
 
 def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
-    """Return the fraction of their measured length at which slices of this size still suffice for the precision.
+    """Return to which fraction of their measured length slices can be shortened without losing the precision.
 
-    It may be above 1.
+    The fraction may be above 1.
     """
-    # The mean, because changes of a slow factor take long in few slices, but their time counts for all slices.
+    # The mean and not the median, because a slow factor makes the start-up of a few slices very long.
     start_up = fmean(measured.start_up_seconds for measured in slices)
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(measured.seconds for measured in slices)
-    # The median of the noise, because one slow operation of a cold server would raise a mean.
+    # The median and not the mean, because one slow operation of a cold server would raise a mean.
     noise = median(measured.noise for measured in slices) / (2 * MOST_BIAS * precision)
     workload = slices[0].key.workload
     whole_slices = any(

@@ -30,11 +30,11 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """The servers' judgement of one slice: whether it was measured on the arm as planned, and figures.
+    """A service's judgement of one slice by its own readings: whether it was measured as the arm requires, and figures.
 
-    `mismatch` is the reason why the slice was not as its arm says, or None. `figures` are means over the slice unless
-    their name says otherwise, in the unit of their metric. `counts` are those of this slice; the evidence in the report
-    is their sum over all slices including the warm-up.
+    `mismatch` is the reason why it was not, or None. `figures` are means over the slice unless their name says
+    otherwise, in the unit of their metric. `counts` are those of this slice; the evidence in the report is their sum
+    over all slices including the warm-up.
     """
 
     mismatch: str | None = None
@@ -50,7 +50,7 @@ class Service(ABC):
     measures_cpu: bool = False
     #: The user's command that prints the CPU time of servers on other machines; None without one.
     server_cpu: ServerCpu | None = None
-    #: The name under which that CPU time is in the figures.
+    #: The role in the CPU figures under which the time printed by `server_cpu` appears.
     server_role: str = "server"
     #: The facts of `identity` from when a resumed run began; empty in a new run.
     known_identity: Mapping[str, str] = {}
@@ -194,7 +194,6 @@ class LabService(Resource, Service):
 
     @property
     def process_ids(self) -> dict[str, int]:
-        """The process IDs of the lab's processes, by name."""
         return {process.name: process.pid for process in self._lab.processes.values()}
 
 

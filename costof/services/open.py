@@ -43,7 +43,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
 
 def shown_urls(study: Study, access: Access | None) -> tuple[str | None, str | None]:
-    """Return the URLs of `--target` and `--plain-target` without secrets, as the plan stores them; None for each unset.
+    """Return the URLs of `--target` and `--plain-target` without secrets, as the plan stores them; None if not given.
 
     Raises the errors of a wrong URL.
     """
@@ -90,7 +90,6 @@ def offered_levels(study: Study, access: Access | None) -> Callable[[Level], boo
 
 
 def _check_unused_options(study: Study, access: Access) -> None:
-    """Raise an error if the user has given an option that a target of this study does not use."""
     has_pooler = any(level.target.get("pooler") for level in study.factors[study.main_factor].levels.values())
     if access.pooler_url is not None and not has_pooler:
         raise CostofError(ErrorText.POOLER_UNUSED, study=study.name)

@@ -70,7 +70,7 @@ class ServerCpu:
         self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Record that the servers run on this machine, so that readings that need more than its `cores` are refused.
+        """Record that the servers run on this machine, with `cores` cores: readings that would need more are refused.
 
         `machine` is the machine's name in error texts.
         """
@@ -97,7 +97,7 @@ class ServerCpu:
         except ValueError:
             raise self._unread(f"it printed '{ended.output.strip()[:200]}'") from None
         if seconds < self._last:
-            raise self._unread(f"it printed {seconds:.10g} after {self._last:.10g}")
+            raise self._unread(f"it printed {seconds:.10g} after it had printed {self._last:.10g}")
         if self._first is None:
             self._first, self._began = seconds, began
         used, elapsed = seconds - self._first, time.monotonic() - self._began

@@ -38,7 +38,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(
-            service=self.server.client_settings().asking(
+            service=self.server.client_settings().with_settings(
                 arm.settings.service | self.server.redirects(arm.settings.target)
             ),
             transport=arm.settings.transport_trusting(self.server.ca_file),

@@ -1,5 +1,7 @@
-"""Break-even points: from how many operations on each connection a protection costs less than a given share of the
-time, and up to how many it saves time."""
+"""Break-even points: how many operations a connection must carry until a protection costs less than a given share.
+
+For a protection that makes connections faster but operations slower, also the number up to which it saves time.
+"""
 
 from __future__ import annotations
 

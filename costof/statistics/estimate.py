@@ -11,8 +11,6 @@ from costof.model import Finite, Model
 
 
 class Verdict(StrEnum):
-    """The possible verdicts on an effect."""
-
     COSTS = "costs"
     SAVES = "saves"
     NO_DIFFERENCE = "no difference above the margin"

@@ -84,7 +84,6 @@ class Counts:
 
 
 def merged(encoded: Iterable[str]) -> Counts:
-    """Return the sum of encoded histograms."""
     _, places, counts = _decoded([*encoded])
     return _summed(places, counts)
 
@@ -120,8 +119,7 @@ def _summed(buckets: Integers, counts: npt.ArrayLike) -> Counts:
 
 
 def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
-    """Return three arrays with an entry for each non-empty bucket: the index of its histogram, the bucket, and its
-    count."""
+    """Return, for each non-empty bucket, the index of its histogram, the bucket and its count, as three arrays."""
     payloads = [_payload(each) for each in encoded]
     data = np.frombuffer(b"".join(payloads), np.uint8).astype(np.int64)
     if not len(data):
@@ -135,7 +133,7 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
     indices = np.searchsorted(ends, first, side="right")
     steps = np.where(counts < 0, -counts, 1)
     before = np.cumsum(steps) - steps
-    # Positions restart at the first bucket of every histogram.
+    # Each histogram begins at bucket 0 again.
     places = before - before[np.searchsorted(indices, indices)]
     nonempty = counts > 0
     return indices[nonempty], places[nonempty], counts[nonempty]

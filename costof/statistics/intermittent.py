@@ -25,19 +25,18 @@ from costof.statistics.outliers import MAD_TO_DEVIATION
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Numbers of random draws: first FIRST_DRAWS, then batches until about DRAWS_BEYOND draws lie beyond a p-value at the
-#: error rate, which fixes it to about a third of its value, and MOST_DRAWS in all.
+#: Numbers of random draws: FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in all. If the p-value equals the
+#: error rate, about DRAWS_BEYOND of them lie beyond the arm, so that it is known to about a third of its value.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
-#: Drawing stops early at a p-value above this multiple of the error rate, which further draws would not make
-#: significant.
+#: Drawing stops early if the p-value exceeds the error rate this many times: more draws would not make it significant.
 HOPELESS = 4
 
 
 @dataclass(frozen=True)
 class Intermittent:
-    """An arm's outlying slices: `slices` of its `of` slices, which took `times` times as long as its others (medians).
+    """An arm's outlying slices: `slices` of `of`, whose median is `times` times the median of the arm's other slices.
 
-    Of the slices of control and replicate, `usual` of `usual_of` are outliers too.
+    Of the slices of control and replicate, `usual` of `usual_of` are outliers.
     """
 
     slices: int

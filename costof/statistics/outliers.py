@@ -14,8 +14,7 @@ MAD_TO_DEVIATION = 1.4826
 
 
 def far_above(numbers: Sequence[float], least: float) -> npt.NDArray[np.bool_]:
-    """Return, for each number, whether it lies above the median by more than `FAR` robust standard deviations and
-    `least`."""
+    """Return, for each number, whether it exceeds the median by more than `FAR` robust deviations and by `least`."""
     sample = np.asarray(numbers, dtype=float)
     beyond = sample - np.median(sample)
     spread = MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))

@@ -4,9 +4,8 @@ A cost in one operation of ten moves each slice's mean by a tenth of itself, whi
 share of slow operations within a slice has little of that noise. Slices are the unit here too: a t-test compares
 the shares round by round (Bennett et al. 2002 on rates of clusters).
 
-A cost that affects all operations alike is not detected here. A constant cost moves the median as far as the
-operations. A factor widens the scatter, but raises the limit for slow operations along with the median. For an arm
-faster than the control, the control's median sets the limit.
+A cost that affects all operations alike is not detected here, because the median, and with it the limit for slow
+operations, rises like the operations. For an arm faster than the control, the control's median sets the limit.
 """
 
 from __future__ import annotations
@@ -82,7 +81,6 @@ class Slices:
         return self.rounds[self.operations >= FEWEST_OPERATIONS]
 
     def at(self, rounds: Integers) -> Slices:
-        """Return the slices of these rounds."""
         kept = np.isin(self.rounds, rounds)
         return Slices(self.rounds[kept], self.values, self.counts[kept])
 

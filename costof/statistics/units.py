@@ -38,15 +38,13 @@ class Units:
         return list(groups.values())
 
     def means(self, numbers: Mapping[int, float]) -> list[float]:
-        """Return the mean of each unit's numbers."""
         if not self.starts:
             return [numbers[number] for number in sorted(numbers)]
         return [fmean(each) for each in self.grouped(numbers)]
 
 
 def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Estimate | None:
-    """Return the share (0 to 1) of the variance of a start's mean that comes from the start itself, not from its
-    rounds.
+    """Return the share (0 to 1) of the variance between means of starts that the variance of rounds does not explain.
 
     `samples[arm][start][round]` belong to arms with similar variances. With the mean squares B between starts and W
     within starts, the share is 1 - W / B, and B / W over its expectation has an F distribution (analysis of variance of

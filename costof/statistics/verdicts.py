@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -119,8 +119,7 @@ class Contrast:
         return self._beyond(self.distance_from_margin(abs(self.cost)))
 
     def distance_from_margin(self, cost: float) -> float:
-        """Return how far a cost lies below the margin, in standard errors; negative above it, and minus infinity
-        without one."""
+        """Return how far a cost lies below the margin, in standard errors; minus infinity if there is no margin."""
         return -math.inf if self.reach is None else _in_errors(self.reach - cost, self.change.error)
 
     @property
@@ -213,11 +212,44 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     return high
 
 
-def smallest_detectable(effect: Contrast, count: int, error_rate: float = ERROR_RATE) -> float:
+def extrapolated(effect: Contrast, rounds: int) -> Contrast:
+    """Return the effect as it would be with this number of rounds, if further rounds are alike."""
+    shrunk = math.sqrt(effect.rounds / rounds)
+    freedom = effect.change.freedom + rounds - effect.rounds
+    return replace(
+        effect,
+        change=Mean(effect.change.value, effect.change.error * shrunk, freedom),
+        rounds=rounds,
+        noise=math.expm1(math.log1p(effect.noise) * shrunk),
+    )
+
+
+def smallest_detectable(
+    effect: Contrast, count: int, error_rate: float = ERROR_RATE, detected_in: float = 0.5
+) -> float:
     """Return the smallest relative cost that the run could have detected.
 
     The significance level is the strictest of `count` effects: the error rate divided by `count`. The result is at
-    least the difference between the control and its replicate.
+    least the difference between the control and its replicate. `detected_in` is the share of such runs that detect a
+    cost of this size.
     """
-    half = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
+    least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
+    # The two-sided interval whose upper end is the quantile `detected_in`.
+    half = least + effect.change.half(2 * detected_in - 1)
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)
+
+
+def is_detected_in(
+    share: float, cost: float, difference: float, effect: Contrast, count: int, error_rate: float
+) -> bool:
+    """Return whether this share of runs with the noise of `effect` gives a cost of this size the verdict 'costs'.
+
+    The size is relative (`cost`) and in the unit of the difference (`difference`), since the verdict needs both to be
+    beyond their noise. The significance level is that of `smallest_detectable`.
+    """
+    if cost < smallest_detectable(effect, count, error_rate, share):
+        return False
+    if effect.difference is None:
+        return True
+    least = max(effect.difference.half(), effect.noise_difference)
+    return difference >= least + effect.difference.half(2 * share - 1)

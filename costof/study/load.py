@@ -133,8 +133,7 @@ class RequestedLoad:
 
     @property
     def options(self) -> Mapping[str, str | None]:
-        """The value of each load option by the option's name, such as '300/s' for --load; None if the option is not
-        used."""
+        """The value of each load option by its name, such as '300/s' for --load; None for an unused option."""
         return {
             "--load": self.rate,
             "--queries-per-connection": self.queries_per_connection,
@@ -169,8 +168,7 @@ def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
 
 
 def takes_rate(study: Study) -> bool:
-    """Return whether a command of the study contains the placeholder {rate}, and no level defines a placeholder of that
-    name."""
+    """Return whether a command of the study has the placeholder {rate} that no level fills in."""
     levels = (level for factor in study.factors.values() for level in (factor.each, *factor.levels.values()))
     if any(RATE in level.set for level in levels):
         return False
@@ -258,7 +256,7 @@ def at_load(study: Study, load: Load) -> Study:
         "workloads": {WORKLOAD: _workload(study, load, base)},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
-        # The study's other sections need its other workloads.
+        # All other sections need workloads that the load has replaced.
         "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
@@ -267,8 +265,7 @@ def at_load(study: Study, load: Load) -> Study:
 
 
 def _sections(load: Arrivals | Pool) -> dict[str, Any]:
-    """Return the study's report section `cost_model`, or an empty dict unless the load has both connections and
-    queries."""
+    """Return the report section `cost_model`, or an empty dict for a load without connections or without queries."""
     if isinstance(load, Pool) or not load.queries_per_connection:
         return {}
     query = QUERY if load.queries_per_connection > 1 else FIRST_QUERY
@@ -281,7 +278,7 @@ def _sections(load: Arrivals | Pool) -> dict[str, Any]:
 
 
 def _factor(factor: Factor, base: str) -> Factor:
-    """Return the factor with its options for the workload `base` assigned to the load's workload instead.
+    """Return the factor with the options that its levels set for the workload `base`, now for the load's workload.
 
     The option `workers` is dropped, because the load sets the number of workers.
     """

@@ -363,7 +363,7 @@ def with_client(study: Study, client: Client) -> Study:
         raise CostofError(
             ErrorText.CLIENT_FOR_OTHER_SERVICE,
             client=client.program,
-            of=client.service,
+            supported=client.service,
             study=study.name,
             service=service,
         )

@@ -294,7 +294,7 @@ class Workload(Model):
     target_workers: int | None = Field(
         default=None,
         gt=0,
-        description="Workers on a target, if fewer than in a lab: on faster servers more clients would queue.",
+        description="Workers on a target, if fewer than in a lab, so that its clients do not wait for each other.",
     )
     first_operation: bool = Field(
         default=True, description="Kind connect: whether each connection performs an operation."

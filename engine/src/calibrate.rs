@@ -60,7 +60,7 @@ fn value_cost(algorithm: Algorithm, length: usize) -> Result<(usize, ValueCost)>
         sealed.clear();
         sealer.seal(&ASSOCIATED, black_box(&plaintext), &mut sealed).expect("fewer than 2^32");
     });
-    // An opener accepts each value only once, so each batch has a new opener.
+    // An opener (decryptor) accepts each value only once, so each batch has a new opener.
     let values = (0..VALUES).map(|_| {
         let mut value = Vec::new();
         sealer.seal(&ASSOCIATED, &plaintext, &mut value).map(|()| value)

@@ -1,9 +1,9 @@
-//! `costof-engine`, the program with which `costof` measures. It has one subcommand for each program on the path of a
-//! measured byte.
+//! `costof-engine`, the program with which `costof` measures. It has one subcommand for each program through which
+//! measured traffic passes.
 
 use base::process;
 use clap::{Parser, Subcommand};
-use costof_engine::{calibrate, drive, link, origin};
+use costof_engine::{calibrate, drive, link, origin, relay};
 use std::process::ExitCode;
 
 #[derive(Parser)]
@@ -27,6 +27,8 @@ enum Command {
     Link,
     /// Serve HTTP behind a balancer: read the listeners from standard input, one JSON object on each line
     Origin,
+    /// Forward requests to a server with a known delay: read the entrances from standard input, one JSON object on each line
+    Relay,
     /// Encrypt columns in a MySQL server's answers: read the listeners from standard input, one JSON object on each
     /// line
     Gateway,
@@ -40,6 +42,7 @@ fn main() -> ExitCode {
         Command::Calibrate => calibrate::run(),
         Command::Link => link::run(),
         Command::Origin => origin::run(),
+        Command::Relay => relay::run(),
         Command::Gateway => gateway::run(),
     }
 }

@@ -107,16 +107,16 @@ def _artifact(name: str, what: str) -> Path:
 def run(command: Sequence[str], trips: Iterable[Sequence[str]]) -> dict[str, list[str]]:
     """Run the round trips and return the lines that each printed, by its name. The name is the first field of a trip.
     The fields go to standard input, because one is a password and arguments are visible to other users."""
-    asked = "".join("\t".join(trip) + "\n" for trip in trips)
+    lines = "".join("\t".join(trip) + "\n" for trip in trips)
     done = subprocess.run(
-        command, input=asked, capture_output=True, encoding="utf-8", timeout=HANGS_SECONDS, check=False
+        command, input=lines, capture_output=True, encoding="utf-8", timeout=HANGS_SECONDS, check=False
     )
     assert done.returncode == 0, done.stderr
-    told: dict[str, list[str]] = {}
+    facts: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         name, _, fact = line.partition("\t")
-        told.setdefault(name, []).append(fact)
-    return told
+        facts.setdefault(name, []).append(fact)
+    return facts
 
 
 def _need(program: str, where: str) -> None:

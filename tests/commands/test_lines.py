@@ -135,10 +135,10 @@ def test_unsplittable_line_is_refused_with_a_reason(line: str, wrong: str) -> No
     ],
 )
 def test_password_in_a_command_line_is_found_and_redacted(line: str, place: str) -> None:
-    (found,) = find_passwords(shlex.split(line))
-    assert (found.place, "S3cret" in found.value) == (place, True)
-    assert "S3cret" not in repr(found)
-    assert without_passwords(line) == line.replace(found.value, "<redacted>")
+    (password,) = find_passwords(shlex.split(line))
+    assert (password.place, "S3cret" in password.value) == (place, True)
+    assert "S3cret" not in repr(password)
+    assert without_passwords(line) == line.replace(password.value, "<redacted>")
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,9 @@ def test_output_without_a_completed_operation_is_refused(output: str) -> None:
 @pytest.mark.parametrize("output", FIGURES)
 def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: str) -> None:
     name, expected = reader_of(output), read(output)
-    said = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n{{x}}\n"
-    assert reader(name).read(said) == expected
-    assert reader(name).read(said.replace("\n", "\r\n")) == expected
+    text = f"[INFO] starting {{x}}\n{WRITTEN[output]}\nbye [1]\n{{x}}\n"
+    assert reader(name).read(text) == expected
+    assert reader(name).read(text.replace("\n", "\r\n")) == expected
 
 
 @pytest.mark.parametrize("name", reader_names())
@@ -115,13 +115,13 @@ def test_last_complete_report_is_read_and_reports_are_never_mixed(name: str, dat
     assert reader(name).read(f"{WRITTEN[first]}\n{WRITTEN[last]}") == read(last)
     cut = WRITTEN[last][: data.draw(st.integers(0, len(WRITTEN[last])))]
     allowed: list[Report | str] = [read(first)]
-    found: list[Report | str] = []
-    for output, into in ((cut, allowed), (f"{WRITTEN[first]}\n{cut}", found)):
+    results: list[Report | str] = []
+    for output, into in ((cut, allowed), (f"{WRITTEN[first]}\n{cut}", results)):
         try:
             into.append(reader(name).read(output))
         except UnreadableError as error:
             into.append(str(error))
-    assert found[0] in allowed
+    assert results[0] in allowed
 
 
 def test_every_sample_output_is_documented_and_tested() -> None:

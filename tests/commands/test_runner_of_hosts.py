@@ -64,22 +64,22 @@ def handed(host: HostActor, plan: Plan) -> Ready:
     key = PublicKey.model_validate_json(host.start_runner()["line"])
     written = sealed(plan, key)
     assert SECRET.encode() not in written
-    return Ready.model_validate(said(host.ask(written, SECONDS))["ready"])
+    return Ready.model_validate(parsed(host.ask(written, SECONDS))["ready"])
 
 
-def said(told: dict[str, Any]) -> dict[str, Any]:
-    assert "line" in told, told
-    return dict(json.loads(told["line"]))
+def parsed(reply: dict[str, Any]) -> dict[str, Any]:
+    assert "line" in reply, reply
+    return dict(json.loads(reply["line"]))
 
 
 def prepared(host: HostActor, number: int = 1) -> dict[str, Any]:
-    return said(host.ask(line({"prepare": PrepareOrder(id=number, arm="arm", workload="load")}), SECONDS))
+    return parsed(host.ask(line({"prepare": PrepareOrder(id=number, arm="arm", workload="load")}), SECONDS))
 
 
 def measured(host: HostActor, number: int = 1, ahead_ns: int = AHEAD_NS) -> dict[str, Any]:
     opens = time.monotonic_ns() + ahead_ns
     order = SliceOrder(id=number, arm="arm", workload="load", operations=1, seconds=1, opens_ns=opens)
-    return {"opens": opens, **said(host.ask(line({"slice": order}), SECONDS))}
+    return {"opens": opens, **parsed(host.ask(line({"slice": order}), SECONDS))}
 
 
 def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(host: HostActor, tmp_path: Path) -> None:
@@ -88,12 +88,12 @@ def test_slice_starts_at_its_scheduled_time_and_returns_figures_but_no_secret(ho
     ready = handed(host, plan_of('echo "rate: 300 p99: 7 $PASSWORD $OF_FILE"', secret=secret))
     assert [(arm.name, arm.error) for arm in ready.arms] == [("arm", None)]
     assert prepared(host) == {"prepared": {"id": 1, "errors": []}}
-    told = measured(host)
-    answer = SliceAnswer.model_validate(told["slice"])
+    slice_reply = measured(host)
+    answer = SliceAnswer.model_validate(slice_reply["slice"])
     window = answer.window
     assert window is not None
     assert window.first_began_ns is not None
-    assert told["opens"] <= window.opened_ns <= window.first_began_ns
+    assert slice_reply["opens"] <= window.opened_ns <= window.first_began_ns
     assert window.last_ended_ns == window.first_began_ns + answer.elapsed_ns
     assert (answer.operations, answer.rates) == (1, ["rate"])
     assert {name: answer.figures[name] for name in ("rate", "p99")} == {"rate": 300, "p99": 7}
@@ -145,7 +145,7 @@ def test_slice_that_was_not_prepared_or_starts_in_an_hour_is_an_error(
 def test_two_hosts_on_one_file_system_are_reported(host: HostActor, tmp_path: Path) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])
     written = sealed(plan_of("true", output=tmp_path / "output"), key)
-    assert "the same file system" in said(host.ask(written, SECONDS))["error"]["detail"]
+    assert "the same file system" in parsed(host.ask(written, SECONDS))["error"]["detail"]
 
 
 @pytest.mark.parametrize("sealed_to_another", [False, True])
@@ -153,7 +153,7 @@ def test_plan_not_encrypted_for_this_runner_is_refused_and_not_quoted(host: Host
     host.start_runner()
     plan = plan_of("true")
     written = sealed(plan, Opener().public_key) if sealed_to_another else line({"plan": plan})
-    error = said(host.ask(written, SECONDS))["error"]
+    error = parsed(host.ask(written, SECONDS))["error"]
     assert error == {"class": "plan", "detail": "it is not a plan that was sealed to this key"}
 
 
@@ -162,7 +162,7 @@ def test_error_about_an_invalid_encrypted_plan_does_not_quote_its_secrets(host: 
     plan = plan_of("true")
     service = plan.arms[0].service.model_copy(update={"environment": [SECRET], "proofs": SECRET})
     wrong = plan.model_copy(update={"arms": [plan.arms[0].model_copy(update={"service": service})]})
-    error = said(host.ask(sealed(wrong, key), SECONDS))["error"]
+    error = parsed(host.ask(sealed(wrong, key), SECONDS))["error"]
     assert error["class"] == "plan"
     assert "environment" in error["detail"]
     assert SECRET not in error["detail"]

@@ -64,10 +64,10 @@ def test_missing_parts_of_a_study_file_get_defaults() -> None:
 
 
 def test_command_whose_duration_costof_sets_has_no_time_metric() -> None:
-    told, again = study(), study(FILE.replace("{seconds}", "7"))
-    assert "load.time" not in told.metrics
+    first, again = study(), study(FILE.replace("{seconds}", "7"))
+    assert "load.time" not in first.metrics
     assert again.metrics["load.time"].headline
-    sizes = [made.profiles["quick"].slices["load"].operations for made in (told, again)]
+    sizes = [made.profiles["quick"].slices["load"].operations for made in (first, again)]
     assert sizes[0] == 1 < sizes[1]
 
 
@@ -89,7 +89,7 @@ def test_placeholders_are_filled_in_before_the_line_is_split() -> None:
     assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_after_commands_run_in_reverse_order() -> None:
+def test_after_commands_of_levels_run_in_reverse_order() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]
@@ -118,9 +118,9 @@ def test_placeholder_that_an_arm_does_not_set_is_refused_before_anything_runs() 
     ],
 )
 def test_shell_syntax_is_refused_in_lines_that_no_shell_runs(before: str, after: str, shown: str, remedy: str) -> None:
-    told = refused(FILE.replace(before, after))
-    assert shown in told
-    assert remedy in told
+    error = refused(FILE.replace(before, after))
+    assert shown in error
+    assert remedy in error
 
 
 SHELL = """
@@ -159,7 +159,7 @@ def test_password_in_any_command_line_is_warned_about_but_not_shown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         ('read = "pgbanch"', "did you mean 'pgbench'"),
         ('figures.rate = { json = "rate", unit = "ms" }', "not a JSON pointer"),
@@ -172,26 +172,26 @@ def test_password_in_any_command_line_is_warned_about_but_not_shown() -> None:
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],
 )
-def test_error_in_a_study_file_names_its_place(wrong: str, said: str) -> None:
+def test_error_in_a_study_file_names_its_place(wrong: str, message: str) -> None:
     with pytest.raises(CostofError) as caught:
         study(FILE + wrong)
     assert caught.value.exit_status == 2
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_target_option_is_refused_for_a_study_of_commands(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(FILE)
     ended = costof("run", "mine.toml", "--target", "mysql://localhost", cwd=tmp_path)
-    assert (ended.status, len(ended.told)) == (2, 1)
+    assert (ended.status, len(ended.error_lines)) == (2, 1)
     assert "remove --target" in ended.err
 
 
 def test_committed_study_schema_is_current_and_every_study_conforms_to_it() -> None:
-    told = Study.model_json_schema()
-    assert {*SCHEMA["properties"]} == {*told["properties"]} - {"name"}
+    schema = Study.model_json_schema()
+    assert {*SCHEMA["properties"]} == {*schema["properties"]} - {"name"}
     assert {name: part["properties"] for name, part in SCHEMA["$defs"].items() if "properties" in part} == {
-        name: part["properties"] for name, part in told["$defs"].items() if "properties" in part
+        name: part["properties"] for name, part in schema["$defs"].items() if "properties" in part
     }, "stale: python -m costof.study > costof/study/schema.json"
     jsonschema.validate(tomllib.loads(FILE), SCHEMA)
     for name in study_names():
@@ -199,7 +199,7 @@ def test_committed_study_schema_is_current_and_every_study_conforms_to_it() -> N
 
 
 @pytest.mark.parametrize("program", ["command", *reader_names()])
-def test_file_written_by_new_is_a_valid_study(program: str, tmp_path: Path) -> None:
+def test_study_file_written_by_the_command_new_is_valid(program: str, tmp_path: Path) -> None:
     ended = costof("new", "mine.toml", "--from", program, cwd=tmp_path)
     assert ended.status == 0, ended.err
     file = tmp_path / "mine.toml"
@@ -222,15 +222,15 @@ def test_arms_of_common_programs_need_at_most_ten_lines_in_a_template() -> None:
         assert len(lines) <= 10, program
 
 
-def test_new_never_overwrites_a_file(tmp_path: Path) -> None:
+def test_command_new_never_overwrites_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text("mine")
     ended = costof("new", "mine.toml", cwd=tmp_path)
-    assert (ended.status, len(ended.told)) == (1, 1)
+    assert (ended.status, len(ended.error_lines)) == (1, 1)
     assert (tmp_path / "mine.toml").read_text() == "mine"
     for name in ("mine.txt", "nowhere/mine.toml"):
         ended = costof("new", name, cwd=tmp_path)
         assert ended.status, name
-        assert len(ended.told) == 1
+        assert len(ended.error_lines) == 1
 
 
 @pytest.mark.parametrize(
@@ -244,15 +244,15 @@ def test_new_never_overwrites_a_file(tmp_path: Path) -> None:
         ["./hash.sh < small", "./hash.sh < large"],
     ],
 )
-def test_invalid_versus_is_refused_in_one_line(arguments: list[str], tmp_path: Path) -> None:
+def test_invalid_options_of_versus_are_refused_in_one_line(arguments: list[str], tmp_path: Path) -> None:
     ended = costof("versus", *arguments, cwd=tmp_path)
-    assert (ended.status, len(ended.told)) == (2, 1)
+    assert (ended.status, len(ended.error_lines)) == (2, 1)
     assert not (tmp_path / "runs").exists()
 
 
 def test_command_without_closing_quotation_mark_is_quoted_in_the_error(tmp_path: Path) -> None:
     ended = costof("versus", "echo it's", "echo b", cwd=tmp_path)
-    assert ended.told == [
+    assert ended.error_lines == [
         "costof: cannot run the command 'echo it's': it has no closing quotation mark; add it, or write \\' or "
         '\\" for the mark itself'
     ]
@@ -268,8 +268,8 @@ def test_dry_run_shows_every_command_and_runs_none(tmp_path: Path) -> None:
 
 def test_long_commands_that_differ_at_their_end_have_different_labels(tmp_path: Path) -> None:
     line = "psql --host db.example.org --port 5432 --username shop --dbname shop --command"
-    asked = ["--rounds", "2", "--seconds", "0.01", "--out", "run"]
-    done = costof("versus", *asked, f"echo {line} one", f"echo {line} two", cwd=tmp_path)
+    options = ["--rounds", "2", "--seconds", "0.01", "--out", "run"]
+    done = costof("versus", *options, f"echo {line} one", f"echo {line} two", cwd=tmp_path)
     assert done.status in (0, 3), done.err
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert [arm["label"] for arm in result["arms"] if not arm["replicate"]] == ["“… one”", "“… two”"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.processes import listening_addresses
-from tests.support.programs import PROGRAMS, Standing
+from tests.support.programs import PROGRAMS, RunningServer
 
 pytestmark = pytest.mark.servers
 
@@ -21,42 +21,42 @@ def program(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def standing(program: str) -> Iterator[Standing]:
+def running(program: str) -> Iterator[RunningServer]:
     """Start a program, and yield it to all tests of this file."""
-    with PROGRAMS[program]() as standing:
-        yield standing
+    with PROGRAMS[program]() as running:
+        yield running
 
 
-def test_program_answers_clients_and_listens_only_on_the_labs_addresses(standing: Standing) -> None:
-    assert standing.answers()
-    assert standing.lab.dead() == []
-    addresses = listening_addresses(standing.pids)
+def test_program_answers_clients_and_listens_only_on_the_labs_addresses(running: RunningServer) -> None:
+    assert running.answers()
+    assert running.lab.dead() == []
+    addresses = listening_addresses(running.pids)
     assert addresses
     assert all(ipaddress.ip_address(address).is_loopback for address in addresses)
     assert not addresses & {"127.0.0.1", "::1"}, "the machine's own servers use these"
 
 
-def test_no_secret_is_in_command_lines_environments_or_logs(standing: Standing) -> None:
+def test_no_secret_is_in_command_lines_environments_or_logs(running: RunningServer) -> None:
     visible = ""
-    for pid in standing.pids:
+    for pid in running.pids:
         for file in ("cmdline", "environ"):
             with contextlib.suppress(OSError):
                 visible += Path(f"/proc/{pid}/{file}").read_text(errors="replace")
-    logs = "".join(process.log.read_text(errors="replace") for process in standing.lab.processes.values())
+    logs = "".join(process.log.read_text(errors="replace") for process in running.lab.processes.values())
     assert visible
-    assert not [secret for secret in standing.secrets if secret in visible + logs]
+    assert not [secret for secret in running.secrets if secret in visible + logs]
 
 
-def test_only_the_owner_can_read_folders_with_secrets(standing: Standing) -> None:
-    for folder in standing.folders:
+def test_only_the_owner_can_read_folders_with_secrets(running: RunningServer) -> None:
+    for folder in running.folders:
         assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_cpu_time_is_counted_by_role(standing: Standing) -> None:
-    before = standing.lab.cpu_seconds()
-    assert set(before) == {process.role for process in standing.lab.processes.values()}
+def test_cpu_time_is_counted_by_role(running: RunningServer) -> None:
+    before = running.lab.cpu_seconds()
+    assert set(before) == {process.role for process in running.lab.processes.values()}
     for _ in range(20):
-        standing.answers()
-    after = standing.lab.cpu_seconds()
+        running.answers()
+    after = running.lab.cpu_seconds()
     assert sum(after.values()) > sum(before.values())
     assert all(after[role] >= before[role] for role in before)

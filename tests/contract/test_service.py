@@ -13,7 +13,7 @@ from costof.programs.reach import CERTIFICATE, VERSION
 from costof.run.evidence import mismatch
 from costof.services.encryption.rules import encrypted_columns
 from tests.support.engines import Engines, sent
-from tests.support.services import HTTP, SERVICES, Standing
+from tests.support.services import HTTP, SERVICES, RunningService
 
 pytestmark = pytest.mark.servers
 
@@ -25,24 +25,24 @@ SLOW = {"mongodb-target", "postgres-target", "redis-target", "replication-target
 @pytest.fixture(
     scope="module", params=[pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SERVICES]
 )
-def standing(request: pytest.FixtureRequest) -> Iterator[Standing]:
-    with SERVICES[request.param]() as standing:
-        yield standing
+def running(request: pytest.FixtureRequest) -> Iterator[RunningService]:
+    with SERVICES[request.param]() as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
-def engines(standing: Standing) -> Iterator[Engines]:
-    with Engines(standing.plan, standing.service, standing.kind.workloads) as engines:
-        standing.service.prepare(standing.control, engines.load)
-        if not standing.kind.loads:
-            engines.load(standing.control)
+def engines(running: RunningService) -> Iterator[Engines]:
+    with Engines(running.plan, running.service, running.kind.workloads) as engines:
+        running.service.prepare(running.control, engines.load)
+        if not running.kind.loads:
+            engines.load(running.control)
         yield engines
 
 
-def test_endpoints_of_arms_differ_only_in_the_arms_settings(standing: Standing) -> None:
-    arms = [arm for arm in standing.plan.arms if arm.context == standing.control.context]
-    ends = [sent(standing.service.endpoint(arm)) for arm in arms]
-    apart = standing.kind.apart
+def test_endpoints_of_arms_differ_only_in_the_arms_settings(running: RunningService) -> None:
+    arms = [arm for arm in running.plan.arms if arm.context == running.control.context]
+    ends = [sent(running.service.endpoint(arm)) for arm in arms]
+    apart = running.kind.apart
     assert ends[0] == ends[1]
     assert ends[0]["transport"] == {"kind": "plain"}
     assert ends[2]["transport"]["kind"] == ("tls" if arms[2].settings.speaks_tls else "plain")
@@ -53,9 +53,9 @@ def test_endpoints_of_arms_differ_only_in_the_arms_settings(standing: Standing) 
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
 
 
-def test_client_rejects_plaintext_for_the_arms_encrypted_columns(standing: Standing) -> None:
-    for arm in standing.plan.arms:
-        service = sent(standing.service.endpoint(arm))["service"]
+def test_client_rejects_plaintext_for_the_arms_encrypted_columns(running: RunningService) -> None:
+    for arm in running.plan.arms:
+        service = sent(running.service.endpoint(arm))["service"]
         must_be_encrypted = service.get("decryption", {}).get("must_be_encrypted", [])
         columns = encrypted_columns(arm.settings.lab.get("columns"))
         assert must_be_encrypted == [f"{service['database']}.{table}.{column}" for table, column in columns]
@@ -65,9 +65,9 @@ def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in end["service"].items() if name not in apart}
 
 
-def test_endpoint_hides_its_secrets_except_from_instruments(standing: Standing) -> None:
-    for arm in standing.plan.arms:
-        end = standing.service.endpoint(arm)
+def test_endpoint_hides_its_secrets_except_from_instruments(running: RunningService) -> None:
+    for arm in running.plan.arms:
+        end = running.service.endpoint(arm)
         service = sent(end)["service"]
         secrets = [service[name] for name in ("password",) if name in service]
         # A protocol without a log-in, such as HTTP, has no password.
@@ -76,36 +76,36 @@ def test_endpoint_hides_its_secrets_except_from_instruments(standing: Standing) 
             assert secret not in end.model_dump_json() + repr(end) + str(end.model_dump())
 
 
-def test_service_describes_itself_and_its_writes(standing: Standing) -> None:
-    described = standing.service.describe()
+def test_service_describes_itself_and_its_writes(running: RunningService) -> None:
+    described = running.service.describe()
     # The version of a target balancer is known only if its responses name it.
     assert described.versions or described.facts
     assert described.topology
-    assert standing.service.writes()
-    assert standing.service.failure_reason() is None
-    assert not any(standing.service.failure_reason(arm) for arm in standing.plan.arms)
+    assert running.service.writes()
+    assert running.service.failure_reason() is None
+    assert not any(running.service.failure_reason(arm) for arm in running.plan.arms)
 
 
-def test_identity_of_a_service_does_not_change(standing: Standing) -> None:
-    identity = standing.service.identity()
-    assert identity == standing.service.identity()
-    if standing.plan.target is None:
-        assert identity == standing.service.describe().versions
-    elif standing.kind is HTTP:
+def test_identity_of_a_service_does_not_change(running: RunningService) -> None:
+    identity = running.service.identity()
+    assert identity == running.service.identity()
+    if running.plan.target is None:
+        assert identity == running.service.describe().versions
+    elif running.kind is HTTP:
         assert {*identity} == {CERTIFICATE}
     else:
         assert VERSION in identity
-        assert (CERTIFICATE in identity) == standing.service.endpoint(standing.plan.arms[-1]).transport.is_tls
+        assert (CERTIFICATE in identity) == running.service.endpoint(running.plan.arms[-1]).transport.is_tls
 
 
 @pytest.mark.parametrize("workload", ["connect", "operation"])
-def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: Engines, workload: str) -> None:
-    service = standing.service
-    for arm in standing.plan.arms:
+def test_every_arm_works_and_the_servers_count_it(running: RunningService, engines: Engines, workload: str) -> None:
+    service = running.service
+    for arm in running.plan.arms:
         service.arrange(arm)
         assert not service.wants_ticket(arm)
         before = service.counters(engines.server(arm))
-        answer = engines.slice(arm, standing.kind.operation if workload == "operation" else workload, 20)
+        answer = engines.slice(arm, running.kind.operation if workload == "operation" else workload, 20)
         change = service.counters(engines.server(arm)).since(before)
         assert not answer.errors
         assert answer.operations == 20
@@ -113,7 +113,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         if workload == "connect":
             assert_phases_add_up(answer.phases, arm.settings.speaks_tls)
         opened = int(answer.evidence["connections"])
-        if not standing.counts:
+        if not running.counts:
             assert change == Counters()
             continue
         assert change.connections is not None
@@ -125,7 +125,7 @@ def test_every_arm_works_and_the_servers_count_it(standing: Standing, engines: E
         elif arm.settings.speaks_tls:
             assert answer.evidence["protocol"] == "TLSv1.3"
             # If TLS ends at the origin and not at the balancer, the origin counts the TLS connections.
-            counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else standing.kind.counted_as
+            counted_as = "TLSv1.3" if arm.levels.get("termination") == "backend" else running.kind.counted_as
             assert change.tls_connections[counted_as] >= opened
 
 
@@ -137,29 +137,29 @@ def assert_phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_open_connections_are_replaced_by_new_ones_on_request(standing: Standing, engines: Engines) -> None:
-    if standing.kind is HTTP:
+def test_open_connections_are_replaced_by_new_ones_on_request(running: RunningService, engines: Engines) -> None:
+    if running.kind is HTTP:
         pytest.skip("a request opens its connection itself, in measured time")
-    service = standing.service
-    for arm in standing.plan.arms:
+    service = running.service
+    for arm in running.plan.arms:
         service.arrange(arm)
-        engines.slice(arm, standing.kind.operation, 20)
+        engines.slice(arm, running.kind.operation, 20)
         for reconnect in (False, True, True):
             before = service.counters(engines.server(arm))
-            answer = engines.slice(arm, standing.kind.operation, 20, reconnect=reconnect)
+            answer = engines.slice(arm, running.kind.operation, 20, reconnect=reconnect)
             change = service.counters(engines.server(arm)).since(before)
             assert (answer.operations, answer.errors) == (20, [])
             opened = answer.evidence["connections"]
             assert bool(opened) == reconnect
             assert mismatch(arm.settings, "wire", answer, change, workers=20) is None
-            if standing.counts:
+            if running.counts:
                 assert change.connections is not None
                 assert change.connections >= opened
 
 
-def test_service_has_evidence_that_the_client_cannot_see(standing: Standing) -> None:
-    for arm in standing.plan.arms:
-        evidence = standing.service.collect_evidence(arm, "start")
+def test_service_has_evidence_that_the_client_cannot_see(running: RunningService) -> None:
+    for arm in running.plan.arms:
+        evidence = running.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):
             assert evidence == {"tunnel cipher": "aes256-gcm@openssh.com", "tunnel compression": "none"}
         elif pool := arm.settings.lab.get("pool"):
@@ -167,15 +167,15 @@ def test_service_has_evidence_that_the_client_cannot_see(standing: Standing) -> 
             open_connections = f"{pool['mode']} mode, 20 open connections"
             assert evidence == {"pool": open_connections, "pool to server, as the server sees it": tls}
         else:
-            assert bool(evidence) == standing.proves
-        assert standing.service.failure_reason(arm) is None
+            assert bool(evidence) == running.proves
+        assert running.service.failure_reason(arm) is None
 
 
-def test_cpu_time_is_measured_by_role_if_the_service_can(standing: Standing, engines: Engines) -> None:
-    service = standing.service
-    service.arrange(standing.control)
+def test_cpu_time_is_measured_by_role_if_the_service_can(running: RunningService, engines: Engines) -> None:
+    service = running.service
+    service.arrange(running.control)
     before = service.cpu_seconds()
-    engines.slice(standing.control, standing.kind.operation, 200 if standing.kind is HTTP else 2000)
+    engines.slice(running.control, running.kind.operation, 200 if running.kind is HTTP else 2000)
     used = service.cpu_seconds()
     assert bool(used) == service.measures_cpu
     if service.measures_cpu:

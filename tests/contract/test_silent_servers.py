@@ -83,9 +83,9 @@ def test_run_ends_with_one_line_that_names_the_address_and_the_step(
     outcomes: dict[tuple[str, str], Outcome], ports: dict[tuple[str, str], int], scheme: str, how: str
 ) -> None:
     outcome = outcomes[scheme, how]
-    assert (outcome.status, len(outcome.told)) == (1, 1), outcome.err
-    assert f"127.0.0.1:{ports[scheme, how]}" in outcome.told[0]
-    assert TARGETS[scheme][2] in outcome.told[0]
+    assert (outcome.status, len(outcome.error_lines)) == (1, 1), outcome.err
+    assert f"127.0.0.1:{ports[scheme, how]}" in outcome.error_lines[0]
+    assert TARGETS[scheme][2] in outcome.error_lines[0]
 
 
 def ready_arms(instrument: Instrument, plan: Plan) -> dict[str, ReadyArm]:

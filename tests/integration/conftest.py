@@ -60,14 +60,14 @@ def wait_for_slices(process: subprocess.Popen[str], run: Path, count: int) -> No
 
 def processes_of(folder: Path) -> dict[int, list[str]]:
     """Return pid and command line of processes whose command line contains the folder, such as a lab's servers."""
-    found = {}
+    processes = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
                 words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
                 if any(str(folder) in word for word in words[:1] + words[2:]) and int(entry.name) != os.getpid():
-                    found[int(entry.name)] = words
-    return found
+                    processes[int(entry.name)] = words
+    return processes
 
 
 def descendants(pid: int) -> dict[int, list[str]]:
@@ -88,8 +88,8 @@ def alive(pids: Iterable[int]) -> list[int]:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    with Lab() as standing:
-        yield standing
+    with Lab() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

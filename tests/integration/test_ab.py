@@ -148,14 +148,14 @@ def test_responses_of_different_length_count_as_failed_without_option_l(site: Si
 def test_options_without_effect_are_reported(site: Site) -> None:
     result = ab("-v", "4", "-T", "text/plain", f"{site.http}/?wait=20")
     assert result.status == 0
-    assert [line.split()[1] for line in result.told] == ["-v", "-T"]
+    assert [line.split()[1] for line in result.error_lines] == ["-v", "-T"]
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
 def test_report_has_the_same_layout_and_counts_as_apachebench(site: Site) -> None:
-    asked = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
-    theirs = subprocess.run(["ab", "-q", *asked], capture_output=True, text=True, check=True).stdout
-    ours = ab(*asked).out
+    arguments = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
+    theirs = subprocess.run(["ab", "-q", *arguments], capture_output=True, text=True, check=True).stdout
+    ours = ab(*arguments).out
     # ab sends HTTP/1.0 requests. This server responds to both versions with the same bytes, so the counts agree.
     assert {label: figure(ours, label) for label in COUNTED} == {label: figure(theirs, label) for label in COUNTED}
     # Both reports contain the same service time.

@@ -63,5 +63,5 @@ def test_client_is_measured_in_the_same_rounds_as_the_engine(name: str, tmp_path
     without = protected - effects.keys()
     assert len(without) == (cannot is not None)
     for arm in without:
-        assert f"{arm} has no figures of {name}, which {cannot}" in result.warnings
+        assert f"{arm} was not measured with {name}, which {cannot}" in result.warnings
         assert any(each.arm == arm for each in result.effects), "and all of the engine's"

@@ -34,11 +34,11 @@ def small(*settings: str) -> Plan:
 @pytest.fixture(scope="module")
 def lab() -> Iterator[EncryptionLab]:
     """Start the lab with one customer, one order and one item instead of loading it."""
-    with EncryptionLab(small("encrypted=direct,0,20,100")) as standing:
+    with EncryptionLab(small("encrypted=direct,0,20,100")) as running:
         for table, columns in ROWS.items():
             names, literals = ", ".join(columns), ", ".join(map(repr, columns.values()))
-            standing._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({literals})")  # noqa: S608
-        yield standing
+            running._server.ask(f"INSERT INTO {DATABASE}.{table} ({names}) VALUES ({literals})")  # noqa: S608
+        yield running
 
 
 ROWS: dict[str, dict[str, object]] = {
@@ -79,7 +79,7 @@ def test_rules_file_is_private_and_removed_with_the_lab(lab: EncryptionLab) -> N
     assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
 
 
-def test_arm_that_sends_plaintext_is_discarded_alone(lab: EncryptionLab) -> None:
+def test_only_the_arm_that_sends_plaintext_is_discarded(lab: EncryptionLab) -> None:
     arm = arm_of(lab, "20")
     path = lab._lab.folder / "rules-20-aes-128-gcm.toml"
     text, front = path.read_text(), lab._front

@@ -48,15 +48,15 @@ def environment_without_mongod(tmp_path: Path) -> dict[str, Any]:
 def test_invalid_input_is_reported_in_one_line(tmp_path: Path, arguments: list[str], status: int, message: str) -> None:
     done = costof(*arguments, cwd=tmp_path)
     assert done.status == status
-    assert len(done.told) == 1
-    assert message in done.told[0]
+    assert len(done.error_lines) == 1
+    assert message in done.error_lines[0]
     assert not list(tmp_path.iterdir())
 
 
 def test_missing_mongod_is_reported_with_a_remedy(tmp_path: Path) -> None:
     done = costof("run", "mongodb-tls", cwd=tmp_path, **environment_without_mongod(tmp_path))
     assert done.status == 1
-    assert "COSTOF_MONGOD" in done.told[0]
+    assert "COSTOF_MONGOD" in done.error_lines[0]
     assert not list(tmp_path.iterdir())
 
 
@@ -72,8 +72,8 @@ def test_dry_run_lists_actions_and_does_nothing(tmp_path: Path) -> None:
 
 
 def test_dry_run_reports_whether_there_are_enough_restarts_for_verdicts(tmp_path: Path) -> None:
-    asked = ("run", "mongodb-tls", "--profile", "quick", "--budget", "60s", "--dry-run", "--restarts")
-    few, enough = (costof(*asked, number, cwd=tmp_path).out for number in ("4", "5"))
+    options = ("run", "mongodb-tls", "--profile", "quick", "--budget", "60s", "--dry-run", "--restarts")
+    few, enough = (costof(*options, number, cwd=tmp_path).out for number in ("4", "5"))
     assert "15 s at most, in each start\nstarts    4: intervals without verdicts, which need 5\n" in few
     assert "12 s at most, in each start\nstarts    5\n" in enough
 
@@ -92,6 +92,6 @@ def test_list_shows_studies_and_doctor_shows_the_engine(tmp_path: Path) -> None:
 def test_missing_program_is_reported_with_its_package(tmp_path: Path, variable: str, package: str) -> None:
     done = costof("run", "mysql-transport", *SMALL, cwd=tmp_path, **{variable: "/nonexistent"})
     assert done.status == 1
-    assert len(done.told) == 1
-    assert package in done.told[0]
+    assert len(done.error_lines) == 1
+    assert package in done.error_lines[0]
     assert not list(tmp_path.iterdir())

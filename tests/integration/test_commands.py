@@ -71,8 +71,8 @@ def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> Non
     (sentence,) = (each.text for each in result.answer if "order of measurements matters" in each.text)
     assert sentence.startswith("The order of measurements matters: 'time' is ")
     assert "--warmup 1" in sentence
-    (found,) = result.carry_over
-    assert found.ratio.low > 1
+    (carry_over,) = result.carry_over
+    assert carry_over.ratio.low > 1
 
 
 def test_warm_up_runs_remove_carry_over(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_command_that_fails_sometimes_is_reported(tmp_path: Path) -> None:
     assert "of operations failed with on" in " ".join(ended.out.split())
 
 
-def test_slices_whose_proof_does_not_match_are_discarded_and_reported(tmp_path: Path) -> None:
+def test_slices_without_matching_evidence_are_discarded_and_reported(tmp_path: Path) -> None:
     script = COUNTER.format(file="count") + "; if [ $n -lt 12 ]; then echo on; else echo off; fi"
     proof = f'proof = {{ run = """sh -c \'{script}\'""", matches = "on" }}'
     _, result = ran(study("", proof, 'run = "true"\nseconds = 0.05'), tmp_path)
@@ -147,7 +147,7 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
 ) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    assert (ended.status, ended.told) == (1, [f"costof: no arm can run: {message}"])
+    assert (ended.status, ended.error_lines) == (1, [f"costof: no arm can run: {message}"])
     assert not (tmp_path / "runs").exists()
 
 
@@ -199,7 +199,7 @@ LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; d
     [(signal.SIGINT, STUBBORN), (signal.SIGTERM, ""), (signal.SIGKILL, STUBBORN)],
     ids=["ctrl-c", "terminated", "kill-9"],
 )
-def test_processes_and_levels_are_cleaned_up_however_a_run_ends(
+def test_processes_end_and_levels_are_undone_however_a_run_ends(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
 ) -> None:
     file = tmp_path / "mine.toml"
@@ -273,7 +273,7 @@ def test_versus_compares_commands_and_stops_at_its_limits(tmp_path: Path) -> Non
 
 def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
-    assert "this budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
+    assert "the budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
     assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)
     assert "difference" not in ended.out, "no figure that could be taken for an answer"
 
@@ -320,6 +320,6 @@ def test_password_in_a_command_line_is_warned_about(tmp_path: Path) -> None:
     ended = costof("versus", "--rounds", "2", "--json", "true", "true --password=S3cret", cwd=tmp_path)
     result = Result.model_validate(json.loads(ended.out))
     (warning,) = (each for each in result.warnings if "looks like a password" in each)
-    assert warning in [line.removeprefix("costof: ") for line in ended.told]
+    assert warning in [line.removeprefix("costof: ") for line in ended.error_lines]
     assert "the value after --password looks" in warning
     assert "[secrets]" in warning

@@ -142,7 +142,7 @@ def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: st
         opaque.cursor().execute(statement)
 
 
-def test_required_encryption_applies_to_aliases(site: Site) -> None:
+def test_column_that_must_be_encrypted_is_also_checked_under_an_alias(site: Site) -> None:
     demand = {"must_be_encrypted": ["costof.people.name"]}
     with encrypted.connect(master_keys={}, **demand, **site.settings(site.server.port)) as past:
         with past.cursor() as cursor:
@@ -185,7 +185,7 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
 
     def arm(name: str, port: int, **more: Any) -> Arm:
         there = {"addresses": [f"{site.server.address}:{port}"], "statements": statements}
-        return Arm(name=name, service=site.server.client_settings().asking({**there, **more}))
+        return Arm(name=name, service=site.server.client_settings().with_settings({**there, **more}))
 
     arms = [arm("direct", site.server.port)]
     arms += [arm("past", site.server.port, **keys)]

@@ -197,7 +197,9 @@ def play(site: Site, *, prepared: bool, secured: bool, rounds: int = 1) -> tuple
         ),
     ],
 )
-def test_no_canary_reaches_the_client(site: Site, prepared: bool, secured: bool, rounds: int) -> None:
+def test_no_canary_value_reaches_the_client_in_plaintext(
+    site: Site, prepared: bool, secured: bool, rounds: int
+) -> None:
     client, rows, answers = play(site, prepared=prepared, secured=secured, rounds=rounds)
     assert not site.canaries.found(bytes(client.received))
     assert len(rows) > 10 * rounds, "there was something to hide"
@@ -205,7 +207,7 @@ def test_no_canary_reaches_the_client(site: Site, prepared: bool, secured: bool,
     assert not refused
 
 
-def test_search_detects_a_column_without_a_rule(site: Site) -> None:
+def test_canary_search_detects_plaintext_of_a_column_without_a_rule(site: Site) -> None:
     usual = rules(site.server.password)
     try:
         whole, part = (f'table = "customer"\ncolumn = "{name}"' for name in ("*", "c_id"))
@@ -217,7 +219,7 @@ def test_search_detects_a_column_without_a_rule(site: Site) -> None:
         site.reload(usual)
 
 
-def test_search_detects_computed_output_approved_as_plaintext(site: Site) -> None:
+def test_canary_search_detects_computed_output_approved_as_plaintext(site: Site) -> None:
     usual = rules(site.server.password)
     text = 'text = "SELECT MAX(c_data) FROM customer"'
     try:
@@ -230,7 +232,7 @@ def test_search_detects_computed_output_approved_as_plaintext(site: Site) -> Non
         site.reload(usual)
 
 
-def test_search_detects_canaries_without_a_gateway(site: Site) -> None:
+def test_canary_search_detects_plaintext_sent_without_a_gateway(site: Site) -> None:
     address = f"{site.server.address}:{site.server.port}"
     with Client(address, OPAQUE.encode(), site.server.password.get_secret_value(), DATABASE.encode()) as client:
         for table in tpcc.TABLES:

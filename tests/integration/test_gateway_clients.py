@@ -15,14 +15,13 @@ from typing import Any
 import mysql.connector
 import pymysql
 import pytest
-import sqlalchemy
 
 from costof import encrypted
 from costof.lab.certificates import write_private
 from costof.lab.lab import Lab
 from costof.programs.gateway import GatewayLearning, GatewayListener, GatewayProcess
 from costof.programs.mariadb.lab import DATABASE, MariadbServer
-from tests.clients import database, objects, programs
+from tests.clients import database, programs
 from tests.clients.facts import PROTECTED, TABLES, check
 from tests.clients.programs import Absent
 from tests.support.programs import check_of, running_mariadb
@@ -79,16 +78,16 @@ class Site:
     def assert_round_trip(self, trip: Callable[[Login, str], list[str]], client: str) -> None:
         """Check that the statements that `trip` runs are rejected with a remedy until they are learned and approved."""
         self.approve("")
-        told = outcome(lambda: trip(self.guarded, f"{client}-early"))
-        assert "is not approved for this account" in told, told
-        assert "costof gateway --learn" in told, told
+        error = outcome(lambda: trip(self.guarded, f"{client}-early"))
+        assert "is not approved for this account" in error, error
+        assert "costof gateway --learn" in error, error
         check(trip(self.learning, client), client, sealed=False)
         self.approve(self.reviewed())
         check(trip(self.guarded, client), client, sealed=True)
-        told = outcome(
+        error = outcome(
             lambda: database.round_trip(Unlearned(pymysql.connect(**self.guarded.settings, ssl_disabled=True)), client)
         )
-        assert "is not approved for this account: select" in told, told
+        assert "is not approved for this account: select" in error, error
 
 
 class Unlearned:
@@ -179,6 +178,11 @@ def test_statements_of_python_drivers_are_rejected_until_approved(client: str, s
 
 
 def test_statements_of_sqlalchemy_are_rejected_until_approved(site: Site) -> None:
+    # Imported here, because the import takes half a second in each process of the tests.
+    import sqlalchemy
+
+    from tests.clients import objects
+
     def trip(login: Login, owner: str) -> list[str]:
         settings = {**login.settings, "username": SHOP}
         del settings["user"]

@@ -151,8 +151,8 @@ def hostile_settings(site: Site) -> Iterator[None]:
 def refused(answer: Answer, words: str = "") -> bool:
     """Return whether the gateway sent no rows, and either closed the connection or an error that contains `words`."""
     gateway_words = ("the gateway", "not approved", "value ")
-    told = "" if answer.error is None else answer.error[1]
-    return not answer.rows and (answer.over or (any(each in told for each in gateway_words) and words in told))
+    message = "" if answer.error is None else answer.error[1]
+    return not answer.rows and (answer.over or (any(each in message for each in gateway_words) and words in message))
 
 
 @pytest.mark.usefixtures("hostile_settings")

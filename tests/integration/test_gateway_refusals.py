@@ -28,7 +28,7 @@ from tests.support.programs import ED25519_USER, make_ed25519_user
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
-def test_every_attack_is_rejected(shop: Shop) -> None:
+def test_gateway_rejects_every_attack(shop: Shop) -> None:
     """Each attack is sent as text and as a prepared statement. The session continues after the error."""
     assert shop.reload(RULES + PEOPLE + approval("SELECT city FROM other")) is None
     with tapped(shop) as (connect, tap), connect() as connection:
@@ -70,7 +70,7 @@ def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) 
     assert rows(shop.connect(USER), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
 
 
-def test_logins_pass_through_end_to_end(shop: Shop) -> None:
+def test_logins_pass_through_the_gateway_unchanged(shop: Shop) -> None:
     wrong = {**shop.login(), "password": "wrong"}
     with pytest.raises(pymysql.MySQLError, match="Access denied"):
         pymysql.connect(**wrong)

@@ -67,13 +67,13 @@ def test_valid_new_rules_apply_from_the_next_command_on(shop: Shop) -> None:
             (RULES.replace('"app"', '"none"'), "[master_keys] has no master key 'none'"),
             (RULES + PEOPLE.replace("sm4-cbc", "rot13"), "unknown variant `rot13`"),
             (RULES + column("people", "nome"), "the rule for costof.people.nome matches no column"),
-            (RULES + check_of("nobody", "never-said") + PEOPLE, "[check]: cannot query"),
+            (RULES + check_of("nobody", "never-shown") + PEOPLE, "[check]: cannot query"),
             ('predicates = "allow"\n' + RULES + PEOPLE, "line 1: unknown field `predicates`"),
             (RULES + PEOPLE + approval("SET sql_mode = ?"), "a statement that begins with SET cannot be approved"),
         ]:
             message = shop.reload(wrong) or ""
             assert words in message
-            assert "never-said" not in message
+            assert "never-shown" not in message
             assert KEY not in message
             assert "\n" not in message
             assert types() == [bytes, bytes], "the previous rules stay in force"
@@ -132,11 +132,11 @@ def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Pat
 
     write_private(rules_file, (RULES + PEOPLE).encode())
     unchecked = check()
-    assert (unchecked.status, len(unchecked.told)) == (2, 1)
-    assert "need [check]" in unchecked.told[0]
+    assert (unchecked.status, len(unchecked.error_lines)) == (2, 1)
+    assert "need [check]" in unchecked.error_lines[0]
     asking = RULES + PEOPLE + check_of(CATALOGUE, server.password.get_secret_value())
     write_private(rules_file, asking.encode())
-    (warning,) = check().told
+    (warning,) = check().error_lines
     assert "no statement is approved" in warning
     write_private(rules_file, (asking + approval("SELECT city FROM people")).encode())
     checked = check()
@@ -168,21 +168,21 @@ def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Pat
     usual = ("gateway", "--rules", str(rules_file), "--server", endpoint)
     limit = costof(*usual, "--limit", "connections", "5", "--limit", "colours", "7", cwd=tmp_path)
     assert limit.status == 2
-    assert "unknown field `colours`, expected one of `connections`" in limit.told[0]
+    assert "unknown field `colours`, expected one of `connections`" in limit.error_lines[0]
     wrong = costof(*usual, cwd=tmp_path)
     assert wrong.status == 2
-    assert len(wrong.told) == 1
-    assert "line 1: unknown field" in wrong.told[0]
+    assert len(wrong.error_lines) == 1
+    assert "line 1: unknown field" in wrong.error_lines[0]
 
 
-def test_statements_are_learned_reviewed_and_enforced(shop: Shop, tmp_path: Path) -> None:
+def test_gateway_learns_statements_and_accepts_only_reviewed_ones(shop: Shop, tmp_path: Path) -> None:
     rules_file, learned = tmp_path / "rules.toml", tmp_path / "learned.toml"
     endpoint = f"{shop.server.address}:{shop.server.port}"
     asking = RULES + PEOPLE + check_of(CATALOGUE, shop.server.password.get_secret_value())
     write_private(rules_file, asking.encode())
     options = ("gateway", "--rules", str(rules_file), "--server", endpoint, "--learn", str(learned))
     half = costof(*options, cwd=tmp_path)
-    assert (half.status, "--learn and --learn-account work only together" in half.told[0]) == (2, True)
+    assert (half.status, "--learn and --learn-account work only together" in half.error_lines[0]) == (2, True)
     argv = [*COSTOF, *options, "--learn-account", SHOP, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     statement = "SELECT id, name, LENGTH(city) FROM people WHERE name = '{}'"

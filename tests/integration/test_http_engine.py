@@ -56,9 +56,9 @@ def begin(instrument: Instrument, arm: Arm, workers: int) -> None:
 def test_ten_thousand_connections_need_little_memory(origin: list[str], authority: Authority, kind: str) -> None:
     # With resumption the test needs no ten thousand full handshakes.
     tls = Transport(kind="tls", ca_file=authority.ca_file, resumption=True)
-    asked = arm(origin[0], PLAIN, None) if kind == "plain" else arm(origin[1], tls, None)
+    target_arm = arm(origin[0], PLAIN, None) if kind == "plain" else arm(origin[1], tls, None)
     with engine() as instrument:
-        begin(instrument, asked, MANY)
+        begin(instrument, target_arm, MANY)
         opened = 0
         # In one slice faster workers may take all requests, so a slow worker may only connect in a later slice.
         while opened < MANY:

@@ -111,7 +111,7 @@ def test_tls_endpoint_has_a_certificate_with_the_arms_key(lab: HttpLab, arms: li
     assert len(seen) == 2 * 3 * 2
 
 
-def test_arm_with_unsupported_suite_is_discarded_alone(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_only_the_arm_with_an_unsupported_suite_is_discarded(lab: HttpLab, arms: list[PlannedArm]) -> None:
     old = [arm for arm in arms if arm.levels.get("suite") == "rc4-sha"]
     assert old
     for arm in old:
@@ -148,7 +148,7 @@ def test_nginx_counters_exclude_connections_for_monitoring(lab: HttpLab, arms: l
 
 
 @pytest.mark.parametrize(("balancer", "termination"), [("haproxy", "reencrypt"), ("nginx", "none")])
-def test_connections_to_the_origin_stay_open(
+def test_balancer_keeps_its_connections_to_the_origin_open(
     lab: HttpLab, arms: list[PlannedArm], balancer: str, termination: str
 ) -> None:
     arm = next(
@@ -241,16 +241,16 @@ def test_balancer_holds_ten_thousand_connections(lab: HttpLab, arms: list[Planne
     address, _, port = lab._entry(arm).rpartition(":")
     try:
         with contextlib.ExitStack() as stack:
-            standing: list[socket.socket] = []
+            open_connections: list[socket.socket] = []
             for each in sockets_of(lab._chain.client, IDLE_CONNECTIONS):
                 stack.enter_context(each)
                 each.settimeout(HANGS_SECONDS)
                 each.connect((address, int(port)))
                 each.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                standing.append(each)
-            for each in standing:
+                open_connections.append(each)
+            for each in open_connections:
                 assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
-            for each in (standing[0], standing[-1]):
+            for each in (open_connections[0], open_connections[-1]):
                 each.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
                 assert each.recv(4096).startswith(b"HTTP/1.1 200 ")
     finally:

@@ -30,7 +30,7 @@ STUDY = "http-tls-termination"
 
 
 @pytest.fixture(scope="module")
-def somebodys() -> Iterator[RunningBalancer]:
+def users_server() -> Iterator[RunningBalancer]:
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         yield balancer
 
@@ -39,9 +39,9 @@ class OldNginx(Nginx):
     """The lab's nginx with only TLS 1.2, like the configuration shipped with nginx 1.22."""
 
     def configuration(self) -> str:
-        found = super().configuration()
-        assert "ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;" in found
-        return found.replace("ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;")
+        configuration = super().configuration()
+        assert "ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;" in configuration
+        return configuration.replace("ssl_protocols TLSv1 TLSv1.1 TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;")
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +71,9 @@ def refused(balancer: RunningBalancer, folder: Path, words: str, *settings: str,
 
 @pytest.mark.parametrize("verify", ["full", "none"])
 def test_target_balancer_is_measured_and_verified_by_default(
-    somebodys: RunningBalancer, tmp_path: Path, verify: str
+    users_server: RunningBalancer, tmp_path: Path, verify: str
 ) -> None:
-    found = ask(somebodys, tmp_path, f"verify={verify}", trusted=verify == "full")
+    found = ask(users_server, tmp_path, f"verify={verify}", trusted=verify == "full")
     assert {record.answer.arm for record in found.slices} == {"none", "none-copy", "balancer"}
     assert all(record.answer.operations and not record.mismatch for record in found.slices)
     answer = [sentence.text for sentence in analyse(Ledger.open(tmp_path / "run")).answer]
@@ -81,16 +81,16 @@ def test_target_balancer_is_measured_and_verified_by_default(
     assert len(warned) == (verify == "none")
 
 
-def test_untrusted_certificate_ends_the_run(somebodys: RunningBalancer, tmp_path: Path) -> None:
-    refused(somebodys, tmp_path, "certificate", trusted=False)
+def test_untrusted_certificate_ends_the_run(users_server: RunningBalancer, tmp_path: Path) -> None:
+    refused(users_server, tmp_path, "certificate", trusted=False)
 
 
 def test_tls_version_of_the_target_is_used_by_default(old: RunningBalancer, tmp_path: Path) -> None:
-    found = ask(old, tmp_path)
-    assert not [record.mismatch for record in found.slices if record.mismatch]
+    result = ask(old, tmp_path)
+    assert not [record.mismatch for record in result.slices if record.mismatch]
     spoken = {
         (record.answer.arm, record.answer.evidence.get("protocol"))
-        for record in found.slices
+        for record in result.slices
         if record.answer.operations
     }
     assert spoken == {("none", None), ("none-copy", None), ("balancer", "TLSv1.2")}
@@ -100,16 +100,16 @@ def test_unsupported_tls_version_is_an_error_of_its_arm(old: RunningBalancer, tm
     for name in ("alone", "beside"):
         (tmp_path / name).mkdir()
     refused(old, tmp_path / "alone", "protocol version", "suite=tls1.3")
-    found = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
-    assert {record.answer.arm for record in found.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
+    result = ask(old, tmp_path / "beside", "suite=dhe-rsa-aes256-sha,tls1.3")
+    assert {record.answer.arm for record in result.slices} == {"none", "none-copy", "balancer-dhe-rsa-aes256-sha"}
     errors = {arm.name: arm.error for arm in analyse(Ledger.open(tmp_path / "beside/run")).arms if arm.error}
     assert list(errors) == ["balancer-tls1.3"]
     assert "protocol version" in errors["balancer-tls1.3"]
 
 
-def test_balancer_is_identified_by_its_certificate(somebodys: RunningBalancer) -> None:
-    plan = plan_of(STUDY, "quick", "termination=none,balancer", target=somebodys.url("tls"))
-    access = Access(somebodys.url("tls"), somebodys.authority.ca_file, somebodys.url("plain"))
+def test_balancer_is_identified_by_its_certificate(users_server: RunningBalancer) -> None:
+    plan = plan_of(STUDY, "quick", "termination=none,balancer", target=users_server.url("tls"))
+    access = Access(users_server.url("tls"), users_server.authority.ca_file, users_server.url("plain"))
     with open_service(plan, access, "a-run") as service:
         assert {*service.identity()} == {CERTIFICATE}
     again = open_service(plan, access, "a-run")

@@ -79,7 +79,7 @@ def test_load_user_has_only_the_privileges_it_needs(server: MariadbServer) -> No
         pymysql.connect(host=server.address, user="root", password="", ssl_disabled=True)
 
 
-def test_flush_ssl_changes_the_key_and_keeps_open_connections(server: MariadbServer, lab: Lab) -> None:
+def test_mariadb_changes_its_key_with_flush_ssl_and_keeps_open_connections(server: MariadbServer, lab: Lab) -> None:
     pid = lab.processes["mariadb"].pid
     with log_in(server) as plain, start_tls(server, client(server)) as tls:
         for kind in KEYS[1:] + KEYS[:1]:
@@ -91,7 +91,7 @@ def test_flush_ssl_changes_the_key_and_keeps_open_connections(server: MariadbSer
     assert lab.dead() == []
 
 
-def test_counters_continue_after_a_key_change(server: MariadbServer) -> None:
+def test_tls_counters_of_mariadb_continue_after_a_key_change(server: MariadbServer) -> None:
     before = server.counters()
     for number, kind in enumerate(("ecdsa-p256", "rsa-2048"), 1):
         server.show_key(kind)

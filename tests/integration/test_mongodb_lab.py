@@ -64,15 +64,15 @@ def packets_come_to(host: list[str]) -> int:
 def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
     """Return the shortest time, in ms, that pymongo takes for a new connection and its first operation."""
     with application("mongodb", {}, lab.prefix(arm)) as driver:
-        asked, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
-        (ready,) = driver.plan(patient_plan([asked], [workload], records=plan.records)).arms
+        endpoint, workload = lab.endpoint(arm).named(arm.name), Workload(name="connect", kind="connect")
+        (ready,) = driver.plan(patient_plan([endpoint], [workload], records=plan.records)).arms
         assert ready.error is None
         answer = driver.slice(1, arm.name, "connect", CONNECTIONS, HANGS_SECONDS)
         assert (answer.operations, answer.errors) == (CONNECTIONS, [])
         return answer.phases["connect_and_first_operation"].min_ns / 1e6
 
 
-def test_near_clients_need_no_hosts_and_negotiate_the_arms_tls() -> None:
+def test_clients_on_the_lan_need_no_namespaces_and_negotiate_the_arms_tls() -> None:
     plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=ecdsa-p256", "verify=full,none")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert not any(lab.prefix(arm) for arm in plan.arms)

@@ -45,12 +45,12 @@ def ask(folder: Path, url: str, ca_file: Path | None, *more: str) -> Outcome:
     return costof("run", study, *SMALL, "--rounds", "2", "--target", url, *trust, *more, cwd=folder)
 
 
-def failed(done: Outcome, folder: Path, *told: str) -> None:
-    """Check that the command failed with status 1 and one line that contains all of `told`, and left no run folder."""
+def failed(done: Outcome, folder: Path, *texts: str) -> None:
+    """Check that the command failed with status 1 and one line that contains all of `texts`, and left no run folder."""
     assert done.status == 1, done.err
-    assert len(done.told) == 1
-    for words in told:
-        assert words in done.told[0]
+    assert len(done.error_lines) == 1
+    for words in texts:
+        assert words in done.error_lines[0]
     assert PASSWORD not in done.err
     assert not (folder / "runs").exists()
 
@@ -67,7 +67,7 @@ def test_expired_and_untrusted_certificates_are_rejected(
     ("mode", "stands", "refused"),
     [("disabled", "plain", "tls"), pytest.param("requireTLS", "tls", "plain", marks=pytest.mark.slow)],
 )
-def test_server_with_only_plain_or_only_tls_gets_a_report_of_that_arm(
+def test_server_that_accepts_only_plain_or_only_tls_gets_a_report_of_that_arm(
     standalone: Start, tmp_path: Path, mode: str, stands: str, refused: str
 ) -> None:
     server = standalone(22 if mode == "disabled" else 24, tls=mode)
@@ -84,8 +84,8 @@ def test_server_with_only_plain_or_only_tls_gets_a_report_of_that_arm(
     else:
         assert "TLS" in (errors[refused] or "")
         (tmp_path / "alone").mkdir()
-        asked = ask(tmp_path / "alone", server.url, None, "--set", "transport=tls")
-        failed(asked, tmp_path / "alone", "no arm can run", "TLS")
+        done = ask(tmp_path / "alone", server.url, None, "--set", "transport=tls")
+        failed(done, tmp_path / "alone", "no arm can run", "TLS")
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def mongodb_user(server: Standalone, *roles: dict[str, str]) -> Iterator[str]:
         client.admin.command("dropUser", USER)
 
 
-def test_action_granted_on_other_collections_is_not_sufficient(healthy: Standalone) -> None:
+def test_privilege_on_other_collections_is_not_sufficient(healthy: Standalone) -> None:
     actions = ["find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection"]
     with healthy.client() as client:
         for collection, enough in (("others", False), ("", True)):
@@ -133,7 +133,7 @@ def test_server_without_authentication_allows_everything(lab: Lab) -> None:
         assert not any(name.startswith("costof_") for name in client.list_database_names())
 
 
-def test_run_without_recent_heartbeat_is_dead(
+def test_run_without_recent_heartbeat_counts_as_dead(
     healthy: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)
@@ -150,8 +150,8 @@ def test_run_without_recent_heartbeat_is_dead(
 
 
 def waits_for_the_last_write(member: Client) -> bool:
-    asked: dict[str, Any] = {"command.find": MARKER_NAME, "command.readConcern.afterClusterTime": {"$exists": True}}
-    return bool(member.admin.command({"currentOp": 1, **asked})["inprog"])
+    query: dict[str, Any] = {"command.find": MARKER_NAME, "command.readConcern.afterClusterTime": {"$exists": True}}
+    return bool(member.admin.command({"currentOp": 1, **query})["inprog"])
 
 
 @pytest.mark.slow
@@ -159,9 +159,9 @@ def test_load_waits_for_all_visible_members_but_not_for_hidden_ones() -> None:
     with user_of_a_set() as (url, ca_file):
         own = MongodbTarget(Access(url, ca_file, allow_plain=True), "mongodb-tls", "run", records=1)
         own.reach()
-        found = own.identity()
-        assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*found}
-        assert found["members"].count(":27017") == 2, "a hidden member is not listed"
+        identity = own.identity()
+        assert {VERSION, CERTIFICATE, "replica set", "members"} <= {*identity}
+        assert identity["members"].count(":27017") == 2, "a hidden member is not listed"
         own.claim()
         (late,) = (own.session.member(host) for host in own.hello["hosts"] if host != own.hello["primary"])
         asked_of, over = Event(), Event()

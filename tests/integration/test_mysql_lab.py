@@ -101,7 +101,7 @@ def test_sessions_are_resumed_after_any_key_change() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "first"),
+    ("keys", "first"),
     [
         ([], "rsa-2048"),
         (["rsa-1024"], "rsa-1024"),
@@ -110,10 +110,10 @@ def test_sessions_are_resumed_after_any_key_change() -> None:
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_server_starts_with_a_key_that_every_client_accepts(asked: list[str], first: str) -> None:
-    shown = keys_to_show(asked)
+def test_server_starts_with_a_key_that_every_client_accepts(keys: list[str], first: str) -> None:
+    shown = keys_to_show(keys)
     assert shown[0] == first
-    assert set(shown) == {first, *asked}
+    assert set(shown) == {first, *keys}
 
 
 @pytest.mark.slow

@@ -23,7 +23,7 @@ from costof.services.target import TargetService
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines
-from tests.support.programs import databases, somebodys_mariadb, url_of, user_of_many_databases
+from tests.support.programs import databases, url_of, user_of_many_databases, users_mariadb
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.servers
 
 @pytest.fixture(scope="module")
 def server(lab: Lab) -> Iterator[MariadbServer]:
-    with somebodys_mariadb(lab) as server:
+    with users_mariadb(lab) as server:
         yield server
 
 
@@ -127,7 +127,7 @@ def test_tunnels_on_a_target_are_rejected_with_a_remedy(server: MariadbServer, t
     options = ["--set", "transport=plain,tls,ssh-aes256-ctr", "--target", url_of(server)]
     done = costof("run", "mysql-transport", "--profile", "quick", *options, cwd=tmp_path)
     assert done.status == 2
-    (message,) = done.told
+    (message,) = done.error_lines
     assert "ssh-aes256-ctr" in message
     assert "--set transport=plain,tls" in message
     assert not (tmp_path / "runs").exists()

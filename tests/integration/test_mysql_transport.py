@@ -57,7 +57,9 @@ def quickest_ms(ledgers: Iterable[Ledger], workload: str, arm: str) -> float:
     return min(each.answer.phases[name].min_ns for each in slices) / 1e6
 
 
-def test_far_connection_takes_its_round_trips(finished: Ledger, result: Result, tmp_path: Path) -> None:
+def test_connection_at_a_distance_takes_as_long_as_its_round_trips(
+    finished: Ledger, result: Result, tmp_path: Path
+) -> None:
     trips = {v.arm: v.round_trips for v in result.values if v.metric == "wire.connect"}
     # Round trips over the far link. A tunnel accepts TCP at the client's end, so its handshake crosses no link.
     crossing = {"plain@20": 3, "tls@20": 4, "ssh-aes256-ctr@20": 2}
@@ -75,7 +77,7 @@ def test_far_connection_takes_its_round_trips(finished: Ledger, result: Result, 
     eventually("a connection that nothing held up", takes_no_trip_more)
 
 
-def test_model_predicts_every_far_arm_from_the_lan(result: Result) -> None:
+def test_cost_model_predicts_times_at_a_distance_from_those_on_the_lan(result: Result) -> None:
     far = [p for p in result.sections.cost_model.predictions if not p.local and p.metric == "wire.connect"]
     assert {p.arm for p in far} == {"plain@20", "tls@20", "ssh-aes256-ctr@20"}
     for prediction in far:

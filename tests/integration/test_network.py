@@ -58,21 +58,21 @@ def network() -> Iterator[Network]:
         yield network
 
 
-@pytest.mark.parametrize(("asked", "next_asked"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
-def test_link_has_the_requested_round_trip(network: Network, asked: float, next_asked: float) -> None:
+@pytest.mark.parametrize(("requested", "next_requested"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
+def test_link_has_the_requested_round_trip(network: Network, requested: float, next_requested: float) -> None:
     """A busy machine may delay packets, so the upper bound is only the next link's round trip.
 
     `make bench` tests on a quiet machine how exact the delay is.
     """
 
     def is_less_than_the_next() -> bool:
-        evidence = measure_link(network.links[f"{asked:g}ms"])
+        evidence = measure_link(network.links[f"{requested:g}ms"])
         assert evidence.icmp is not None
         both = (evidence.icmp, evidence.tcp)
-        assert all(trips.quickest_ms >= asked - SHORTER_MS and trips.lost == 0 for trips in both)
-        return all(trips.quickest_ms < next_asked for trips in both)
+        assert all(trips.quickest_ms >= requested - SHORTER_MS and trips.lost == 0 for trips in both)
+        return all(trips.quickest_ms < next_requested for trips in both)
 
-    eventually(f"a round trip of less than {next_asked:g} ms", is_less_than_the_next)
+    eventually(f"a round trip of less than {next_requested:g} ms", is_less_than_the_next)
 
 
 def test_full_queue_drops_and_counts_packets_in_order(network: Network) -> None:
@@ -207,9 +207,9 @@ def test_link_process_reports_errors_in_one_line() -> None:
     end = {"namespace": "/no-such-namespace", "device": "link0", "address": "10.0.0.1/30"}
     line = json.dumps({"links": [{"name": "x", "a": end, "b": end, "round_trip_ms": 1}]})
     done = subprocess.run([engine_path(), "link"], input=line + "\n", capture_output=True, text=True)
-    (told,) = done.stdout.splitlines()
-    assert "no-such-namespace" in told
-    assert json.loads(told)["error"]["class"] == "link"
+    (line,) = done.stdout.splitlines()
+    assert "no-such-namespace" in line
+    assert json.loads(line)["error"]["class"] == "link"
     assert (done.returncode, done.stderr) == (2, "")
     done = subprocess.run([engine_path(), "link"], input="", capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

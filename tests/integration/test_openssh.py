@@ -26,7 +26,7 @@ PIDFD_GETFD = 438
 
 
 @dataclass
-class Standing:
+class TunnelLab:
     lab: Lab
     server: MariadbServer
     sshd: SshServer
@@ -42,27 +42,27 @@ class Standing:
 
 
 @contextlib.contextmanager
-def standing() -> Iterator[Standing]:
+def tunnel_lab() -> Iterator[TunnelLab]:
     with Lab() as lab, running_mariadb(lab) as server:
         sshd = SshServer(lab, lab.address(1))
         sshd.start()
-        yield Standing(lab, server, sshd)
+        yield TunnelLab(lab, server, sshd)
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Standing]:
-    with standing() as lab:
+def lab() -> Iterator[TunnelLab]:
+    with tunnel_lab() as lab:
         yield lab
 
 
-def test_tunnel_disables_nagles_algorithm(lab: Standing) -> None:
+def test_tunnel_disables_nagles_algorithm(lab: TunnelLab) -> None:
     bare, with_session = lab.begin("ssh-bare", CIPHERS[1], 4020), lab.open("ssh-session", CIPHERS[1], 4021)
     eventually("a tunnel without a session", lambda: greets(bare.address, bare.port))
     assert not all(delays_nothing(lab, bare))
     assert all(delays_nothing(lab, with_session))
 
 
-def delays_nothing(lab: Standing, tunnel: Tunnel) -> list[bool]:
+def delays_nothing(lab: TunnelLab, tunnel: Tunnel) -> list[bool]:
     """Return whether TCP_NODELAY is set on the tunnel's TCP connection, for each sshd process that has it open."""
     ends = [end for end in connections_of(tunnel.process.pid) if end.remote_port == PORT]
     assert len(ends) == 1
@@ -103,15 +103,15 @@ def connections_of(pid: int) -> list[Connection]:
     return found
 
 
-def test_tunnel_closed_on_purpose_does_not_count_as_dead(lab: Standing) -> None:
+def test_tunnel_closed_on_purpose_does_not_count_as_dead(lab: TunnelLab) -> None:
     tunnel = lab.open("ssh-closed", CIPHERS[1], 4030)
     lab.lab.stop(tunnel.name)
     assert lab.lab.dead() == []
     assert not greets(tunnel.address, tunnel.port)
 
 
-def test_failed_tunnel_is_reported_and_tunnel_ends_with_its_server(lab: Standing) -> None:
-    with standing() as other:
+def test_failed_tunnel_is_reported_and_tunnel_ends_with_its_server(lab: TunnelLab) -> None:
+    with tunnel_lab() as other:
         with pytest.raises(CostofError, match=r"ssh-odd ended: .*rot13"):
             other.open("ssh-odd", "rot13", 4000)
         other.lab.processes.pop("ssh-odd")
@@ -135,7 +135,7 @@ def test_failed_tunnel_is_reported_and_tunnel_ends_with_its_server(lab: Standing
 def test_private_tmpdir_is_supported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tmp_path.chmod(0o700)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with standing() as lab:
+    with tunnel_lab() as lab:
         tunnel = lab.open("ssh-tunnel", CIPHERS[1], 4000)
         assert query(lab.server, "SELECT 1", tunnel.address, tunnel.port) == "1"
         own = lab.sshd._folder

@@ -70,7 +70,7 @@ def pools() -> Iterator[Pools]:
         yield pools
 
 
-def test_tls_is_used_on_the_sides_of_the_arm(pools: Pools) -> None:
+def test_pooler_uses_tls_on_the_sides_that_the_arm_requires(pools: Pools) -> None:
     assert len(pools.pooled) == 4
     for arm in pools.plan.arms:
         pools.lab.arrange(arm)
@@ -102,7 +102,7 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
 
 
 @pytest.mark.parametrize(
-    ("asked", "tls", "sessions", "transactions", "expected"),
+    ("tls_requested", "tls", "sessions", "transactions", "expected"),
     [
         (True, {"TLSv1.3"}, 0, 50, None),
         (False, {""}, 4, 51, None),
@@ -114,10 +114,10 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
     ],
 )
 def test_missing_evidence_of_a_pool_is_reported(
-    asked: bool, tls: set[str], sessions: int, transactions: int, expected: str | None
+    tls_requested: bool, tls: set[str], sessions: int, transactions: int, expected: str | None
 ) -> None:
-    found = mismatch(asked, tls, sessions, transactions, 50)
-    assert found is None if expected is None else found is not None and expected in found
+    reason = mismatch(tls_requested, tls, sessions, transactions, 50)
+    assert reason is None if expected is None else reason is not None and expected in reason
 
 
 @pytest.mark.slow
@@ -126,8 +126,8 @@ def test_connection_storm_fails_without_a_pool_and_succeeds_with_one(pools: Pool
         answer, judged = pools.slice(arm, "storm", CLIENTS)
         assert (answer.operations, answer.errors, judged.mismatch) == (CLIENTS, [], None)
     # Allow only as many server connections as the pools keep open. Those of an earlier storm may still be closing.
-    standing = sum(pooled.size for pooled in map(ArmPoolSettings.from_arm, pools.pooled) if pooled)
-    pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {standing}")
+    connections = sum(pooled.size for pooled in map(ArmPoolSettings.from_arm, pools.pooled) if pooled)
+    pools.server.ask(f"ALTER ROLE {USER} CONNECTION LIMIT {connections}")
     try:
         for arm in pools.plan.arms:
             answer, _ = pools.slice(arm, "storm", CLIENTS)

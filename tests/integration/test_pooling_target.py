@@ -19,15 +19,15 @@ from costof.study.plan import Options, Plan, resolve
 from tests.support.command import costof
 from tests.support.engines import Engines
 from tests.support.pgbouncer import POOL, PORT, pooler_before
-from tests.support.postgres import Standing, somebodys_postgres
+from tests.support.postgres import RunningServer, users_postgres
 
 pytestmark = pytest.mark.servers
 RECORDS = 200
 
 
 @dataclass
-class Somebodys:
-    server: Standing
+class UsersServer:
+    server: RunningServer
     pooler_url: str
 
     def access(self, pooler_url: str | None = None) -> Access:
@@ -36,10 +36,10 @@ class Somebodys:
 
 
 @pytest.fixture(scope="module")
-def somebodys(lab: Lab) -> Iterator[Somebodys]:
-    with somebodys_postgres(lab) as server, pooler_before(server, lab, server.authority):
+def users_server(lab: Lab) -> Iterator[UsersServer]:
+    with users_postgres(lab) as server, pooler_before(server, lab, server.authority):
         password = server.password.get_secret_value()
-        yield Somebodys(server, f"postgresql://{USER}:{password}@{lab.address(2)}:{PORT}/{POOL.name}")
+        yield UsersServer(server, f"postgresql://{USER}:{password}@{lab.address(2)}:{PORT}/{POOL.name}")
 
 
 def small(access: Access) -> Plan:
@@ -54,13 +54,13 @@ def target(access: Access) -> tuple[Plan, Service]:
     return plan, open_service(plan, access, "a-run")
 
 
-def test_target_pool_and_server_are_measured_and_left_unchanged(somebodys: Somebodys) -> None:
-    before = somebodys.server.places()
-    plan, service = target(somebodys.access())
+def test_target_pool_and_server_are_measured_and_left_unchanged(users_server: UsersServer) -> None:
+    before = users_server.server.places()
+    plan, service = target(users_server.access())
     assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}
     with service:
         # The data is in a new schema of the URL's database: the pooler would not know a new database.
-        (made,) = somebodys.server.places() - before
+        (made,) = users_server.server.places() - before
         assert made.startswith("costof_")
         with Engines(plan, service) as engines:
             service.prepare(plan.arms[0], engines.load)
@@ -71,7 +71,7 @@ def test_target_pool_and_server_are_measured_and_left_unchanged(somebodys: Someb
                 answer = engines.slice(arm, "query", 10)
                 assert (answer.operations, answer.errors) == (10, [])
                 assert bool(answer.evidence["protocol"]) == arm.settings.speaks_tls
-    assert somebodys.server.places() == before
+    assert users_server.server.places() == before
 
 
 def refused(access: Access) -> CostofError:
@@ -81,23 +81,23 @@ def refused(access: Access) -> CostofError:
     return error.value
 
 
-def test_pooler_url_that_leads_elsewhere_is_rejected(somebodys: Somebodys) -> None:
-    before = somebodys.server.places()
-    itself = refused(somebodys.access(somebodys.server.url(USER)))
+def test_pooler_url_that_leads_elsewhere_is_rejected(users_server: UsersServer) -> None:
+    before = users_server.server.places()
+    itself = refused(users_server.access(users_server.server.url(USER)))
     assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
-    elsewhere = somebodys.access()
+    elsewhere = users_server.access()
     # The pooler leads to DATABASE, but the run makes its schema in the database `postgres`.
-    somebodys.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
+    users_server.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
     elsewhere = Access(
-        somebodys.server.url(USER, database="postgres"),
+        users_server.server.url(USER, database="postgres"),
         elsewhere.ca_file,
         allow_plain=True,
         pooler_url=elsewhere.pooler_url,
     )
     other = refused(elsewhere)
     assert (other.problem, "does not have the schema" in str(other)) == (ErrorText.NO_POOLER, True)
-    assert somebodys.server.password.get_secret_value() not in str(itself) + str(other)
-    assert somebodys.server.places() == before
+    assert users_server.server.password.get_secret_value() not in str(itself) + str(other)
+    assert users_server.server.places() == before
 
 
 @pytest.mark.parametrize(
@@ -119,16 +119,16 @@ def test_pooler_url_that_leads_elsewhere_is_rejected(somebodys: Somebodys) -> No
 )
 def test_pooler_option_is_required_or_rejected(study: str, arguments: list[str], message: str, tmp_path: Path) -> None:
     ended = costof("run", study, "--profile", "quick", *arguments, cwd=tmp_path)
-    assert (ended.status, len(ended.told)) == (2, 1)
+    assert (ended.status, len(ended.error_lines)) == (2, 1)
     assert message in ended.err
 
 
-def test_dry_run_lists_every_write(somebodys: Somebodys, tmp_path: Path) -> None:
-    reached = ["--target", somebodys.server.url(USER), "--pooler", somebodys.pooler_url]
+def test_dry_run_lists_every_write(users_server: UsersServer, tmp_path: Path) -> None:
+    reached = ["--target", users_server.server.url(USER), "--pooler", users_server.pooler_url]
     ended = costof("run", "postgres-pooling", "--profile", "quick", "--dry-run", *reached, cwd=tmp_path)
     assert ended.status == 0, ended.err
     assert f"in database {DATABASE}; refuse if it exists" in ended.out
     assert "create database" not in ended.out
     assert "GRANT CREATE ON DATABASE" in ended.out
     assert "ALTER ROLE" not in ended.out
-    assert somebodys.server.password.get_secret_value() not in ended.out + ended.err
+    assert users_server.server.password.get_secret_value() not in ended.out + ended.err

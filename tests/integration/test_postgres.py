@@ -25,7 +25,7 @@ from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.lab import ACCESS, NAME, SCALE, USER
 from tests.support import engines
 from tests.support.engines import patient_plan, refusals, slices_until_met
-from tests.support.postgres import Standing, a_server
+from tests.support.postgres import RunningServer, a_server
 from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.taps import Tap
 
@@ -44,7 +44,7 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Standing]:
+def server() -> Iterator[RunningServer]:
     """Start one server with pgbench's accounts, for all tests that do not change it."""
     with Lab() as lab, a_server(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
@@ -53,13 +53,15 @@ def server() -> Iterator[Standing]:
         yield server
 
 
-def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
+def measured(
+    server: RunningServer, transport: Transport, workload: str, operations: int, **settings: object
+) -> SliceAnswer:
+    arm = Arm(name="arm", service=server.client_settings().with_settings(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
 @pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
-def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Standing, instrument: str) -> None:
+def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: RunningServer, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(**arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
@@ -73,7 +75,7 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Standi
         other_authority=(usual, server.tls.trusting(other.ca_file)),
         no_database=(usual.model_copy(update={"database": "missing"}), PLAIN),
         nobody_there=(usual.model_copy(update={"addresses": [f"{server.address}:9"]}), PLAIN),
-        tls_at_once=(usual.asking({"negotiation": "direct"}), server.tls),
+        tls_at_once=(usual.with_settings({"negotiation": "direct"}), server.tls),
     )
     assert classes.pop("tls_at_once") in {"tls_refused", "tls_handshake", "closed", "reset"}
     assert classes == {
@@ -85,8 +87,8 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Standi
     }
     with server.showing(datetime.timedelta(days=-1)), server.admitting(ACCESS.replace("host all", "hostssl all")):
         # libpq does not report that the certificate has expired.
-        told = "untrusted" if instrument == "psycopg" else "expired"
-        expected = {"plain": "plain_refused", "tls": f"tls_certificate_{told}"}
+        cause = "untrusted" if instrument == "psycopg" else "expired"
+        expected = {"plain": "plain_refused", "tls": f"tls_certificate_{cause}"}
         assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == expected
     with server.without_tls(), server.of_connections(0):
         assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == {"plain": "server", "tls": "tls_refused"}
@@ -104,7 +106,7 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Standi
     ],
 )
 def test_postgres_connection_takes_the_expected_round_trips(
-    server: Standing, settings: dict[str, str], trips: dict[str, int]
+    server: RunningServer, settings: dict[str, str], trips: dict[str, int]
 ) -> None:
     plain = measured(server, PLAIN, "connect", 5)
     answer = measured(server, server.tls.model_copy(update=settings), "connect", 5)
@@ -120,7 +122,7 @@ MESSAGES = {b"P": "Parse", b"B": "Bind", b"D": "Describe", b"E": "Execute", b"S"
 PROOF = ("SASLInitialResponse", "SASLResponse")
 
 
-def test_engine_sends_the_same_messages_as_libpq(server: Standing, tmp_path: Path) -> None:
+def test_engine_sends_the_same_messages_as_libpq(server: RunningServer, tmp_path: Path) -> None:
     with Tap(server.client_settings().addresses[0]) as tap:
         tapped = server.client_settings().model_copy(update={"addresses": [f"127.0.0.1:{tap.port}"]})
         with engine() as client:
@@ -139,7 +141,7 @@ def messages(sent: bytes) -> list[str]:
     return classes
 
 
-def logged_by_libpq(server: Standing, log: Path) -> list[str]:
+def logged_by_libpq(server: RunningServer, log: Path) -> list[str]:
     """Return the names of the messages that libpq sends (PQtrace) to connect and run a prepared query of psycopg."""
     settings = make_conninfo(server.url(USER), sslmode="disable", gssencmode="disable")
     connecting = pq.PGconn.connect_start(settings.encode())
@@ -160,7 +162,7 @@ def round_trips(answer: SliceAnswer) -> dict[str, float]:
     return {name: (phase.round_trips or 0) / phase.count for name, phase in answer.phases.items()}
 
 
-def test_channel_binding_works(server: Standing) -> None:
+def test_engine_logs_in_to_postgres_with_channel_binding(server: RunningServer) -> None:
     answer = measured(server, server.tls, "connect", 5, channel_binding=True)
     assert (answer.operations, answer.errors) == (5, [])
     assert answer.evidence["mechanism"] == "SCRAM-SHA-256-PLUS"
@@ -170,7 +172,7 @@ def test_channel_binding_works(server: Standing) -> None:
     ("statements", "results"),
     [("simple", "text"), ("extended", "binary"), ("prepared", "text"), ("prepared", "binary")],
 )
-def test_every_query_protocol_takes_one_round_trip(server: Standing, statements: str, results: str) -> None:
+def test_every_query_protocol_takes_one_round_trip(server: RunningServer, statements: str, results: str) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, server.tls, workload, 50, statements=statements, results=results)
         assert (answer.operations, answer.errors) == (50, [])
@@ -178,7 +180,7 @@ def test_every_query_protocol_takes_one_round_trip(server: Standing, statements:
 
 
 @pytest.mark.parametrize("statements", ["simple", "extended", "prepared"])
-def test_tpcb_transactions_keep_balances_consistent(server: Standing, statements: str) -> None:
+def test_tpcb_transactions_keep_balances_consistent(server: RunningServer, statements: str) -> None:
     """The sums of all balances of accounts, tellers and branches equal the sum in the history (pgbench's invariant)."""
     before = history(server)
     answer = measured(server, PLAIN, "tpcb", 200, statements=statements)
@@ -191,19 +193,19 @@ def test_tpcb_transactions_keep_balances_consistent(server: Standing, statements
     assert sums == [[(after[1],)]] * 3
 
 
-def history(server: Standing) -> tuple[int, int]:
+def history(server: RunningServer) -> tuple[int, int]:
     ((count, total),) = server.ask("SELECT count(*), coalesce(sum(delta), 0) FROM pgbench_history")
     return count, total
 
 
-def test_loaded_accounts_have_pgbenchs_numbers_and_branches(server: Standing) -> None:
+def test_loaded_accounts_have_pgbenchs_numbers_and_branches(server: RunningServer) -> None:
     ((accounts, branches, least, most),) = server.ask(
         "SELECT count(*), count(DISTINCT bid), min(aid), max(aid) FROM pgbench_accounts"
     )
     assert (accounts, branches, least, most) == (RECORDS, SCALE, 1, RECORDS)
 
 
-def test_duplicate_account_is_an_error_and_the_session_continues(server: Standing) -> None:
+def test_duplicate_account_is_an_error_and_the_session_continues(server: RunningServer) -> None:
     again = measured(server, PLAIN, "load", RECORDS)
     assert again.operations == 0
     (error,) = again.errors
@@ -211,7 +213,7 @@ def test_duplicate_account_is_an_error_and_the_session_continues(server: Standin
     assert "23505" in error.detail
 
 
-def test_server_counts_connections_and_their_tls(server: Standing) -> None:
+def test_server_counts_connections_and_their_tls(server: RunningServer) -> None:
     before = server.counters()
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)

@@ -19,15 +19,15 @@ from costof.services.target import TargetService
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines
-from tests.support.postgres import Standing, somebodys_postgres
+from tests.support.postgres import RunningServer, users_postgres
 from tests.support.small_plans import plan_of, small_study
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(scope="module")
-def server(lab: Lab) -> Iterator[Standing]:
-    with somebodys_postgres(lab) as server:
+def server(lab: Lab) -> Iterator[RunningServer]:
+    with users_postgres(lab) as server:
         yield server
 
 
@@ -35,14 +35,14 @@ def small() -> Plan:
     return plan_of("postgres-tls", "quick", "records=200", "transport=plain,tls", target="postgresql://shown")
 
 
-def target(server: Standing, database: str | None = None, user: str = "maker") -> TargetService[PgbenchTarget]:
+def target(server: RunningServer, database: str | None = None, user: str = "maker") -> TargetService[PgbenchTarget]:
     access = Access(server.url(user), server.ca_file, allow_plain=True, database=database)
     service = open_service(small(), access, "a-run")
     assert isinstance(service, TargetService)
     return service
 
 
-def test_account_without_createdb_uses_a_temporary_schema(server: Standing) -> None:
+def test_account_without_createdb_uses_a_temporary_schema(server: RunningServer) -> None:
     before = server.places()
     with target(server, user="guest") as service, Engines(small(), service) as engines:
         service.prepare(small().arms[0], engines.load)
@@ -54,7 +54,7 @@ def test_account_without_createdb_uses_a_temporary_schema(server: Standing) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("load", [(), ("--load", "40/s", "--queries-per-connection", "2")])
 def test_server_that_accepts_only_tls_gets_figures_of_tls(
-    server: Standing, tmp_path: Path, load: tuple[str, ...]
+    server: RunningServer, tmp_path: Path, load: tuple[str, ...]
 ) -> None:
     arguments = [
         "run",
@@ -87,7 +87,7 @@ def test_server_that_accepts_only_tls_gets_figures_of_tls(
     assert f"in {trips['tls_request'] + trips['tls']:.0f} round trips" in " ".join(done.out.split())
 
 
-def refused(server: Standing, database: str | None = None) -> CostofError:
+def refused(server: RunningServer, database: str | None = None) -> CostofError:
     before = server.places()
     with pytest.raises(CostofError) as error, target(server, database):
         pass
@@ -95,7 +95,7 @@ def refused(server: Standing, database: str | None = None) -> CostofError:
     return error.value
 
 
-def test_database_with_content_is_not_touched(server: Standing) -> None:
+def test_database_with_content_is_not_touched(server: RunningServer) -> None:
     for something in ("CREATE SCHEMA something", "CREATE TYPE pair AS (one int, two int)", "SELECT lo_create(1)"):
         server.ask("CREATE DATABASE held OWNER maker")
         with psycopg.connect(server.url("maker", database="held"), autocommit=True) as inside:
@@ -104,7 +104,7 @@ def test_database_with_content_is_not_touched(server: Standing) -> None:
         server.ask("DROP DATABASE held")
 
 
-def test_ended_connection_is_reopened(server: Standing) -> None:
+def test_ended_connection_is_reopened(server: RunningServer) -> None:
     before = server.places()
     with target(server) as service:
         ((own,),) = service.server.session.ask("SELECT pg_backend_pid()")
@@ -113,7 +113,7 @@ def test_ended_connection_is_reopened(server: Standing) -> None:
     assert server.places() == before
 
 
-def test_new_database_that_rejects_logins_is_removed(server: Standing) -> None:
+def test_new_database_that_rejects_logins_is_removed(server: RunningServer) -> None:
     access = f"local all all scram-sha-256\nhost {DATABASE} all all scram-sha-256\n"
     with server.admitting(access):
         assert refused(server).problem is ErrorText.TARGET_REFUSES_LOGIN

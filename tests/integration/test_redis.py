@@ -17,7 +17,7 @@ from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from tests.support import engines
 from tests.support.engines import patient_plan, refusals
 from tests.support.programs import HANGS_SECONDS
-from tests.support.redis import Standing, a_redis
+from tests.support.redis import RunningServer, users_redis
 
 pytestmark = pytest.mark.servers
 RECORDS = 1000
@@ -42,21 +42,23 @@ INSTRUMENTS: dict[str, Callable[[], Instrument]] = {"engine": engine, "redis-py"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Standing]:
+def server() -> Iterator[RunningServer]:
     """Start one server with loaded strings, for all tests that do not change it."""
-    with Lab() as lab, a_redis(lab) as server:
+    with Lab() as lab, users_redis(lab) as server:
         loaded = measured(server, PLAIN, "load", RECORDS)
         assert (loaded.operations, loaded.errors) == (RECORDS, [])
         yield server
 
 
-def measured(server: Standing, transport: Transport, workload: str, operations: int, **settings: object) -> SliceAnswer:
-    arm = Arm(name="arm", service=server.client_settings().asking(settings), transport=transport)
+def measured(
+    server: RunningServer, transport: Transport, workload: str, operations: int, **settings: object
+) -> SliceAnswer:
+    arm = Arm(name="arm", service=server.client_settings().with_settings(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
-def test_rejected_redis_login_has_an_error_class_for_its_cause(server: Standing, instrument: str) -> None:
+def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningServer, instrument: str) -> None:
     usual = server.client_settings()
 
     def refused(seconds: float = HANGS_SECONDS, **arms: tuple[dict[str, object], Transport]) -> dict[str, str]:
@@ -91,7 +93,7 @@ def test_rejected_redis_login_has_an_error_class_for_its_cause(server: Standing,
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize(("version", "handshake"), [(None, 0), ("1.3", 1), ("1.2", 2)])
 def test_redis_connection_takes_the_expected_round_trips(
-    server: Standing, resp: int, version: str | None, handshake: int
+    server: RunningServer, resp: int, version: str | None, handshake: int
 ) -> None:
     transport = server.tls.model_copy(update={"version": version}) if version else PLAIN
     answer = measured(server, transport, "connect", 5, resp=resp)
@@ -105,7 +107,7 @@ def test_redis_connection_takes_the_expected_round_trips(
 
 @pytest.mark.parametrize("resp", [2, 3])
 @pytest.mark.parametrize("workload", ["query", "write", "pipeline"])
-def test_redis_operation_takes_one_round_trip(server: Standing, workload: str, resp: int) -> None:
+def test_redis_operation_takes_one_round_trip(server: RunningServer, workload: str, resp: int) -> None:
     for transport in (PLAIN, server.tls):
         answer = measured(server, transport, workload, 200, resp=resp)
         assert (answer.operations, answer.errors) == (200, [])
@@ -113,11 +115,11 @@ def test_redis_operation_takes_one_round_trip(server: Standing, workload: str, r
 
 
 @pytest.mark.parametrize("value_bytes", [100, 102400])
-def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, value_bytes: int) -> None:
+def test_strings_of_each_size_are_stored_under_their_prefix(server: RunningServer, value_bytes: int) -> None:
     """`any_key`, which drivers of applications use, returns keys that the engine has loaded."""
     settings = {"key_prefix": "costof:1:", "value_bytes": value_bytes}
     assert measured(server, PLAIN, "load", RECORDS, **settings).operations == RECORDS
-    key = server.client_settings().asking(settings).any_key(RECORDS, Random(value_bytes))
+    key = server.client_settings().with_settings(settings).any_key(RECORDS, Random(value_bytes))
     assert key.startswith("costof:1:key:")
     assert (server.ask("STRLEN", key), server.ask("TTL", key)) == (value_bytes, -1)
     for workload in ("query", "write", "pipeline"):
@@ -126,7 +128,7 @@ def test_strings_of_each_size_are_stored_under_their_prefix(server: Standing, va
     assert server.ask("STRLEN", key) == value_bytes
 
 
-def called(server: Standing) -> dict[str, int]:
+def called(server: RunningServer) -> dict[str, int]:
     """Return how often the server has run each command. The test's own connection runs only INFO and CONFIG."""
     return {
         name.removeprefix("cmdstat_"): counters["calls"]
@@ -144,7 +146,9 @@ def called(server: Standing) -> dict[str, int]:
         (True, "connect", {"auth": 1, "get": 1}),
     ],
 )
-def test_server_and_client_count_the_same(server: Standing, workload: str, commands: dict[str, int], tls: bool) -> None:
+def test_redis_server_and_client_count_the_same_commands(
+    server: RunningServer, workload: str, commands: dict[str, int], tls: bool
+) -> None:
     """The counts are commands, connections, TLS connections, and sent bytes without TLS's overhead."""
     service, transport = server.client_settings(), server.tls if tls else PLAIN
     server.expect_tls(tls)
@@ -174,13 +178,13 @@ def test_server_and_client_count_the_same(server: Standing, workload: str, comma
     assert on_the_wire - added == bytes_moved
 
 
-def test_missing_key_is_a_server_error(server: Standing) -> None:
+def test_read_of_a_missing_key_is_a_server_error(server: RunningServer) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, PLAIN, workload, 10, key_prefix="missing:")
         assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
 
 
-def test_server_out_of_memory_is_reported(server: Standing) -> None:
+def test_redis_server_out_of_memory_is_reported(server: RunningServer) -> None:
     with server.configured("maxmemory", "1"):
         answer = measured(server, PLAIN, "write", 10)
     assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
@@ -188,7 +192,7 @@ def test_server_out_of_memory_is_reported(server: Standing) -> None:
 
 
 @pytest.mark.parametrize("resp", [2, 3])
-def test_ycsb_reads_the_records_that_it_has_written(server: Standing, resp: int) -> None:
+def test_ycsb_reads_the_records_that_it_has_written(server: RunningServer, resp: int) -> None:
     settings = {"key_prefix": f"ycsb{resp}:", "resp": resp}
     loaded = measured(server, PLAIN, "ycsb_load", HASHES, **settings)
     assert (loaded.operations, loaded.errors) == (HASHES, [])
@@ -199,7 +203,7 @@ def test_ycsb_reads_the_records_that_it_has_written(server: Standing, resp: int)
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") > HASHES
 
 
-def test_sessions_are_resumed_until_the_key_changes(server: Standing) -> None:
+def test_sessions_are_resumed_until_the_key_changes(server: RunningServer) -> None:
     transport = server.tls.model_copy(update={"resumption": True})
     answer = measured(server, transport, "connect", 20)
     assert answer.evidence["handshakes"] == 20
@@ -211,7 +215,7 @@ def test_sessions_are_resumed_until_the_key_changes(server: Standing) -> None:
         server.show_key("rsa-2048")
 
 
-def test_account_without_read_permission_has_its_error_class(server: Standing) -> None:
+def test_account_without_read_permission_has_its_error_class(server: RunningServer) -> None:
     server.ask("ACL", "SETUSER", USER, "-get")
     try:
         answer = measured(server, PLAIN, "query", 5)

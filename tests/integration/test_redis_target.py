@@ -15,7 +15,7 @@ from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof
-from tests.support.redis import Standing, a_redis
+from tests.support.redis import RunningServer, users_redis
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -23,8 +23,8 @@ RECORDS = 1200
 
 
 @pytest.fixture(scope="module")
-def server(lab: Lab) -> Iterator[Standing]:
-    with a_redis(lab) as server:
+def server(lab: Lab) -> Iterator[RunningServer]:
+    with users_redis(lab) as server:
         server.ask("SET", "theirs", "1")
         yield server
 
@@ -33,7 +33,7 @@ def small() -> Plan:
     return plan_of("redis-tls", "quick", f"records={RECORDS}", "transport=plain,tls", target="rediss://shown")
 
 
-def refusal(server: Standing) -> CostofError:
+def refusal(server: RunningServer) -> CostofError:
     access = Access(server.url(), server.ca_file, allow_plain=True)
     with pytest.raises(CostofError) as refused, open_service(small(), access, "a-run"):
         pass
@@ -42,7 +42,7 @@ def refusal(server: Standing) -> CostofError:
 
 
 @pytest.mark.parametrize("command", ["hsetnx", "time"])
-def test_missing_permission_is_reported_before_any_write(server: Standing, command: str) -> None:
+def test_missing_permission_is_reported_before_any_write(server: RunningServer, command: str) -> None:
     server.ask("ACL", "SETUSER", USER, f"-{command}")
     try:
         error = refusal(server)
@@ -56,7 +56,7 @@ def test_missing_permission_is_reported_before_any_write(server: Standing, comma
 @pytest.mark.parametrize(
     ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "may be the plain port")]
 )
-def test_wrong_port_is_reported_quickly(server: Standing, scheme: str, port: int, hint: str) -> None:
+def test_wrong_port_is_reported_quickly(server: RunningServer, scheme: str, port: int, hint: str) -> None:
     url = f"{scheme}://{USER}:{server.password.get_secret_value()}@{server.address}:{port}"
     access = Access(url, server.ca_file if scheme == "rediss" else None, allow_plain=True)
     with pytest.raises(CostofError, match=hint) as refused, open_service(small(), access, "a-run"):
@@ -64,20 +64,20 @@ def test_wrong_port_is_reported_quickly(server: Standing, scheme: str, port: int
     assert refused.value.problem is ErrorText.TARGET_UNREACHABLE
 
 
-def test_server_that_evicts_keys_is_rejected(server: Standing) -> None:
+def test_server_that_evicts_keys_is_rejected(server: RunningServer) -> None:
     with server.configured("maxmemory", "100mb"), server.configured("maxmemory-policy", "allkeys-lru"):
         assert "drops other keys" in str(refusal(server))
     assert server.all_keys() == {"theirs"}
 
 
-def test_server_without_free_memory_is_rejected(server: Standing) -> None:
+def test_server_without_free_memory_is_rejected(server: RunningServer) -> None:
     used = int(server.ask("INFO", "memory")["used_memory"])
     with server.configured("maxmemory", str(used + 500_000)):
         assert "less is left below maxmemory" in str(refusal(server))
     assert server.all_keys() == {"theirs"}
 
 
-def test_ycsb_loads_and_runs_like_its_redis_binding(server: Standing, tmp_path: Path) -> None:
+def test_ycsb_loads_and_runs_like_its_redis_binding(server: RunningServer, tmp_path: Path) -> None:
     server.ask("ACL", "SETUSER", "default", "on", ">secret", "~*", "+@all")
     properties = tmp_path / "redis.properties"
     properties.write_text(f"redis.host={server.address}\nredis.port={PORT}\nredis.password=secret\nrecordcount=50\n")

@@ -112,7 +112,13 @@ def discard_reason(judged: Judgement) -> str:
 
 
 @pytest.mark.parametrize(
-    ("shape", "hops", "direct"), [("chain", 3, 1), ("tree-2", 2, 2), ("star", 1, 6), ("natural", None, None)]
+    ("shape", "hops", "direct"),
+    [
+        ("chain", 3, 1),
+        pytest.param("tree-2", 2, 2, marks=pytest.mark.slow),
+        ("star", 1, 6),
+        pytest.param("natural", None, None, marks=pytest.mark.slow),
+    ],
 )
 def test_sync_tree_stays_in_shape_during_writes(
     seven: ReplicationLab, shape: str, hops: int | None, direct: int | None
@@ -184,7 +190,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     assert any("elected another primary once" in warning for warning in seven.warnings())
 
 
-def test_killed_member_discards_only_its_sets_arms() -> None:
+def test_killed_member_discards_only_the_arms_of_its_replica_set() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]

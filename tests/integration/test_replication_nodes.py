@@ -21,40 +21,40 @@ BY_ROUTER_MS = 2 * SHORTER_MS
 def test_distance_of_nodes_changes_without_losing_connections() -> None:
     near, far = Distances(0.1, 0), Distances(5, 20)
     group = Group(["a", "b", "c"], "c", [near, far])
-    with Lab() as lab, Nodes(lab, 1, [group]) as standing:
-        measured = {link.name: link.median_ms for link in standing.links() if link.method == "TCP_INFO"}
+    with Lab() as lab, Nodes(lab, 1, [group]) as nodes:
+        measured = {link.name: link.median_ms for link in nodes.links() if link.method == "TCP_INFO"}
         # A busy machine delays some packets, but never speeds them up.
         medians = [measured[f"nodes at {at}"] for at in ("0.1 ms", "5 ms", "5 ms, far member 20 ms further")]
-        assert all(median >= asked - BY_ROUTER_MS for median, asked in zip(medians, (0, 5, 25), strict=True))
-        standing.move(group, near)
-        eventually("b near a", lambda: quickest_ms(standing, "b") < 5 - BY_ROUTER_MS)
-        standing.move(group, far)
-        assert quickest_ms(standing, "b") >= 5 - BY_ROUTER_MS
-        assert quickest_ms(standing, "c") >= 25 - BY_ROUTER_MS
-        eventually("b nearer a than c is", lambda: quickest_ms(standing, "b") < 25 - BY_ROUTER_MS)
-        eventually("c no further from a than asked for", lambda: quickest_ms(standing, "c") < 45)
-        standing.move(group, near)
-        with standing.hosts["a"].socket() as listener, standing.hosts["b"].socket() as client:
-            listener.bind((standing.addresses["a"], 0))
+        assert all(median >= requested - BY_ROUTER_MS for median, requested in zip(medians, (0, 5, 25), strict=True))
+        nodes.move(group, near)
+        eventually("b near a", lambda: quickest_ms(nodes, "b") < 5 - BY_ROUTER_MS)
+        nodes.move(group, far)
+        assert quickest_ms(nodes, "b") >= 5 - BY_ROUTER_MS
+        assert quickest_ms(nodes, "c") >= 25 - BY_ROUTER_MS
+        eventually("b nearer a than c is", lambda: quickest_ms(nodes, "b") < 25 - BY_ROUTER_MS)
+        eventually("c no further from a than requested", lambda: quickest_ms(nodes, "c") < 45)
+        nodes.move(group, near)
+        with nodes.hosts["a"].socket() as listener, nodes.hosts["b"].socket() as client:
+            listener.bind((nodes.addresses["a"], 0))
             listener.listen()
             client.settimeout(HANGS_SECONDS)
             client.connect(listener.getsockname())
             server, peer = listener.accept()
-            assert peer[0] == standing.addresses["b"]
-            standing.move(group, far)
+            assert peer[0] == nodes.addresses["b"]
+            nodes.move(group, far)
             with server:
                 client.sendall(b"still here")
                 assert server.recv(10) == b"still here"
 
 
-def quickest_ms(standing: Nodes, node: str) -> float:
+def quickest_ms(nodes: Nodes, node: str) -> float:
     """Return the shortest round trip, in ms, of twenty TCP handshakes from a node to node a."""
     found = []
-    with standing.hosts["a"].socket() as listener:
-        listener.bind((standing.addresses["a"], 0))
+    with nodes.hosts["a"].socket() as listener:
+        listener.bind((nodes.addresses["a"], 0))
         listener.listen(20)
         for _ in range(20):
-            with standing.hosts[node].socket() as client:
+            with nodes.hosts[node].socket() as client:
                 client.settimeout(HANGS_SECONDS)
                 client.connect(listener.getsockname())
                 found.append(tcp_round_trip_ms(client))

@@ -22,7 +22,7 @@ NOTHING = SliceAnswer.model_construct(elapsed_ns=1, operations=0)
 
 
 @pytest.fixture(scope="module")
-def playing() -> Iterator[tuple[ServerLab, str]]:
+def lab_and_hosts() -> Iterator[tuple[ServerLab, str]]:
     """Start a lab that plays a user's replica set. Yield it with the hosts part of its URL."""
     plan = plan_of("mongodb-tls", "quick", "transport=plain,tls")
     with ServerLab(plan) as lab:
@@ -36,8 +36,8 @@ def user(lab: ServerLab, name: str, roles: list[str]) -> str:
     return f"{name}:{PASSWORD}"
 
 
-def test_target_set_is_reported_and_left_unchanged(playing: tuple[ServerLab, str]) -> None:
-    lab, hosts = playing
+def test_target_set_is_reported_and_left_unchanged(lab_and_hosts: tuple[ServerLab, str]) -> None:
+    lab, hosts = lab_and_hosts
     admin: pymongo.MongoClient[dict[str, object]] = lab.server.set.admin("primary")
     configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
     plan = replication_plan(target="mongodb://a-user")
@@ -61,8 +61,8 @@ def test_target_set_is_reported_and_left_unchanged(playing: tuple[ServerLab, str
     assert set(admin.list_database_names()) == databases
 
 
-def test_missing_monitoring_privilege_is_named(playing: tuple[ServerLab, str]) -> None:
-    lab, hosts = playing
+def test_missing_monitoring_privilege_is_named(lab_and_hosts: tuple[ServerLab, str]) -> None:
+    lab, hosts = lab_and_hosts
     plan = replication_plan(target="mongodb://a-user")
     login = user(lab, "blind", ["readWriteAnyDatabase", "dbAdminAnyDatabase"])
     with open_service(plan, Access(f"mongodb://{login}@{hosts}/?replicaSet=costof"), "run") as target:
@@ -73,7 +73,7 @@ def test_missing_monitoring_privilege_is_named(playing: tuple[ServerLab, str]) -
         assert any("clusterMonitor" in warning for warning in target.warnings())
 
 
-def test_single_server_is_rejected(lab: Lab, standalone: object) -> None:
+def test_target_that_is_no_replica_set_is_rejected(lab: Lab, standalone: object) -> None:
     server = standalone(31)  # type: ignore[operator]
     target = open_service(replication_plan(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
     with pytest.raises(CostofError, match="not a replica set") as refused, target:

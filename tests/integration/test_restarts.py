@@ -19,7 +19,7 @@ pytestmark = pytest.mark.servers
 
 #: The number of slices in a start: one warm-up round and two measured rounds.
 A_START = 3 * SHORT_ROUND
-ASKED = [*SHORT, "--rounds", "2", "--restarts"]
+OPTIONS = [*SHORT, "--rounds", "2", "--restarts"]
 
 
 def servers_of(run: int) -> set[int]:
@@ -36,7 +36,7 @@ def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
     run, server = tmp_path / "run", tmp_path / "redis-server"
     server.symlink_to(find_redis())
     monkeypatch.setenv("COSTOF_REDIS_SERVER", str(server))
-    with costof_running(run, temporary, *ASKED, "3") as process:
+    with costof_running(run, temporary, *OPTIONS, "3") as process:
         wait_for_slices(process, run, A_START + 1)
         server.unlink()
         _, err = process.communicate()
@@ -51,7 +51,7 @@ def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
 
 def test_each_start_has_new_servers_and_can_be_resumed_after_ctrl_c(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
-    with costof_running(run, temporary, *ASKED, "3") as process:
+    with costof_running(run, temporary, *OPTIONS, "3") as process:
         wait_for_slices(process, run, 1)
         first = servers_of(process.pid)
         wait_for_slices(process, run, A_START + SHORT_ROUND + 2)
@@ -79,5 +79,5 @@ def test_each_start_has_new_servers_and_can_be_resumed_after_ctrl_c(tmp_path: Pa
     assert len(sizes) == 1
     again = costof("run", "--resume", str(run), cwd=tmp_path, TMPDIR=str(temporary))
     assert again.status == 2, again.err
-    assert "is complete (" in again.told[0]
+    assert "is complete (" in again.error_lines[0]
     assert starts_of(run) == [0, 1, 2, 3], "none is missing"

@@ -17,7 +17,7 @@ from costof.programs.reach import CERTIFICATE, SERVER_ID, VERSION
 from costof.report import analyse
 from costof.results.ledger import PLAN, SLICES, EnvironmentRecord, Ledger, SliceRecord
 from tests.support.command import costof
-from tests.support.postgres import Standing, another_postgres, somebodys_postgres
+from tests.support.postgres import RunningServer, another_postgres, users_postgres
 from tests.support.programs import running_balancer
 from tests.support.small_plans import small_study
 
@@ -32,8 +32,8 @@ LOAD_ROUND = 3
 
 
 @pytest.fixture(scope="module")
-def postgres(lab: Lab) -> Iterator[Standing]:
-    with somebodys_postgres(lab) as server:
+def postgres(lab: Lab) -> Iterator[RunningServer]:
+    with users_postgres(lab) as server:
         yield server
 
 
@@ -46,7 +46,7 @@ def interrupt(run: Path, temporary: Path, slices: int, *arguments: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def begun(postgres: Standing, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def begun(postgres: RunningServer, lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interrupt a run with --load and --server-cpu after one complete round, and return its folder."""
     folder, server = tmp_path_factory.mktemp("begun"), lab.processes["postgres"]
     # The CPU time of the server process includes that of its ended children, the backends.
@@ -72,20 +72,20 @@ def refused(run: Path, *arguments: str, status: int = 2, **env: str) -> str:
     before = content(run)
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == status, ended.err
-    assert len(ended.told) == 1, ended.err
+    assert len(ended.error_lines) == 1, ended.err
     assert content(run) == before
-    return ended.told[0]
+    return ended.error_lines[0]
 
 
 def identities(run: Path) -> list[dict[str, str]]:
     return [record.identity for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-def password_of(server: Standing) -> dict[str, str]:
+def password_of(server: RunningServer) -> dict[str, str]:
     return {"COSTOF_PASSWORD": server.password.get_secret_value()}
 
 
-def test_resume_rejects_another_certificate_and_writes_nothing(postgres: Standing, interrupted: Path) -> None:
+def test_resume_rejects_another_certificate_and_writes_nothing(postgres: RunningServer, interrupted: Path) -> None:
     places = postgres.places()
     with postgres.showing(datetime.timedelta(days=1)):
         line = refused(interrupted, **password_of(postgres))
@@ -94,7 +94,7 @@ def test_resume_rejects_another_certificate_and_writes_nothing(postgres: Standin
     assert line.endswith("nothing was measured. Start a new run")
 
 
-def test_run_is_resumed_on_its_servers_with_its_options(postgres: Standing, interrupted: Path) -> None:
+def test_run_is_resumed_on_its_servers_with_its_options(postgres: RunningServer, interrupted: Path) -> None:
     places = postgres.places()
     measured = slices_measured(interrupted)
     done = costof("run", "--resume", str(interrupted), cwd=interrupted.parent, **password_of(postgres))
@@ -121,7 +121,7 @@ def test_run_is_resumed_on_its_servers_with_its_options(postgres: Standing, inte
 
 
 def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
-    postgres: Standing, tmp_path: Path, temporary: Path
+    postgres: RunningServer, tmp_path: Path, temporary: Path
 ) -> None:
     run = tmp_path / "run"
     interrupt(run, temporary, SHORT_ROUND + 1, *SHORT, "--rounds", "4")
@@ -137,7 +137,7 @@ def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
-def test_resume_rejects_another_server_and_writes_nothing(lab: Lab, postgres: Standing, interrupted: Path) -> None:
+def test_resume_rejects_another_server_and_writes_nothing(lab: Lab, postgres: RunningServer, interrupted: Path) -> None:
     """This test must be the last one on the server of `postgres`, which it stops."""
     lab.stop("postgres")
     assert "cannot reach" in refused(interrupted, status=1, **password_of(postgres))

@@ -93,7 +93,7 @@ def test_complete_run_continues_only_with_a_larger_budget(tmp_path: Path) -> Non
     measured = slices_measured(run)
     refused = costof("run", "--resume", str(run), cwd=tmp_path)
     assert (refused.status, slices_measured(run)) == (2, measured)
-    assert "is complete" in refused.told[0]
+    assert "is complete" in refused.error_lines[0]
     # The budget is above the measured time, so the run continues, but only for a second or two.
     budget = f"{math.ceil(first.measured_seconds) + 1}s"
     assert costof("run", "--resume", str(run), "--budget", budget, cwd=tmp_path).status in (0, 3)

@@ -118,8 +118,8 @@ def test_failing_command_never_prints_the_password(
         with pytest.raises(CostofError) as failed:
             cli.main(command, standalone_mode=False)
         problems.append(failed.value.problem)
-        told = capsys.readouterr()
-        assert_hidden(password, str(failed.value), told.out, told.err)
+        printed = capsys.readouterr()
+        assert_hidden(password, str(failed.value), printed.out, printed.err)
         assert_left_hidden(password, tmp_path)
     if written is not str:
         assert problems.count(ErrorText.TARGET_REFUSES_LOGIN) == 8
@@ -152,7 +152,7 @@ SHOWING = "mongodb-tls"
 
 
 @pytest.fixture
-def somebodys(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
+def users_server(study: str, request: pytest.FixtureRequest) -> tuple[str, Path]:
     """Return the URL of a target for the study and its CA file. The URL has the placeholder `{login}`."""
     if study == "mongodb-chained-replication":
         hosts, ca_file = request.getfixturevalue("replica_set")
@@ -179,9 +179,9 @@ def looked_at(pid: int, password: str) -> set[int]:
     "study", [pytest.param(study, marks=[pytest.mark.slow] * (study != SHOWING)) for study in LEAST]
 )
 def test_files_and_processes_of_a_run_do_not_show_the_password(
-    study: str, somebodys: tuple[str, Path], tmp_path: Path, temporary: Path
+    study: str, users_server: tuple[str, Path], tmp_path: Path, temporary: Path
 ) -> None:
-    url, ca_file = somebodys
+    url, ca_file = users_server
     secret, run = quote(ALL, safe=""), tmp_path / "run"
     where = url.format(login=f"{USER}:{secret}@")
     size = ["--profile", "quick", "--rounds", "2", *(word for each in LEAST[study] for word in ("--set", each))]
@@ -241,9 +241,9 @@ def test_password_can_come_from_file_environment_or_prompt(mariadb: MariadbServe
     file.write_text(ALL + "\n")
     assert "nothing to remove" in costof("clean", "--target", url, "--password-file", str(file), cwd=tmp_path).out
     assert "nothing to remove" in costof("clean", "--target", url, cwd=tmp_path, **{VARIABLE: ALL}).out
-    told = prompted([*COSTOF, "clean", "--target", url, "--ask-password"], ALL)
-    assert "nothing to remove" in told
-    assert_hidden(ALL, told)
+    printed = prompted([*COSTOF, "clean", "--target", url, "--ask-password"], ALL)
+    assert "nothing to remove" in printed
+    assert_hidden(ALL, printed)
     assert costof("clean", "--target", url, cwd=tmp_path).status in (1, 2)
 
 
@@ -265,7 +265,7 @@ def prompted(argv: list[str], password: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "message"),
     [
         (["--password-file", "nowhere"], "No such file"),
         (["--password-file", "two"], "more than one line"),
@@ -279,7 +279,7 @@ def prompted(argv: list[str], password: str) -> str:
     ],
 )
 def test_unusable_password_source_is_reported_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], told: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("two").write_text(f"{HEAD}\n{TAIL}\n")
@@ -287,7 +287,7 @@ def test_unusable_password_source_is_reported_in_one_line(
     Path("good").write_text(HEAD)
     study = "http-tls-termination" if "--plain-target" in more else "mysql-transport"
     target = [] if "--target" in more else ["--target", "mysql://u@h/"]
-    with pytest.raises(CostofError, match=told) as refused:
+    with pytest.raises(CostofError, match=message) as refused:
         cli.main(["run", study, "--set", "transport=plain,tls", "--dry-run", *target, *more], standalone_mode=False)
     assert_hidden(HEAD, str(refused.value))
     assert refused.value.exit_status == 2

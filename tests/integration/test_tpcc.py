@@ -118,7 +118,7 @@ def database(server: MariadbServer) -> Iterator[Database]:
         yield made
 
 
-def test_loaded_data_satisfies_clause_4_3(database: Database) -> None:
+def test_loaded_data_satisfies_clause_4_3_of_tpcc(database: Database) -> None:
     assert database.broken() == []
     districts = 10 * WAREHOUSES
     expected = {"warehouse": WAREHOUSES, "district": districts, "customer": 3000 * districts, "item": 100_000}
@@ -212,9 +212,9 @@ def test_payments_are_stored_according_to_clause_2_5_2_2(after_a_run: tuple[Data
     assert database.number(f"SELECT COUNT(*) FROM {payments} AND h_c_w_id <> h_w_id") > 0
     assert database.ask(f"SELECT * FROM {payments} AND h_data <> CONCAT(w_name, '    ', d_name)") == []
     paid = "customer WHERE c_payment_cnt > 1"
-    said = "c_data LIKE CONCAT(c_id, ' ', c_d_id, ' ', c_w_id, ' %')"
-    assert database.number(f"SELECT COUNT(*) FROM {paid} AND c_credit = 'BC' AND {said}") > 0
-    assert database.ask(f"SELECT * FROM {paid} AND {said} <> (c_credit = 'BC')") == []
+    has_ids = "c_data LIKE CONCAT(c_id, ' ', c_d_id, ' ', c_w_id, ' %')"
+    assert database.number(f"SELECT COUNT(*) FROM {paid} AND c_credit = 'BC' AND {has_ids}") > 0
+    assert database.ask(f"SELECT * FROM {paid} AND {has_ids} <> (c_credit = 'BC')") == []
     assert database.ask(f"SELECT * FROM {paid} AND LENGTH(c_data) > 500") == []
 
 
@@ -240,9 +240,10 @@ def test_inconsistent_and_orphaned_rows_are_detected(after_a_run: tuple[Database
     with log_in(database.server) as connection, connection.cursor() as cursor:
         for number, statement in BROKEN.items():
             assert cursor.execute(statement) == 1
-            (found,) = tpcc.violations(cursor, [number])
-            said = f"condition {number} (clause 3.3.2.{number}), '{tpcc.CONSISTENCY[number][0]}', is violated by (1, "
-            assert found.startswith(said)
+            (violation,) = tpcc.violations(cursor, [number])
+            condition = tpcc.CONSISTENCY[number][0]
+            expected = f"condition {number} (clause 3.3.2.{number}), '{condition}', is violated by (1, "
+            assert violation.startswith(expected)
             connection.rollback()
         cursor.execute("DELETE FROM item WHERE i_id = 77")
         assert tpcc.orphans(cursor) == ["stock (s_i_id) has (77), which item does not have"]

@@ -93,11 +93,11 @@ def test_round_trips_are_the_same_as_with_root(result: Result) -> None:
 
 
 def namespaces_of(pids: Iterable[int]) -> set[tuple[str, int]]:
-    found = set()
+    namespaces = set()
     for pid in pids:
         with contextlib.suppress(OSError):
-            found |= {(kind, Path(f"/proc/{pid}/ns/{kind}").stat().st_ino) for kind in KINDS}
-    return found
+            namespaces |= {(kind, Path(f"/proc/{pid}/ns/{kind}").stat().st_ino) for kind in KINDS}
+    return namespaces
 
 
 @pytest.mark.slow
@@ -155,8 +155,8 @@ def test_labs_run_without_cpu_limits_for_an_ordinary_user(study: str, settings: 
 
 
 def doctor(user: list[str]) -> list[str]:
-    asked = [*user, *COSTOF, "doctor"]
-    return subprocess.run(asked, capture_output=True, text=True, check=False, cwd=ROOT).stdout.splitlines()
+    command = [*user, *COSTOF, "doctor"]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT).stdout.splitlines()
 
 
 def refused(user: list[str]) -> str:

@@ -175,11 +175,11 @@ def test_core_workloads_have_their_mix_of_operations(store: Store) -> None:
     inserted = 0
     for (name, settings), answer in zip(CORE.items(), answers, strict=True):
         assert (answer.errors, answer.operations) == ([], operations), name
-        found = counts(answer)
-        both = found.get("read_modify_write", 0)
-        assert found["operation"] == operations
-        alone = {**found, "read": found.get("read", 0) - both, "update": found.get("update", 0) - both}
-        inserted += found.get("insert", 0)
+        counted = counts(answer)
+        both = counted.get("read_modify_write", 0)
+        assert counted["operation"] == operations
+        alone = {**counted, "read": counted.get("read", 0) - both, "update": counted.get("update", 0) - both}
+        inserted += counted.get("insert", 0)
         for operation, default in {"read": 0.95, "update": 0.05, "insert": 0.0, "scan": 0.0}.items():
             share = float(settings.get(f"{operation}_proportion", default))
             deviation = (operations * share * (1 - share)) ** 0.5
@@ -192,14 +192,14 @@ def test_other_distributions_request_existing_records(store: Store) -> None:
     some = {"field_count": 3, "read_all_fields": False, "scan_length_distribution": "zipfian"}
     shares = {"read_proportion": 0.5, "update_proportion": 0.3, "insert_proportion": 0.1, "scan_proportion": 0.1}
     for distribution in ("uniform", "sequential", "exponential", "hotspot"):
-        asked = {"request_distribution": distribution, "write_all_fields": distribution == "uniform"}
-        run = {"record_count": RECORDS, **some, **shares, **asked}
+        settings = {"request_distribution": distribution, "write_all_fields": distribution == "uniform"}
+        run = {"record_count": RECORDS, **some, **shares, **settings}
         table = store.make(f"other_{distribution}", 3)
         answers = measure([table], [(0, RECORDS, load(field_count=3)), (0, 200, run)])
         assert [answer.errors for answer in answers] == [[], []]
 
 
-def test_arms_share_the_sequence_of_new_records(store: Store) -> None:
+def test_inserts_of_all_arms_continue_one_sequence_of_record_numbers(store: Store) -> None:
     """All threads and arms take the keys of new records from one sequence, so no key is inserted twice."""
     table = "shared"
     service = store.make(table, 1)
@@ -257,7 +257,7 @@ def test_reads_go_to_a_secondary_and_writes_to_the_primary(replica_set: ServerLa
 
 
 @pytest.mark.slow
-def test_run_survives_a_step_down(replica_set: ServerLab) -> None:
+def test_run_continues_after_the_primary_steps_down(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("stepped", 10).model_copy(update={"write_concern": "majority"})
     primary = replica_set.server.set.admin("primary")
     loading = Workload(name="load", kind="ycsb", workers=4, ycsb={"phase": "load", "record_count": 100_000})

@@ -24,9 +24,9 @@ LINE = re.compile(r"\[(?P<of>[A-Z-]+)\], (?P<what>[^,]+), (?P<value>[\d.]+)")
 
 def figures(done: Outcome) -> dict[tuple[str, str], float]:
     """Return the figures in standard output, which must have only lines in YCSB's format."""
-    found = [LINE.fullmatch(line) for line in done.out.splitlines()]
-    assert all(found), done.out
-    return {(line["of"], line["what"]): float(line["value"]) for line in found if line}
+    matches = [LINE.fullmatch(line) for line in done.out.splitlines()]
+    assert all(matches), done.out
+    return {(line["of"], line["what"]): float(line["value"]) for line in matches if line}
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,8 @@ def test_load_into_existing_records_needs_insertstart(mongod: Standalone, tmp_pa
     more = ycsb(mongod, tmp_path, "load", "-P", "workloada", *size)
     assert more.status == 0, more.err
     with mongod.client() as client:
-        found = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
-    assert {key_name(number) for number in range(RECORDS + 50)} <= found
+        keys = {row["_id"] for row in client["ycsb"]["usertable"].find({}, {"_id": 1})}
+    assert {key_name(number) for number in range(RECORDS + 50)} <= keys
 
 
 @pytest.mark.usefixtures("loaded")
@@ -141,18 +141,18 @@ def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
             f"?sslmode=verify-full&sslrootcert={server.ca_file}\n"
             f"db.user={service.username}\ndb.passwd={server.password.get_secret_value()}\n"
         )
-        asked = ["-P", "db.properties", "-p", "recordcount=200", "-threads", "4"]
-        missing = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *asked, cwd=tmp_path)
+        options = ["-P", "db.properties", "-p", "recordcount=200", "-threads", "4"]
+        missing = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *options, cwd=tmp_path)
         assert missing.status == 1
         server.ask(missing.err.rpartition("create it as YCSB expects it: ")[2].strip())
         server.ask(f"GRANT ALL ON usertable TO {service.username}")
-        done = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *asked, cwd=tmp_path)
+        done = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *options, cwd=tmp_path)
         assert done.status == 0, done.err
         keys = {key for (key,) in server.ask("SELECT ycsb_key FROM usertable")}
         assert keys == {key_name(number) for number in range(200)}
-        again = costof("ycsb", "load", "postgresql", "-P", "workloads/workloada", *asked, cwd=tmp_path)
+        again = costof("ycsb", "load", "postgresql", "-P", "workloads/workloada", *options, cwd=tmp_path)
         assert "already contains records" in again.err
-        run = ["ycsb", "run", "postgresql", "-P", "workloads/workloade", *asked, "-p", "operationcount=200"]
+        run = ["ycsb", "run", "postgresql", "-P", "workloads/workloade", *options, "-p", "operationcount=200"]
         ran = costof(*run, cwd=tmp_path)
         assert ran.status == 0, ran.err
         reported = figures(ran)

@@ -49,8 +49,8 @@ def step(folder: Path, *arguments: str) -> tuple[int, str]:
     ids=["of too few rounds for a limit", "wrong usage"],
 )
 def test_incomplete_answer_is_a_warning(limit: str, status: int, ends: int, warns: bool, tmp_path: Path) -> None:
-    ended, told = step(tmp_path, "--rounds", "2", "--limit", "time", limit)
+    ended, output = step(tmp_path, "--rounds", "2", "--limit", "time", limit)
     assert (tmp_path / "output").read_text() == f"status={status}\n"
     assert ended == ends
-    assert ("::warning title=costof::" in told) == warns
+    assert ("::warning title=costof::" in output) == warns
     assert (tmp_path / "summary").exists() == warns

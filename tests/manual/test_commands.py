@@ -22,12 +22,14 @@ from tests.truths import TRUTHS
 NEEDS = {
     "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
+    "--json-lines": "a run, not its plan: tests/integration/test_live_table.py",
     "--pdf": "a browser: tests/report/test_printed.py",
     "--read": "a web server: tests/integration/test_commands.py",
     "--hosts": "machines to load from: tests/slow/test_many_hosts.py",
     "ab": "a web server: tests/integration/test_ab.py",
     "ycsb": "databases of the user's own: tests/integration/test_ycsb_command.py",
     "gateway": "a MySQL server: tests/integration/test_gateway_clients.py",
+    "selftest": "a minute: tests/integration/test_selftest.py",
     "doctor": "every program of the labs, to end with 0: tests/unit/lab/test_fetched_programs.py",
 }
 #: Other programs than costof, and what their lines need.
@@ -44,9 +46,9 @@ OTHERS = {
 }
 #: Replacements for placeholders in a line.
 NAMES = {"<name>": "mongodb-tls"}
-TOLD = [line for line in lines() if line.program == "costof"]
+COSTOF_LINES = [line for line in lines() if line.program == "costof"]
 #: Each line that can be run, once and in the order of the pages, because a line may read what an earlier one wrote.
-RUN = {line.words: line for line in TOLD if not NEEDS.keys() & set(line.words)}.values()
+RUN = {line.words: line for line in COSTOF_LINES if not NEEDS.keys() & set(line.words)}.values()
 #: Studies of the runs in `runs/`. The first replaces `runs/…`; a page shows the history of the second.
 RUNS = ("mongodb-tls", "redis-tls")
 
@@ -77,6 +79,7 @@ def test_every_command_line_in_the_docs_starts_a_known_program() -> None:
     assert [str(line) for line in lines() if line.program not in {"costof", "make", *OTHERS}] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["benches.run", "truth"])
 def test_modules_run_by_long_make_targets_print_their_help(module: str) -> None:
     assert f"$(BIN)/python -m {module}" in Path("Makefile").read_text()
@@ -86,11 +89,11 @@ def test_modules_run_by_long_make_targets_print_their_help(module: str) -> None:
 
 def test_every_make_target_in_the_docs_exists() -> None:
     targets = set(re.findall(r"^([a-z-]+):", Path("Makefile").read_text(), re.MULTILINE))
-    asked = {line.words[1] for line in lines() if line.program == "make"}
-    assert asked - targets == set()
+    used = {line.words[1] for line in lines() if line.program == "make"}
+    assert used - targets == set()
 
 
-@pytest.mark.parametrize("line", TOLD, ids=str)
+@pytest.mark.parametrize("line", COSTOF_LINES, ids=str)
 def test_command_line_is_parsed_by_the_real_command(line: Line) -> None:
     name, *arguments = line.words[1:]
     whole = cli.make_context("costof", [name])
@@ -106,6 +109,6 @@ def test_command_line_without_special_requirements_succeeds(line: Line, folder: 
 
 
 def test_every_listed_requirement_is_needed_by_a_command_line() -> None:
-    used = {word for line in TOLD for word in line.words}
+    used = {word for line in COSTOF_LINES for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

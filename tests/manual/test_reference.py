@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import get_args
@@ -12,6 +13,7 @@ import pytest
 from costof.cli.main import COMMANDS
 from costof.report.result import Result
 from costof.results.ledger import AnyRecord
+from costof.run.events import Event
 from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.plan import Plan
@@ -21,14 +23,18 @@ from manual.commands import contexts, write_manual_pages
 from manual.reports import ROOT
 from tests.manual.command_lines import committed_pages
 
-PAGES = reference()
 RECORDS = get_args(AnyRecord)
+
+
+@functools.cache
+def pages() -> dict[str, str]:
+    return reference()
 
 
 def sections(page: str) -> dict[str, str]:
     """Return the text below each heading of a page, by heading."""
-    _, *found = re.split(r"^## (.+)\n", PAGES[page], flags=re.MULTILINE)
-    return dict(zip(found[::2], found[1::2], strict=True))
+    _, *texts = re.split(r"^## (.+)\n", pages()[page], flags=re.MULTILINE)
+    return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
 def options(command: click.Command) -> set[str]:
@@ -37,36 +43,37 @@ def options(command: click.Command) -> set[str]:
 
 
 def test_reference_lists_each_command_with_all_its_options() -> None:
-    found = sections("commands")
-    assert set(found) == {f"costof {name}" for name in COMMANDS}
+    commands = sections("commands")
+    assert set(commands) == {f"costof {name}" for name in COMMANDS}
     for context in contexts():
-        told = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", found[f"costof {context.info_name}"]))
-        assert options(context.command) - told == set(), context.info_name
+        listed = set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", commands[f"costof {context.info_name}"]))
+        assert options(context.command) - listed == set(), context.info_name
 
 
 @pytest.mark.parametrize(
     ("page", "title", "model"),
     [("study-file", "Study", Study), ("result", "Result", Result), ("ledger", "Plan", Plan)]
-    + [("ledger", record.__name__, record) for record in RECORDS],
+    + [("ledger", record.__name__, record) for record in RECORDS]
+    + [("events", event.__name__, event) for event in get_args(Event)],
 )
 def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, model: type) -> None:
-    told = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
+    listed = set(re.findall(r"^\| `(\w+)` \|", sections(page)[title], re.MULTILINE))
     fields = {field.alias or name for name, field in model.model_fields.items()}
     # The name of a study is the name of its file, not a field in it.
-    assert fields - told == ({"name"} if page == "study-file" else set())
+    assert fields - listed == ({"name"} if page == "study-file" else set())
 
 
-@pytest.mark.parametrize("page", ["study-file", "result", "ledger"])
+@pytest.mark.parametrize("page", ["study-file", "result", "ledger", "events"])
 def test_each_model_that_a_field_links_to_has_a_table(page: str) -> None:
     tables = {title.lower() for title in sections(page)}
-    assert set(re.findall(r"\]\(#(\w+)\)", PAGES[page])) - tables == set()
+    assert set(re.findall(r"\]\(#(\w+)\)", pages()[page])) - tables == set()
 
 
 @pytest.mark.parametrize("name", study_names())
 def test_reference_lists_each_study_with_its_levels(name: str) -> None:
-    told = sections("studies")[name]
+    text = sections("studies")[name]
     for factor, spec in load_study(name).factors.items():
-        row = next(line for line in told.splitlines() if line.startswith(f"| `{factor}` "))
+        row = next(line for line in text.splitlines() if line.startswith(f"| `{factor}` "))
         assert set(spec.levels) - set(re.findall(r"`([^`]+)`", row)) == set()
 
 
@@ -81,6 +88,6 @@ def test_each_command_has_a_manual_page_with_all_its_options(tmp_path: Path) -> 
 
 def test_each_page_of_the_docs_is_in_the_navigation() -> None:
     navigation = re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
-    pages = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
-    made = ["index.md", *(f"reference/{name}.md" for name in PAGES)]
-    assert sorted(navigation) == sorted([*pages, *made])
+    committed = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
+    made = ["index.md", *(f"reference/{name}.md" for name in pages())]
+    assert sorted(navigation) == sorted([*committed, *made])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.report.results import Golden
+from tests.support.browser import browser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -34,7 +35,5 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     """Yield one browser for all tests of a worker."""
-    from tests.support.browser import browser  # deferred: most tests of reports need no browser
-
     with browser() as started:
         yield started

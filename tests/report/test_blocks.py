@@ -198,12 +198,12 @@ def test_share_of_the_app_cost_seen_on_the_wire_has_an_interval_or_is_reported_a
     (sentence,) = answer_texts(mongodb(), "explanation")
     assert f"({spaced(fmt.percentage(each.share))} of that)" in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
-    (said,) = answer_texts(unknown, "explanation")
-    assert "share unresolved" in said
+    (sentence,) = answer_texts(unknown, "explanation")
+    assert "share unresolved" in sentence
 
 
 def test_answer_says_only_that_the_budget_was_too_short_for_enough_rounds() -> None:
-    (said,) = fake_result(plan_of("mongodb-tls"), Truth(), rounds=3).answer
-    assert said.text.startswith("Only 3 rounds fitted into the budget; an answer needs at least 5. Measure for ")
-    asked = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})
-    assert len(fake_result(asked, Truth(), rounds=3).answer) > 1
+    (sentence,) = fake_result(plan_of("mongodb-tls"), Truth(), rounds=3).answer
+    assert sentence.text.startswith("Only 3 rounds fitted into the budget; an answer needs at least 5. Measure for ")
+    plan = plan_of("mongodb-tls").model_copy(update={"most_rounds": 3, "precision": None})
+    assert len(fake_result(plan, Truth(), rounds=3).answer) > 1

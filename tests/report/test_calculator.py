@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Browser, Page
 
 from costof import format as fmt
 from costof.report.result import Result
@@ -15,6 +15,9 @@ from costof.report.sections.cost_model.calculator import Load, added, default_lo
 from costof.results.index import Index
 from tests.report.results import EVERY_TRANSPORT, at_load, drawn, transport
 from tests.support.browser import opened, size
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 LOADS = [
     Load(44.648),

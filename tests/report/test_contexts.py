@@ -154,8 +154,8 @@ def test_protection_without_cost_always_breaks_even() -> None:
     nothing = {"operations": 0.0, "low": 0.0, "high": 0.0}
     points = [point.model_copy(update=nothing) for point in result.sections.break_even]
     free = with_sections(result, break_even=points)
-    (found,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
-    assert {cell.text for row in found.rows for cell in row.cells[1:]} == {"always"}
+    (table,) = (block for block in BREAK_EVEN.blocks(Index(free), points) if isinstance(block, Table))
+    assert {cell.text for row in table.rows for cell in row.cells[1:]} == {"always"}
     assert "costs less than 5 % at lan from the first query on" in answer_texts(free, "break_even")[0]
 
 
@@ -164,14 +164,14 @@ def test_uncertain_break_even_names_the_earliest_point() -> None:
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    said = "needs at least about 844 queries a connection to cost less than 5 % at lan, and this run cannot tell"
-    assert said in answer_texts(unsure, "break_even")[0]
+    expected = "costs 5 % or more at lan with fewer than about 844 queries a connection; this run cannot tell"
+    assert expected in answer_texts(unsure, "break_even")[0]
 
 
 def test_run_without_a_cost_model_has_no_calculator() -> None:
     text = drawn(with_sections(transport(), cost_model=None))
     assert 'id="calculator' not in text
-    assert "Near and far" not in text
+    assert "By distance" not in text
     assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
 
 

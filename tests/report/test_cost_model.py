@@ -129,9 +129,9 @@ class Carried(TransportTruth):
     """A truth with the CPU time of a lab's link processes. On a target, only the CPU time of the client is known."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        found = super().slice(plan, workload, arm, chance)
-        used = {"client": found.cpu_seconds["client"]} if plan.target else {**found.cpu_seconds, LINK_ROLE: 5.0}
-        return replace(found, cpu_seconds=used)
+        slice_ = super().slice(plan, workload, arm, chance)
+        used = {"client": slice_.cpu_seconds["client"]} if plan.target else {**slice_.cpu_seconds, LINK_ROLE: 5.0}
+        return replace(slice_, cpu_seconds=used)
 
 
 @pytest.mark.parametrize(

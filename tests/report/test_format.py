@@ -51,6 +51,21 @@ def test_relative_change_is_in_percent_or_a_factor(ratio: Estimate, text: str) -
     assert plain(fmt.relative(ratio)) == text
 
 
+@pytest.mark.parametrize(
+    "shown",
+    [
+        fmt.absolute(Estimate(value=1234.5, low=-1.0, high=2470.0, rounds=5), "ms"),
+        fmt.relative(Estimate(value=5.36, low=5.2, high=5.5, rounds=5)),
+        fmt.loss(Estimate(value=0.9, low=0.85, high=1.02, rounds=5)),
+        fmt.absolute(Estimate(value=1.0, low=1.0, high=1.0, rounds=1), "ms"),
+    ],
+    ids=str,
+)
+def test_intervals_are_removed_from_a_sentence_but_not_other_brackets(shown: fmt.Text) -> None:
+    assert shown.interval
+    assert fmt.without_intervals(f"'a [b, 2]' adds {shown} to x[1, y].") == f"'a [b, 2]' adds {shown.value} to x[1, y]."
+
+
 def test_rounded_zero_has_no_sign() -> None:
     assert fmt.number(-0.0004, 2, signed=True) == "0.00"
     assert fmt.number(0.0004, 2, signed=True) == "0.00"
@@ -74,7 +89,7 @@ def test_bytes_have_a_decimal_prefix(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(2.0, "2"), (2.98, "2.98"), (1310.4, "1,310"), (1.999, "2")])
-def test_whole_counts_have_no_decimals(value: float, text: str) -> None:
+def test_counts_have_no_decimals(value: float, text: str) -> None:
     assert fmt.count(value) == text
 
 

@@ -73,7 +73,7 @@ def test_pictures_follow_the_colour_scheme_and_keep_their_text() -> None:
     assert ">connect and first query, wire</text>" in svgs
 
 
-def test_palette_has_no_colour_twice() -> None:
+def test_palette_has_no_duplicate_colour() -> None:
     lights = [light for light, _ in COLOURS.values()]
     assert len(set(lights)) == len(lights), "two names for one colour could not be distinguished in a picture"
 
@@ -140,7 +140,7 @@ def test_page_of_rounds_without_effects_says_why() -> None:
     assert "round&#39;s difference" not in text
 
 
-def test_pages_of_one_round_and_of_one_view_are_complete() -> None:
+def test_page_of_a_run_with_one_round_or_one_view_is_complete() -> None:
     text = drawn(result_of(MONGODB, rounds=1))
     assert "No arm could be compared" in text
     assert not Page(text).wrong

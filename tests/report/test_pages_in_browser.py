@@ -6,11 +6,11 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import axe_playwright_python
 import pytest
-from playwright.sync_api import Browser, Page
 
 from costof.report import analyse, render_html
 from costof.report.handout import tiles
@@ -20,8 +20,10 @@ from manual.reports import results
 from tests.report.results import mongodb, spaced
 from tests.support.browser import opened, size
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
 LAPTOP, DESKTOP, PHONE = (1280, 800), (1920, 1080), (360, 740)
-AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js").read_text(encoding="utf-8")
 #: Pictures are left out, because checking the thousands of their elements takes minutes. Each has a title and a text.
 RUN_AXE = "axe.run({exclude: [['svg']]}, {resultTypes: ['violations']})"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => each.open = true)"
@@ -35,7 +37,10 @@ HEAD = [".verdict", ".tiles", ".fold .picture svg", "#calculator-outputs"]
 
 def serious(page: Page) -> list[str]:
     """Return the serious and critical violations that axe finds."""
-    page.evaluate(AXE)
+    package = find_spec("axe_playwright_python")
+    assert package is not None
+    assert package.origin is not None
+    page.evaluate(Path(package.origin).with_name("axe.min.js").read_text(encoding="utf-8"))
     found = page.evaluate(RUN_AXE)["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html']}" for each in found if each["impact"] in ("serious", "critical")]
 

@@ -19,8 +19,8 @@ ENDS = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6
 
 def texts(svg: str) -> dict[str, tuple[float, float]]:
     """Return the labels with their positions."""
-    found = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)"[^>]*>([^<]*)</text>', svg)
-    return {text: (float(x), float(y)) for x, y, text in found}
+    texts = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)"[^>]*>([^<]*)</text>', svg)
+    return {text: (float(x), float(y)) for x, y, text in texts}
 
 
 def dots(svg: str) -> list[tuple[float, float]]:
@@ -44,9 +44,9 @@ def test_ticks_are_few_round_numbers(low: float, high: float, most: int, ticks: 
 @given(st.lists(ENDS, min_size=1, max_size=5), st.integers(1, 9))
 def test_every_axis_has_at_least_two_ticks(values: list[float], most: int) -> None:
     scale = Scale.around(values, 0.06)
-    found = scale.ticks(most)
-    assert len(found) >= 2
-    assert all(map(scale.shows, found))
+    ticks = scale.ticks(most)
+    assert len(ticks) >= 2
+    assert all(map(scale.shows, ticks))
     assert all(0 < scale.share(value) < 1 for value in values), "a margin at both ends"
 
 
@@ -73,8 +73,8 @@ def drawn(width: int, columns: int = 2) -> str:
 
 
 def test_panels_are_aligned_in_columns_and_rows() -> None:
-    found = dots(drawn(WIDE))
-    corners = [found[3 * index : 3 * index + 2] for index in range(4)]
+    marks = dots(drawn(WIDE))
+    corners = [marks[3 * index : 3 * index + 2] for index in range(4)]
     assert corners[0][0][0] == corners[2][0][0] < corners[1][0][0] == corners[3][0][0]
     assert corners[0][0][1] == corners[1][0][1] < corners[2][0][1] == corners[3][0][1]
     assert len({round(right[0] - left[0], 0) for left, right in corners}) == 1, "axes of one width"

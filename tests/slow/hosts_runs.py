@@ -19,7 +19,7 @@ from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from costof.results.ledger import SLICES, Ledger, LostRecord, SliceRecord
 from tests.slow.ray_nodes import Cluster, Node
 from tests.support.programs import eventually
-from tests.support.redis import Standing
+from tests.support.redis import RunningServer
 
 ENGINE = "costof-engine"
 RUNNER = "costof.instruments.commands.runner"
@@ -163,7 +163,7 @@ def run_on_head(cluster: Cluster, *words: str, **env: str) -> tuple[int, str]:
 
 
 @contextlib.contextmanager
-def running(cluster: Cluster, server: Standing, name: str, study: Path, *words: str) -> Iterator[Running]:
+def running(cluster: Cluster, server: RunningServer, name: str, study: Path, *words: str) -> Iterator[Running]:
     with begun(cluster, name, "run", f"/tmp/{study.name}", "--profile", "quick", *target(server), *words) as run:
         yield run
 
@@ -180,7 +180,7 @@ def begun(cluster: Cluster, name: str, *words: str) -> Iterator[Running]:
         process.communicate()
 
 
-def target(server: Standing) -> list[str]:
+def target(server: RunningServer) -> list[str]:
     url = f"rediss://{USER}@{server.address}:{TLS_PORT}/?plain_port={PORT}"
     return ["--target", url, "--tls-ca", "/tmp/ca.pem", "--allow-plain", "--password-file", "/tmp/password", *WHERE]
 
@@ -193,13 +193,13 @@ def left(node: Node) -> list[str]:
     """Return what a run has left on a host: instruments, Ray actors, and files in memory and on disk."""
     own = {*engines(node), *node.pids_of(RUNNER)}
     processes = [" ".join(words) for pid, words in node.processes().items() if "ray::" in words[0] or pid in own]
-    found = [each for each in processes if "Agent" not in each]
+    left = [each for each in processes if "Agent" not in each]
     for pid in node.processes():
         with contextlib.suppress(OSError):
-            found += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := str(each.readlink()))]
+            left += [name for each in Path(f"/proc/{pid}/fd").iterdir() if "memfd:" in (name := str(each.readlink()))]
     logs = node.folder / "ray"
     folders = [node.folder, *([Path(f"/proc/{node.init}/root/dev/shm")] if node.init else [])]
-    return found + [str(path) for folder in folders for path in folder.rglob("*costof*") if logs not in path.parents]
+    return left + [str(path) for folder in folders for path in folder.rglob("*costof*") if logs not in path.parents]
 
 
 def memory_holds(pid: int, secret: bytes) -> bool:
@@ -238,6 +238,6 @@ def holders_on(node: Node, secret: bytes, shown_by: Sequence[str] = ("cmdline", 
 
 def files_of_ray(node: Node) -> list[Path]:
     """Return all files that Ray has written on a node, such as logs. Fail if there are none."""
-    found = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
-    assert found
-    return found
+    files = [path for path in (node.folder / "ray").rglob("*") if path.is_file()]
+    assert files
+    return files

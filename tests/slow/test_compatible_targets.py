@@ -15,34 +15,34 @@ import redis
 from costof.report.result import Result
 from costof.results.ledger import Ledger, SliceRecord
 from tests.integration.conftest import Standalone
-from tests.slow.compatible import FERRETDB, GO_MYSQL_SERVER, MINIREDIS, Standing, standing
+from tests.slow.compatible import FERRETDB, GO_MYSQL_SERVER, MINIREDIS, RunningServer, running_server
 from tests.support.command import costof
 
 pytestmark = pytest.mark.servers
 
 
 @pytest.fixture(scope="module")
-def go_mysql_server() -> Iterator[Standing]:
-    with standing(GO_MYSQL_SERVER) as server:
+def go_mysql_server() -> Iterator[RunningServer]:
+    with running_server(GO_MYSQL_SERVER) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def miniredis() -> Iterator[Standing]:
-    with standing(MINIREDIS) as server:
+def miniredis() -> Iterator[RunningServer]:
+    with running_server(MINIREDIS) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def ferretdb() -> Iterator[Standing]:
-    with standing(FERRETDB) as server:
+def ferretdb() -> Iterator[RunningServer]:
+    with running_server(FERRETDB) as server:
         yield server
 
 
-def run(study: str, server: Standing, folder: Path, records: int) -> tuple[Result, list[SliceRecord]]:
-    asked = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--set", "transport=plain,tls"]
+def run(study: str, server: RunningServer, folder: Path, records: int) -> tuple[Result, list[SliceRecord]]:
+    options = ["--profile", "quick", "--rounds", "2", "--seed", "1", "--set", "transport=plain,tls"]
     reached = ["--target", server.url, "--tls-ca", str(server.ca_file), "--allow-plain"]
-    ended = costof("run", study, *asked, "--set", f"records={records}", *reached, "--out", "run", cwd=folder)
+    ended = costof("run", study, *options, "--set", f"records={records}", *reached, "--out", "run", cwd=folder)
     assert ended.status in (0, 3), ended.err
     slices = [each for each in Ledger.open(folder / "run").records() if isinstance(each, SliceRecord)]
     return Result.model_validate_json((folder / "run" / "result.json").read_bytes()), slices
@@ -56,13 +56,13 @@ def check(result: Result, slices: list[SliceRecord]) -> None:
     assert not [each.mismatch for each in slices if each.mismatch and not each.warm_up]
 
 
-def login(server: Standing) -> tuple[str, str, str]:
+def login(server: RunningServer) -> tuple[str, str, str]:
     """Return host, user and password from the server's URL."""
     url = urlsplit(server.url)
     return url.hostname or "", url.username or "", url.password or ""
 
 
-def mysql_databases(server: Standing) -> set[str]:
+def mysql_databases(server: RunningServer) -> set[str]:
     host, user, password = login(server)
     with (
         pymysql.connect(host=host, user=user, password=password, ssl_disabled=True) as connection,
@@ -72,7 +72,9 @@ def mysql_databases(server: Standing) -> set[str]:
         return {str(row[0]) for row in cursor.fetchall()}
 
 
-def test_mysql_server_without_analyze_and_tls_counter_is_measured(go_mysql_server: Standing, tmp_path: Path) -> None:
+def test_mysql_server_without_analyze_and_tls_counter_is_measured(
+    go_mysql_server: RunningServer, tmp_path: Path
+) -> None:
     before = mysql_databases(go_mysql_server)
     # Only 50 records: go-mysql-server loses rows that are inserted over several connections at once.
     result, slices = run("mysql-transport", go_mysql_server, tmp_path, records=50)
@@ -87,7 +89,7 @@ def test_mysql_server_without_analyze_and_tls_counter_is_measured(go_mysql_serve
     assert mysql_databases(go_mysql_server) == before
 
 
-def test_redis_server_with_minimal_info_is_measured(miniredis: Standing, tmp_path: Path) -> None:
+def test_redis_server_with_minimal_info_is_measured(miniredis: RunningServer, tmp_path: Path) -> None:
     result, slices = run("redis-tls", miniredis, tmp_path, records=300)
     check(result, slices)
     (refused,) = (text for text in result.warnings if text.startswith("the server refuses INFO cluster, INFO memory"))
@@ -98,14 +100,14 @@ def test_redis_server_with_minimal_info_is_measured(miniredis: Standing, tmp_pat
 
 
 @contextlib.contextmanager
-def mongodb(server: Standing) -> Iterator[pymongo.MongoClient[dict[str, object]]]:
+def mongodb(server: RunningServer) -> Iterator[pymongo.MongoClient[dict[str, object]]]:
     host, user, password = login(server)
     client: pymongo.MongoClient[dict[str, object]]
     with pymongo.MongoClient(host, username=user, password=password) as client:
         yield client
 
 
-def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: Standing, tmp_path: Path) -> None:
+def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: RunningServer, tmp_path: Path) -> None:
     with mongodb(ferretdb) as client:
         before = client.list_database_names()
         result, slices = run("mongodb-tls", ferretdb, tmp_path, records=300)
@@ -125,12 +127,12 @@ def test_mongodb_user_without_roles_is_rejected_before_any_write(
         url = f"mongodb://nobody:word@{server.address}/"
         reached = ["--target", url, "--tls-ca", str(server.ca_file), "--allow-plain"]
         ended = costof("run", "mongodb-tls", *reached, cwd=tmp_path)
-        assert (ended.status, len(ended.told)) == (1, 1)
-        assert "nobody may not find, insert, update, remove, createCollection" in ended.told[0]
+        assert (ended.status, len(ended.error_lines)) == (1, 1)
+        assert "nobody may not find, insert, update, remove, createCollection" in ended.error_lines[0]
         assert set(client.list_database_names()) == before
 
 
-def test_empty_database_that_a_server_keeps_is_recognized(ferretdb: Standing, tmp_path: Path) -> None:
+def test_empty_database_that_a_server_keeps_is_recognized(ferretdb: RunningServer, tmp_path: Path) -> None:
     name = "costof_20261123_101112_study_0a1b2c"
     with mongodb(ferretdb) as client:
         client[name]["gone"].insert_one({"_id": 1})

@@ -44,7 +44,7 @@ from tests.slow.hosts_runs import (
 )
 from tests.slow.ray_nodes import CLIENTS_PORT, TMP, Cluster, a_cluster
 from tests.support.programs import eventually
-from tests.support.redis import Standing
+from tests.support.redis import RunningServer
 
 ROOT = Path(__file__).parents[2]
 
@@ -64,15 +64,15 @@ LONG = "123456789"
 @pytest.fixture(scope="module")
 def cluster(lab: Lab) -> Iterator[Cluster]:
     """Start the cluster for all tests here. The monotonic clock of load-2 is 10 s ahead of the others."""
-    with a_cluster(lab, far="load-3", ahead="load-2") as standing:
-        yield standing
+    with a_cluster(lab, far="load-3", ahead="load-2") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
-def server(lab: Lab, cluster: Cluster) -> Iterator[Standing]:
+def server(lab: Lab, cluster: Cluster) -> Iterator[RunningServer]:
     address = cluster.server.a_address
     authority = Authority(lab.folder / "certificates")
-    server = Standing(Place(lab, cluster.server.a, authority, ["rsa-2048"], lambda: address))
+    server = RunningServer(Place(lab, cluster.server.a, authority, ["rsa-2048"], lambda: address))
     with contextlib.closing(server):
         server.start()
         (cluster.head.folder / "ca.pem").write_bytes(server.ca_file.read_bytes())
@@ -114,7 +114,7 @@ def refused(cluster: Cluster) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.fixture(scope="module")
-def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Popen[str]) -> Near:
+def near(cluster: Cluster, server: RunningServer, study: Path, refused: subprocess.Popen[str]) -> Near:
     secret = server.password.get_secret_value().encode()
     server.ask("CONFIG", "RESETSTAT")
     with running(cluster, server, "near", study, "--rounds", "33") as run:
@@ -127,16 +127,17 @@ def near(cluster: Cluster, server: Standing, study: Path, refused: subprocess.Po
 
 
 def test_doctor_lists_the_hosts(cluster: Cluster) -> None:
-    status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
-    assert status == 0, said
-    assert [name for name in LOADS if f"{name}: " in said] == LOADS
+    status, output = run_on_head(cluster, "doctor", "--hosts", "auto")
+    assert status == 0, output
+    assert [name for name in LOADS if f"{name}: " in output] == LOADS
 
 
-def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: Standing, study: Path) -> None:
-    status, said = run_on_head(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
+def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: RunningServer, study: Path) -> None:
+    status, output = run_on_head(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
     assert status == 0
-    assert [line.split()[1] for line in said.splitlines() if line.startswith("host ")] == [f"{name}," for name in LOADS]
-    assert said.count("query 4 workers") == 3
+    hosts = [line.split()[1] for line in output.splitlines() if line.startswith("host ")]
+    assert hosts == [f"{name}," for name in LOADS]
+    assert output.count("query 4 workers") == 3
     assert not any(left(node) for node in cluster.loads)
 
 
@@ -170,7 +171,7 @@ def test_clock_ten_seconds_off_is_corrected(near: Near) -> None:
         assert min(part.late_ns for part in each) < 1e9
 
 
-def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: Standing, study: Path) -> None:
+def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: RunningServer, study: Path) -> None:
     outcomes = [near.outcome]
 
     def begin_together() -> bool:
@@ -187,13 +188,13 @@ def test_hosts_start_at_the_same_time(near: Near, cluster: Cluster, server: Stan
     eventually("hosts that begin together", begin_together)
 
 
-def test_ray_stores_no_password(near: Near, cluster: Cluster, server: Standing) -> None:
+def test_ray_stores_no_password(near: Near, cluster: Cluster, server: RunningServer) -> None:
     assert not near.holders
     secret = server.password.get_secret_value().encode()
     assert not [path for node in cluster.nodes.values() for path in files_of_ray(node) if secret in path.read_bytes()]
 
 
-def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: Standing) -> None:
+def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: RunningServer) -> None:
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
     assert not server.all_keys()
 
@@ -206,7 +207,7 @@ def test_wrong_token_is_rejected(refused: subprocess.Popen[str]) -> None:
 
 
 def test_run_through_the_ray_client_measures_on_all_hosts_and_leaves_nothing_behind(
-    cluster: Cluster, server: Standing, long_study: Path
+    cluster: Cluster, server: RunningServer, long_study: Path
 ) -> None:
     by_client = ["--hosts", f"ray://{cluster.head.address}:{CLIENTS_PORT}"]
     with running(cluster, server, "by-client", long_study, *by_client, "--rounds", "2") as run:
@@ -239,16 +240,16 @@ def test_another_python_version_is_rejected(cluster: Cluster) -> None:
     assert other.stdout is not None
     assert other.stdout.readline() == "changed\n"
     try:
-        status, said = run_on_head(cluster, "doctor", "--hosts", "auto")
+        status, output = run_on_head(cluster, "doctor", "--hosts", "auto")
     finally:
         other.communicate("\n")
     assert status == 1
-    assert f"Python {platform.python_version()}" in said
-    assert "Python 3.13.0" in said
+    assert f"Python {platform.python_version()}" in output
+    assert "Python 3.13.0" in output
 
 
 def test_host_without_costof_can_run_the_engine_but_not_commands(
-    cluster: Cluster, server: Standing, long_study: Path
+    cluster: Cluster, server: RunningServer, long_study: Path
 ) -> None:
     bare, sources = cluster.nodes["load-3"], str(ROOT / "costof")
     (bare.folder / "nothing").mkdir()
@@ -256,17 +257,17 @@ def test_host_without_costof_can_run_the_engine_but_not_commands(
     try:
         with running(cluster, server, "bare", long_study, "--rounds", "2") as run:
             outcome = run.ends()
-        status, said = run_on_head(cluster, "versus", *WHERE, "true", "true")
+        status, output = run_on_head(cluster, "versus", *WHERE, "true", "true")
     finally:
         subprocess.run(bare.inside("umount", sources), check=True)
     assert outcome.status in {0, 3}, outcome.out + outcome.err
     assert all(part.operations > 0 for record in outcome.slices for part in record.hosts)
     assert status == 1
-    assert "load-3 cannot measure: commands need costof" in said
-    assert "on every host, and it has no costof" in said
+    assert "load-3 cannot measure: commands need costof" in output
+    assert "on every host, and it has no costof" in output
 
 
-def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing) -> None:
+def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: RunningServer) -> None:
     token = secrets.token_hex(16)
     text = COMMANDS.replace("ADDRESS", server.address).replace("TOKEN_OF_A_LEVEL", token)
     (cluster.head.folder / "own.toml").write_text(text)
@@ -295,7 +296,7 @@ def test_commands_are_measured_on_many_hosts(cluster: Cluster, server: Standing)
     eventually("the end of runners and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_versus_runs_on_hosts_and_cleans_up_after_kill(cluster: Cluster, server: Standing) -> None:
+def test_versus_runs_on_hosts_and_cleans_up_after_kill(cluster: Cluster, server: RunningServer) -> None:
     server.ask("ACL", "SETUSER", "open", "on", "nopass", "allkeys", "allcommands")
     server.ask("CONFIG", "RESETSTAT")
     line = f"redis-benchmark --csv -t get -h {server.address} --user open -a none -n 400 -c"
@@ -331,11 +332,11 @@ def _study(cluster: Cluster, name: str, pace: str, seconds: float) -> Path:
     return path
 
 
-def _password(server: Standing) -> bytes:
+def _password(server: RunningServer) -> bytes:
     return server.password.get_secret_value().encode()
 
 
-def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: RunningServer, study: Path) -> None:
     with running(cluster, server, "crashed", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
         of_run = {pid: Path(f"/proc/{pid}/cmdline").read_text() for pid in descendants_of(run.process.pid)}
@@ -348,7 +349,7 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: Standing
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: Standing) -> None:
+def test_error_names_a_distant_host_and_a_host_with_a_dead_engine(cluster: Cluster, server: RunningServer) -> None:
     # The rate is low, so that even a busy machine keeps up: waiting operations would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):
@@ -367,7 +368,7 @@ def test_far_host_and_host_with_dead_engine_are_named(cluster: Cluster, server: 
     assert again.slower == ["load-3"]
 
 
-def test_host_that_does_not_answer_is_named(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_error_names_a_host_that_does_not_answer(cluster: Cluster, server: RunningServer, study: Path) -> None:
     with running(cluster, server, "silent", study, "--rounds", "50") as run:
         run.wait_for_rounds(4)
         with cluster.cut("load-2"):
@@ -378,7 +379,9 @@ def test_host_that_does_not_answer_is_named(cluster: Cluster, server: Standing, 
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_run_continues_without_a_dead_host_if_enough_remain(cluster: Cluster, server: Standing, study: Path) -> None:
+def test_run_continues_without_a_dead_host_if_enough_remain(
+    cluster: Cluster, server: RunningServer, study: Path
+) -> None:
     with running(cluster, server, "died", study, "--rounds", "12", "--hosts-least", "2") as run:
         run.wait_for_rounds(2)
         cluster.kill("load-3")

@@ -23,7 +23,7 @@ CONNECTIONS = 20
 SUITE = "ECDHE-RSA-AES128-GCM-SHA256"
 LIBRARIES = [level.tls_library for level in load_study("postgres-tls").factors["tls_library"].levels.values()]
 #: Transport settings of an arm, and the evidence that a slice with them must have.
-ASKED = {
+TLS_SETTINGS = {
     "1.3": ({"version": "1.3"}, {"protocol": "TLSv1.3"}),
     "1.2": ({"version": "1.2"}, {"protocol": "TLSv1.2"}),
     "suite": ({"cipher": SUITE}, {"cipher": SUITE, "protocol": "TLSv1.2"}),
@@ -46,9 +46,9 @@ def listeners(authority: Authority) -> Iterator[list[str]]:
     They are one with a certificate for its address, one with a certificate for another address, and one without TLS.
     """
     own, other = (authority.issue(name, "rsa-2048", [name]) for name in (ADDRESS, "127.9.9.9"))
-    asked = [Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(each)) for each in (own, other)]
+    listeners = [Listener(address=f"{ADDRESS}:0", tls=TlsFiles.of(each)) for each in (own, other)]
     with OriginProcess() as process:
-        yield process.begin([*asked, Listener(address=f"{ADDRESS}:0")]).listeners
+        yield process.begin([*listeners, Listener(address=f"{ADDRESS}:0")]).listeners
 
 
 def arm(name: str, address: str, **transport: object) -> Arm:
@@ -65,7 +65,7 @@ def test_engine_of_a_tls_library_connects_and_names_it(
     except CostofError as error:
         pytest.skip(str(error))
     trusted, strange = authority.ca_file, Authority(tmp_path).ca_file
-    arms = [arm(name, listeners[0], ca_file=trusted, **asked) for name, (asked, _) in ASKED.items()]
+    arms = [arm(name, listeners[0], ca_file=trusted, **options) for name, (options, _) in TLS_SETTINGS.items()]
     refused = {
         "tls_certificate_untrusted": arm("untrusted", listeners[0], ca_file=strange),
         "tls_certificate_name": arm("name", listeners[1], ca_file=trusted),
@@ -75,11 +75,11 @@ def test_engine_of_a_tls_library_connects_and_names_it(
     workload = Workload(name="request", kind="request", workers=2)
     with engine(library=library) as instrument:
         ready = instrument.plan(patient_plan([*arms, *refused.values()], [workload]))
-        said = ready.tls_library.lower().replace(" ", "-")
-        assert said.startswith(library or "openssl-")
-        errors = {told.name: told.error and told.error.error_class for told in ready.arms}
-        assert errors == {**dict.fromkeys(ASKED), **{each.name: error for error, each in refused.items()}}
-        for name, (_, expected) in ASKED.items():
+        name = ready.tls_library.lower().replace(" ", "-")
+        assert name.startswith(library or "openssl-")
+        errors = {arm.name: arm.error and arm.error.error_class for arm in ready.arms}
+        assert errors == {**dict.fromkeys(TLS_SETTINGS), **{each.name: error for error, each in refused.items()}}
+        for name, (_, expected) in TLS_SETTINGS.items():
             answer = instrument.slice(1, name, "request", CONNECTIONS, HANGS_SECONDS)
             assert answer.errors == [], name
             seen = {"resumed": 0, **expected, "verified": True, "key": "rsa-2048", "handshakes": CONNECTIONS}

@@ -6,26 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from costof.programs.relay import FREE, NS_PER_MS, All, Paid, RelayCost
 from costof.results.ledger import SliceRecord
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.small_plans import ended_by_operations
-from truth import relay
 from truth.campaign import describe
 from truth.design import NOTHING, SERVICES, Trial
 from truth.judged import Judged, rows_of
 from truth.lab import TruthLab
-from truth.relay import FREE, NS_PER_MS, All, Paid, RelayCost
 from truth.runs import NoProgress, measure, plan_trial
 
 pytestmark = pytest.mark.servers
 
 ADDED_MS = 0.2
-
-
-@pytest.fixture(scope="module", autouse=True)
-def built() -> None:
-    relay.build()
 
 
 def planned_by_operations(trial: Trial, rounds: int) -> Plan:

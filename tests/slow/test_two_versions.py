@@ -15,8 +15,8 @@ from costof.lab.lab import Lab
 from tests.clients import programs
 from tests.integration.conftest import costof_running, wait_for_slices
 from tests.support.command import costof
-from tests.support.postgres import another_postgres, somebodys_postgres
-from tests.support.programs import another_mariadb, somebodys_mariadb, url_of
+from tests.support.postgres import another_postgres, users_postgres
+from tests.support.programs import another_mariadb, url_of, users_mariadb
 
 pytestmark = pytest.mark.servers
 QUICK = ["--profile", "quick", "--seed", "1", "--set", "transport=plain,tls", "--set", "records=200"]
@@ -66,7 +66,7 @@ UPGRADES = {
         packages=("17.5.0", "18.1.0"),
         versions=("17.5", "18.1"),
         majors=("17", "18"),
-        first=somebodys_postgres,
+        first=users_postgres,
         second=another_postgres,
         url=lambda server: str(server.url("maker")),
     ),
@@ -77,7 +77,7 @@ UPGRADES = {
         packages=("10.11.5", "11.4.5"),
         versions=("10.11.5-MariaDB", "11.4.5-MariaDB"),
         majors=("10.11", "11.4"),
-        first=somebodys_mariadb,
+        first=users_mariadb,
         second=another_mariadb,
         url=url_of,
     ),

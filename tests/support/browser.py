@@ -7,10 +7,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 PROGRAMS = {"chromium": ("chromium", "google-chrome")}
 FLAGS = (
@@ -37,6 +39,9 @@ def program(name: str) -> str:
 
 @contextmanager
 def browser() -> Iterator[Browser]:
+    # Imported here, because the import takes long in each process of the tests.
+    from playwright.sync_api import sync_playwright
+
     path = program("chromium")
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=[*FLAGS], chromium_sandbox=False)
@@ -52,7 +57,7 @@ def opened(browser: Browser, path: Path, fragment: str = "", **options: Any) -> 
 
     `options` are those of Playwright's `new_context`.
     """
-    context: BrowserContext = browser.new_context(**options)
+    context = browser.new_context(**options)
     context.set_default_timeout(MOST_MILLISECONDS)
     page = context.new_page()
     messages: list[str] = []

@@ -103,16 +103,16 @@ def round_trips(segments: list[Segment], received: int) -> int:
 def response_times(segments: list[Segment]) -> list[int]:
     """Return the ns from the first packet of each request to the last packet of its answer. Clients must wait for each
     answer before the next request."""
-    asked: dict[int, int] = {}
+    requested: dict[int, int] = {}
     answered: dict[int, int] = {}
-    found = []
+    delays = []
     for segment in segments:
         if not segment.payload:
             continue
         if not segment.outgoing:
             answered[segment.ours] = segment.at_ns
-        elif segment.ours not in asked or segment.ours in answered:
+        elif segment.ours not in requested or segment.ours in answered:
             if segment.ours in answered:
-                found.append(answered.pop(segment.ours) - asked[segment.ours])
-            asked[segment.ours] = segment.at_ns
-    return found + [answered[ours] - asked[ours] for ours in answered]
+                delays.append(answered.pop(segment.ours) - requested[segment.ours])
+            requested[segment.ours] = segment.at_ns
+    return delays + [answered[ours] - requested[ours] for ours in answered]

@@ -29,7 +29,7 @@ class Outcome:
     err: str
 
     @property
-    def told(self) -> list[str]:
+    def error_lines(self) -> list[str]:
         """Return the lines of standard error that are not progress."""
         return [line for line in self.err.splitlines() if line.startswith("costof:")]
 

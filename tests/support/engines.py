@@ -59,15 +59,15 @@ def refusals(
     contains its password."""
     named = [Arm(name=name, service=service, transport=transport) for name, (service, transport) in arms.items()]
     plan = patient_plan(named, []).model_copy(update={"operation_timeout_ms": int(seconds * 1000)})
-    found = {}
+    errors = {}
     with instrument:
         for arm in instrument.plan(plan).arms:
             assert arm.error is not None, arm.name
             assert arm.error.detail
             password = getattr(arms[arm.name][0], "password", None)
             assert password is None or password.get_secret_value() not in arm.error.detail
-            found[arm.name] = arm.error.error_class
-    return found
+            errors[arm.name] = arm.error.error_class
+    return errors
 
 
 def sent(message: Model) -> dict[str, Any]:
@@ -113,8 +113,8 @@ class Engines:
         with ExitStack() as stack:
             for prefix, arms in hosts.items():
                 instrument = stack.enter_context(engine(prefix))
-                told = [self._service.endpoint(arm).named(arm.name) for arm in arms]
-                for ready in instrument.plan(self._told(told)).arms:
+                endpoints = [self._service.endpoint(arm).named(arm.name) for arm in arms]
+                for ready in instrument.plan(self._told(endpoints)).arms:
                     self.ready[ready.name] = ready
                     self._instruments[ready.name] = instrument
             self._leave = stack.pop_all()

@@ -48,5 +48,5 @@ def pooler_before(server: PostgresServer, lab: Lab, authority: Authority) -> Ite
     program = PgBouncer(lab, "pgbouncer", host, [address], PORT, certificate, upstream, [POOL], processes=2)
     with contextlib.closing(program):
         program.start()
-        asked = {"addresses": [f"{address}:{PORT}"], "database": POOL.name}
-        yield Pooler(program, upstream, server.client_settings().asking(asked))
+        settings = {"addresses": [f"{address}:{PORT}"], "database": POOL.name}
+        yield Pooler(program, upstream, server.client_settings().with_settings(settings))

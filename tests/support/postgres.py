@@ -16,7 +16,7 @@ from costof.programs.server import Place
 from tests.support.programs import eventually
 
 
-class Standing(PostgresServer):
+class RunningServer(PostgresServer):
     """A PostgreSQL server whose certificate authority is known, and whose settings can be changed for a while."""
 
     @property
@@ -80,19 +80,19 @@ class Standing(PostgresServer):
     def _reload(self) -> None:
         """Reload the configuration and wait until the log says so. It applies before the next connection is
         accepted."""
-        told = self._reloads()
+        earlier = self._reloads()
         self.ask("SELECT pg_reload_conf()")
-        eventually("a reload", lambda: self._reloads() > told)
+        eventually("a reload", lambda: self._reloads() > earlier)
 
     def _reloads(self) -> int:
         return self._log.read_text().count("received SIGHUP, reloading")
 
 
 @contextlib.contextmanager
-def a_server(lab: Lab) -> Iterator[Standing]:
+def a_server(lab: Lab) -> Iterator[RunningServer]:
     host = Host("server", None, loopback=lab.address(1))
     authority = Authority(lab.folder / "certificates")
-    server = Standing(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: lab.address(1)))
+    server = RunningServer(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: lab.address(1)))
     server.start()
     server.make_tables()
     try:
@@ -102,7 +102,7 @@ def a_server(lab: Lab) -> Iterator[Standing]:
 
 
 @contextlib.contextmanager
-def somebodys_postgres(lab: Lab) -> Iterator[Standing]:
+def users_postgres(lab: Lab) -> Iterator[RunningServer]:
     """Start a server as a costof user has it: with other data and three accounts, which share the server's password.
 
     'maker' may create databases, 'guest' may create schemas in the database, and 'reader' may do neither.
@@ -113,7 +113,7 @@ def somebodys_postgres(lab: Lab) -> Iterator[Standing]:
         yield server
 
 
-def make_accounts(server: Standing) -> None:
+def make_accounts(server: RunningServer) -> None:
     password = server.password.get_secret_value()
     for name, may in (("maker", "CREATEDB"), ("guest", ""), ("reader", "")):
         server.ask(f"CREATE ROLE {name} LOGIN {may} PASSWORD '{password}'")
@@ -121,11 +121,11 @@ def make_accounts(server: Standing) -> None:
 
 
 @contextlib.contextmanager
-def another_postgres(lab: Lab, first: Standing) -> Iterator[Standing]:
+def another_postgres(lab: Lab, first: RunningServer) -> Iterator[RunningServer]:
     """Start another server at the address of `first`, which has ended, with the same authority and accounts."""
     host = Host("server", None, loopback=first.address)
     place = Place(lab, host, first.authority, ["rsa-2048", "ecdsa-p256"], lambda: first.address)
-    server = Standing(place)
+    server = RunningServer(place)
     with contextlib.closing(server):
         server.start()
         make_accounts(server)

@@ -23,11 +23,11 @@ def listening_addresses(pids: list[int]) -> set[str]:
     for pid in pids:
         with contextlib.suppress(OSError):
             inodes |= {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
-    found = set()
+    addresses = set()
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             fields = line.split()
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
                 words = struct.iter_unpack(">I", bytes.fromhex(fields[1].partition(":")[0]))
-                found.add(socket.inet_ntop(family, b"".join(struct.pack("=I", word) for (word,) in words)))
-    return found
+                addresses.add(socket.inet_ntop(family, b"".join(struct.pack("=I", word) for (word,) in words)))
+    return addresses

@@ -45,7 +45,7 @@ SHORTER_MS = 0.35
 
 
 @dataclass
-class Standing:
+class RunningServer:
     """A running program of a lab. `answers` returns whether it serves a client. `secrets` must not be visible anywhere
     outside `folders`."""
 
@@ -87,7 +87,7 @@ def finds_nothing(settings: MongodbSettings) -> bool:
 @contextlib.contextmanager
 def standing_server(
     program: str, answers: Callable[[Any], bool] = logs_in, secret_files: Sequence[str] = ()
-) -> Iterator[Standing]:
+) -> Iterator[RunningServer]:
     """Start the server that studies name by `program`. Each file of `secret_files` in the lab's folder is a secret."""
     with Lab() as lab:
         host = Host("server", None, loopback=lab.address(1))
@@ -99,7 +99,7 @@ def standing_server(
             settings = server.client_settings()
             secrets = [value.get_secret_value() for _, value in settings if isinstance(value, SecretStr)]
             secrets += [(lab.folder / name).read_text() for name in secret_files]
-            yield Standing(lab, lambda: answers(settings), secrets, [lab.folder])
+            yield RunningServer(lab, lambda: answers(settings), secrets, [lab.folder])
 
 
 ED25519_USER = "costof_ed25519"
@@ -154,7 +154,7 @@ def databases(server: MariadbServer) -> set[str]:
 
 
 @contextlib.contextmanager
-def somebodys_mariadb(lab: Lab) -> Iterator[MariadbServer]:
+def users_mariadb(lab: Lab) -> Iterator[MariadbServer]:
     """Start a MariaDB as a costof user has it: with other data, and an account that can only use databases of runs."""
     with running_mariadb(lab) as server:
         user_of_many_databases(server)
@@ -175,7 +175,7 @@ def another_mariadb(lab: Lab, first: MariadbServer) -> Iterator[MariadbServer]:
 
 
 @contextlib.contextmanager
-def standing_tunnel() -> Iterator[Standing]:
+def tunnel_program() -> Iterator[RunningServer]:
     with Lab() as lab, running_mariadb(lab) as server:
         sshd = SshServer(lab, lab.address(1))
         sshd.start()
@@ -184,7 +184,9 @@ def standing_tunnel() -> Iterator[Standing]:
         sshd.wait_until_open(tunnel, lambda: greets(*entrance))
         keys = [sshd._folder / "host_key", sshd._client_folder / "key"]
         secrets = [server.password.get_secret_value(), *(key.read_text().splitlines()[1] for key in keys)]
-        yield Standing(lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder])
+        yield RunningServer(
+            lab, lambda: query(server, "SELECT 1", *entrance) == "1", secrets, [lab.folder, sshd._folder]
+        )
 
 
 @dataclass
@@ -226,21 +228,21 @@ def running_balancer(lab: Lab, kind: type[Balancer]) -> Iterator[RunningBalancer
 
 
 @contextlib.contextmanager
-def standing_balancer(kind: type[Balancer]) -> Iterator[Standing]:
+def balancer_program(kind: type[Balancer]) -> Iterator[RunningServer]:
     with Lab() as lab, running_balancer(lab, kind) as running:
 
         def answers() -> bool:
             context = ssl.create_default_context(cafile=str(running.authority.ca_file))
             return all(get(running.url(name), context) == "OK" for name in running.entrances)
 
-        yield Standing(lab, answers, running.certificate.read_text().split("-----")[2].split(), [lab.folder])
+        yield RunningServer(lab, answers, running.certificate.read_text().split("-----")[2].split(), [lab.folder])
 
 
 @contextlib.contextmanager
-def standing_pooler() -> Iterator[Standing]:
+def pooler_program() -> Iterator[RunningServer]:
     with Lab() as lab, a_pooler(lab) as pooler:
         secrets = [secret.get_secret_value() for secret in (pooler.upstream.password, pooler.upstream.secret)]
-        yield Standing(lab, lambda: logs_in(pooler.settings), secrets, [lab.folder, *pooler.program.folders])
+        yield RunningServer(lab, lambda: logs_in(pooler.settings), secrets, [lab.folder, *pooler.program.folders])
 
 
 PROGRAMS = {
@@ -248,10 +250,10 @@ PROGRAMS = {
     "mariadbd": functools.partial(standing_server, "mariadb"),
     "postgres": functools.partial(standing_server, "postgres"),
     "redis": functools.partial(standing_server, "redis"),
-    "sshd": standing_tunnel,
-    "haproxy": functools.partial(standing_balancer, Haproxy),
-    "nginx": functools.partial(standing_balancer, Nginx),
-    "pgbouncer": standing_pooler,
+    "sshd": tunnel_program,
+    "haproxy": functools.partial(balancer_program, Haproxy),
+    "nginx": functools.partial(balancer_program, Nginx),
+    "pgbouncer": pooler_program,
 }
 
 

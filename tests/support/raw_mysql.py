@@ -218,19 +218,19 @@ class Client:
             int.from_bytes(greeting[end + 19 : end + 21], "little") << 16
         )
         self.scramble = greeting[end + 5 : end + 13] + greeting[end + 32 : end + 44]
-        said = (
+        flags = (
             USUAL
             | claims
             | (CONNECT_WITH_DB if database is not None else 0)
             | (CONNECT_ATTRIBUTES if attributes else 0)
         )
-        self._ends_lists = not said & self.offered & DEPRECATE_EOF
-        head = struct.pack("<IIB23x", said | (SSL if tls else 0), 1 << 24, charset)
+        self._ends_lists = not flags & self.offered & DEPRECATE_EOF
+        head = struct.pack("<IIB23x", flags | (SSL if tls else 0), 1 << 24, charset)
         if tls is not None:
             self._write(head)
             self._socket = tls.wrap_socket(self._socket, server_hostname="127.0.0.1")
-        told = proof(password, self.scramble)
-        body = head + user + b"\0" + bytes([len(told)]) + told
+        response = proof(password, self.scramble)
+        body = head + user + b"\0" + bytes([len(response)]) + response
         body += database + b"\0" if database is not None else b""
         body += b"mysql_native_password\0"
         if attributes:

@@ -17,7 +17,7 @@ from costof.programs.redis.lab import PORT, TLS_PORT, USER, RedisServer
 from costof.programs.server import Place
 
 
-class Standing(RedisServer):
+class RunningServer(RedisServer):
     """A Redis server whose certificate authority is known, and whose settings can be changed for a while."""
 
     @property
@@ -29,8 +29,8 @@ class Standing(RedisServer):
         return Transport(kind="tls").trusting(self.ca_file)
 
     def url(self, password: str | None = None) -> str:
-        told = password or self.password.get_secret_value()
-        return f"rediss://{USER}:{told}@{self.address}:{TLS_PORT}/?plain_port={PORT}"
+        secret = password or self.password.get_secret_value()
+        return f"rediss://{USER}:{secret}@{self.address}:{TLS_PORT}/?plain_port={PORT}"
 
     def all_keys(self) -> set[str]:
         return set(self.ask("KEYS", "*"))
@@ -66,10 +66,10 @@ class Standing(RedisServer):
 
 
 @contextlib.contextmanager
-def a_redis(lab: Lab) -> Iterator[Standing]:
+def users_redis(lab: Lab) -> Iterator[RunningServer]:
     host, authority = Host("server", None, loopback=lab.address(1)), Authority(lab.folder / "certificates")
     addresses = (lab.address(number) for number in itertools.count(1))
-    server = Standing(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: next(addresses)))
+    server = RunningServer(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: next(addresses)))
     with contextlib.closing(server):
         server.start()
         yield server

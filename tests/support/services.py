@@ -25,9 +25,9 @@ from costof.study.arms import PlannedArm
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from tests.support.engines import TPCC_WORKLOADS, WORKLOADS, sent
-from tests.support.postgres import somebodys_postgres
+from tests.support.postgres import users_postgres
 from tests.support.programs import running_balancer, running_mariadb, url_of, user_of_many_databases
-from tests.support.redis import a_redis
+from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of, replication_plan
 
 RECORDS = 300
@@ -98,7 +98,7 @@ HTTP = Kind(
 
 
 @dataclass
-class Standing:
+class RunningService:
     """An open service. `counts` says whether its servers report counters, and `proves` whether it gives evidence
     that no client can see."""
 
@@ -122,20 +122,20 @@ def plan_for(kind: Kind, target: str | None = None) -> Plan:
 
 
 @contextlib.contextmanager
-def opened(kind: Kind, plan: Plan, access: Access | None = None, **told: bool) -> Iterator[Standing]:
+def opened(kind: Kind, plan: Plan, access: Access | None = None, **facts: bool) -> Iterator[RunningService]:
     with open_service(plan, access, "run") as service:
-        yield Standing(kind, plan, service, **told)
+        yield RunningService(kind, plan, service, **facts)
 
 
-def in_lab(kind: Kind) -> contextlib.AbstractContextManager[Standing]:
+def in_lab(kind: Kind) -> contextlib.AbstractContextManager[RunningService]:
     return opened(kind, plan_for(kind))
 
 
 @contextlib.contextmanager
 def user_of_a_set() -> Iterator[tuple[str, Path]]:
     """Start a replica set as a costof user has it, and yield its URL and the path of its CA file."""
-    with in_lab(MONGODB) as playing:
-        end = sent(playing.service.endpoint(playing.plan.arms[2]))
+    with in_lab(MONGODB) as running:
+        end = sent(running.service.endpoint(running.plan.arms[2]))
         service = end["service"]
         addresses = ",".join(service["addresses"])
         url = f"mongodb://lab:{service['password']}@{addresses}/?replicaSet=costof"
@@ -143,54 +143,54 @@ def user_of_a_set() -> Iterator[tuple[str, Path]]:
 
 
 @contextlib.contextmanager
-def mongodb_target() -> Iterator[Standing]:
+def mongodb_target() -> Iterator[RunningService]:
     plan = plan_for(MONGODB, "mongodb://a-user")
-    with user_of_a_set() as (url, ca_file), opened(MONGODB, plan, Access(url, ca_file, allow_plain=True)) as standing:
-        yield standing
+    with user_of_a_set() as (url, ca_file), opened(MONGODB, plan, Access(url, ca_file, allow_plain=True)) as running:
+        yield running
 
 
 @contextlib.contextmanager
-def replication_target() -> Iterator[Standing]:
+def replication_target() -> Iterator[RunningService]:
     plan = replication_plan(records=RECORDS, target="mongodb://a-user")
-    with user_of_a_set() as (url, _), opened(REPLICATION, plan, Access(url)) as standing:
-        yield standing
+    with user_of_a_set() as (url, _), opened(REPLICATION, plan, Access(url)) as running:
+        yield running
 
 
 @contextlib.contextmanager
-def mysql_target(kind: Kind) -> Iterator[Standing]:
-    with Lab() as playing, running_mariadb(playing) as server:
+def mysql_target(kind: Kind) -> Iterator[RunningService]:
+    with Lab() as lab, running_mariadb(lab) as server:
         user_of_many_databases(server, may=kind.privileges)
         # With a CA file the account of the column-encryption study would use TLS on both sides of the gateway.
         access = Access(url_of(server), None if kind.encrypts else server.ca_file, allow_plain=True)
-        with opened(kind, plan_for(kind, "mysql://a-user"), access) as standing:
-            yield standing
+        with opened(kind, plan_for(kind, "mysql://a-user"), access) as running:
+            yield running
 
 
 @contextlib.contextmanager
-def postgres_target() -> Iterator[Standing]:
-    with Lab() as playing, somebodys_postgres(playing) as server:
+def postgres_target() -> Iterator[RunningService]:
+    with Lab() as lab, users_postgres(lab) as server:
         access = Access(server.url("maker"), server.ca_file, allow_plain=True)
-        with opened(POSTGRES, plan_for(POSTGRES, "postgresql://a-user"), access, counts=False) as standing:
-            yield standing
+        with opened(POSTGRES, plan_for(POSTGRES, "postgresql://a-user"), access, counts=False) as running:
+            yield running
 
 
 @contextlib.contextmanager
-def redis_target() -> Iterator[Standing]:
-    with Lab() as playing, a_redis(playing) as server:
+def redis_target() -> Iterator[RunningService]:
+    with Lab() as lab, users_redis(lab) as server:
         access = Access(server.url(), server.ca_file, allow_plain=True)
-        with opened(REDIS, plan_for(REDIS, "rediss://a-user"), access) as standing:
-            yield standing
+        with opened(REDIS, plan_for(REDIS, "rediss://a-user"), access) as running:
+            yield running
 
 
 @contextlib.contextmanager
-def http_target() -> Iterator[Standing]:
-    with Lab() as playing, running_balancer(playing, Haproxy) as balancer:
+def http_target() -> Iterator[RunningService]:
+    with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         access = Access(balancer.url("tls"), balancer.authority.ca_file, balancer.url("plain"))
-        with opened(HTTP, plan_for(HTTP, "https://a-user"), access, counts=False) as standing:
-            yield standing
+        with opened(HTTP, plan_for(HTTP, "https://a-user"), access, counts=False) as running:
+            yield running
 
 
-def replication_lab() -> contextlib.AbstractContextManager[Standing]:
+def replication_lab() -> contextlib.AbstractContextManager[RunningService]:
     settings = ("nodes=3", "sync=chain", "write_concern=1", "node_cpu=1")
     return opened(REPLICATION, replication_plan(*settings, records=RECORDS))
 

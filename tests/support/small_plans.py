@@ -85,9 +85,9 @@ def small_study(study: str, folder: Path, operations: int = 8) -> str:
 def _replication() -> Study:
     """Return the study of chained replication with its factors, a small profile and no metrics."""
     text = resources.files("costof.studies").joinpath(f"{REPLICATION}.toml").read_text()
-    asked = tomllib.loads(text)
-    known = {name: asked[name] for name in ("title", "question", "protection", "service", "control")}
-    known |= {name: asked[name] for name in ("target_control", "factors")}
+    study = tomllib.loads(text)
+    known = {name: study[name] for name in ("title", "question", "protection", "service", "control")}
+    known |= {name: study[name] for name in ("target_control", "factors")}
     size: dict[str, Any] = {"operations": 100, "seconds": 2}
     profile = {"description": "", "budget": "1m", "precision": 0.05, "rounds": [3, 9], "slices": {"write": size}}
     write = {"label": "", "view": "wire", "kind": "ycsb", "workers": 2}

@@ -24,9 +24,9 @@ from costof.services import Service
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.mongodb import PASSWORD, start_standalone
-from tests.support.postgres import somebodys_postgres
-from tests.support.programs import ADMIN, databases, somebodys_mariadb, url_of
-from tests.support.redis import a_redis
+from tests.support.postgres import users_postgres
+from tests.support.programs import ADMIN, databases, url_of, users_mariadb
+from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of
 
 #: The name of a run's place, as if given with `--database`.
@@ -124,7 +124,7 @@ class Mariadb(SqlServer):
     SYSTEM: ClassVar[set[str]] = {"mysql", "sys", "information_schema", "performance_schema"}
 
     def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:
-        self.server = stack.enter_context(somebodys_mariadb(lab))
+        self.server = stack.enter_context(users_mariadb(lab))
         self.ca_file, self.password = self.server.ca_file, self.server.password.get_secret_value()
 
     def url(self, user: str = ADMIN, password: str | None = None) -> str:
@@ -162,7 +162,7 @@ class Postgres(SqlServer):
     SYSTEM: ClassVar[set[str]] = {"template0", "template1", "postgres", "public", "information_schema"}
 
     def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:
-        self.server = stack.enter_context(somebodys_postgres(lab))
+        self.server = stack.enter_context(users_postgres(lab))
         self.ca_file, self.password = self.server.ca_file, self.server.password.get_secret_value()
 
     def url(self, user: str = "", password: str | None = None) -> str:
@@ -267,7 +267,7 @@ class Redis(UsersServer):
     needs = f"ACL SETUSER {USER} ~costof:* +ping +get"
 
     def __init__(self, stack: contextlib.ExitStack, lab: Lab) -> None:
-        self.server = stack.enter_context(a_redis(lab))
+        self.server = stack.enter_context(users_redis(lab))
         self.ca_file, self.password = self.server.ca_file, self.server.password.get_secret_value()
         self.server.ask("SET", THEIRS, "1")
 

@@ -49,6 +49,7 @@ def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
     assert page.index('id="sizing"') < page.index('id="slices"') < page.index('id="ab"')
 
 
+@pytest.mark.slow
 def test_new_section_passes_the_contract_tests_with_a_new_result_schema(tree: Tree) -> None:
     schema = tree.run("python", "-m", "costof.report")
     (tree.root / "docs" / "result.schema.json").write_text(schema)

@@ -18,9 +18,9 @@ import json, os, signal, sys
 def die(): os.kill(os.getpid(), signal.SIGSEGV)
 answers = ANSWERS
 for line in sys.stdin:
-    (asked, *_), dies = json.loads(line), DIES
-    if asked == dies: die()
-    print(json.dumps(answers[asked]), flush=True)
+    (step, *_), dies = json.loads(line), DIES
+    if step == dies: die()
+    print(json.dumps(answers[step]), flush=True)
 if DIES == "end": die()
 """
 ANSWERS = {
@@ -35,26 +35,30 @@ def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answe
     """Return a process that is replaced by the stand-in with these answers."""
     text = STAND_IN.replace("DIES", repr(dies)).replace("ANSWERS", repr({**ANSWERS, **answers}))
     (folder / "stand_in.py").write_text(text)
-    found = HostsProcess(HostsSettings(address="auto"), "engine")
-    monkeypatch.setattr(found, "_argv", [sys.executable, str(folder / "stand_in.py")])
-    return found
+    process = HostsProcess(HostsSettings(address="auto"), "engine")
+    monkeypatch.setattr(process, "_argv", [sys.executable, str(folder / "stand_in.py")])
+    return process
 
 
-def test_crash_at_the_end_loses_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_crash_of_the_hosts_process_at_its_end_loses_no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with hosts(monkeypatch, tmp_path, dies="end") as process:
         assert process.plan(PLAN).instrument == "costof-engine"
         assert process.names == ["load-1", "load-2"]
 
 
 @pytest.mark.parametrize("dies", ["cluster", "plan"])
-def test_crash_is_reported_in_one_line(dies: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_crash_of_the_hosts_process_is_reported_in_one_line(
+    dies: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:
         process.plan(PLAN)
     assert caught.value.problem is ErrorText.INSTRUMENT_FAILED
     assert str(caught.value) == "the process that controls the hosts stopped: it ended with status -11"
 
 
-def test_failed_host_is_named_and_others_may_continue(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_failed_host_is_named_and_the_run_may_continue_on_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     lost = {"lost": {"host": "load-2", "detail": "it is silent"}}
     with hosts(monkeypatch, tmp_path, plan=lost) as process:
         with pytest.raises(HostLostError, match="load-2 failed: it is silent") as caught:
@@ -63,7 +67,9 @@ def test_failed_host_is_named_and_others_may_continue(monkeypatch: pytest.Monkey
         assert process.names == ["load-1"]
 
 
-def test_refused_cluster_is_reported_with_its_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    refused = {"refused": "--hosts needs Ray: pip install 'costof[ray]'"}
-    with pytest.raises(CostofError, match=r"^--hosts needs Ray: pip install 'costof\[ray\]'$"):
+def test_cluster_that_cannot_be_used_is_reported_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    refused = {"refused": "--hosts needs Ray; run pip install 'costof[ray]'"}
+    with pytest.raises(CostofError, match=r"^--hosts needs Ray; run pip install 'costof\[ray\]'$"):
         hosts(monkeypatch, tmp_path, cluster=refused).__enter__()

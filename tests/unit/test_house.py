@@ -15,7 +15,7 @@ from tests.manual.command_lines import committed_pages, made
 
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
-RUST = ("engine/src", "engine/crates", "engine/tests", "engine/relay")
+RUST = ("engine/src", "engine/crates", "engine/tests")
 #: Names of levels that have another meaning in some code. Files and folders in which they are allowed.
 WORDS_OF_PYTHON = {
     # The transport of a client in plans and URLs, a phase of a connection, the usual kind of a row or paragraph, and
@@ -98,15 +98,15 @@ def names() -> set[str]:
 def check_names(texts: Iterable[tuple[Path, int, str]], folder: Path, words: Mapping[str, tuple[str, ...]]) -> None:
     """Fail if a text is the name of a study or level and `words` has no exception for it, or if an exception is not
     needed."""
-    known, found, used = names(), [], set()
+    known, used_names, used = names(), [], set()
     for path, line, text in texts:
         if text in known:
             file = str(path.relative_to(folder))
             place = next((place for place in words.get(text, ()) if file.startswith(place)), None)
             if place is None:
-                found.append(f"{file}:{line} {text!r}")
+                used_names.append(f"{file}:{line} {text!r}")
             used.add((text, place))
-    assert found == [], "a study's or a level's name: let the level say in the study's file what it does"
+    assert used_names == [], "a study's or a level's name: let the level say in the study's file what it does"
     assert {(word, place) for word, places in words.items() for place in places} - used == set(), "without a use"
 
 

@@ -16,7 +16,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from costof import __version__
 
@@ -52,7 +51,7 @@ STUBS = {
 for package; do
     printf '%s:\\n  Installed: (none)\\n  Candidate: %s\\n' "$package" "$(cat "$ARCHIVE/version")"
 done""",
-    "apt-get": """echo "$*" >>"$ARCHIVE/asked"
+    "apt-get": """echo "$*" >>"$ARCHIVE/log"
 case "$*" in
 *download*) for package; do :; done
     [ -e "$ARCHIVE/$package.deb" ] && cp "$ARCHIVE/$package.deb" . ;;
@@ -85,13 +84,13 @@ class Machine:
 
     def run(self) -> tuple[list[str], str]:
         """Run scripts/system-packages. Return the arguments of each call of apt-get, and the output of the script."""
-        asked = self.folder / "archive" / "asked"
-        asked.write_text("")
+        log = self.folder / "archive" / "log"
+        log.write_text("")
         stubs = f"{self.folder / 'stubs'}:{os.environ['PATH']}"
-        environment = {"PATH": stubs, "ARCHIVE": str(asked.parent), "COSTOF_UNPACKED": str(self.unpacked)}
+        environment = {"PATH": stubs, "ARCHIVE": str(log.parent), "COSTOF_UNPACKED": str(self.unpacked)}
         script = ROOT / "scripts" / "system-packages"
         done = subprocess.run([script], env=environment, capture_output=True, text=True, check=True)
-        return asked.read_text().splitlines(), done.stdout + done.stderr
+        return log.read_text().splitlines(), done.stdout + done.stderr
 
     def a_day_passes(self) -> None:
         os.utime(self.unpacked / "looked", (0, 0))
@@ -119,9 +118,9 @@ def test_newer_package_replaces_the_unpacked_one_after_a_day(machine: Machine) -
     machine.publish("1:1.0-2+deb12u1")
     assert machine.run() == ([], ""), "no request is made within a day of the last one"
     machine.a_day_passes()
-    asked, _ = machine.run()
-    assert asked[0] == "update -qq"
-    assert sum("download" in each for each in asked) == len(WANTED)
+    calls, _ = machine.run()
+    assert calls[0] == "update -qq"
+    assert sum("download" in each for each in calls) == len(WANTED)
     assert machine.contents() == {"1:1.0-2+deb12u1"}
     assert {path.name for path in machine.unpacked.iterdir()} == UNPACKED | {"versions", "looked"}
     machine.a_day_passes()
@@ -132,8 +131,8 @@ def test_newer_package_replaces_the_unpacked_one_after_a_day(machine: Machine) -
 @unpacks
 def test_package_without_a_recorded_version_is_unpacked_again(machine: Machine) -> None:
     (machine.unpacked / "versions").unlink()
-    asked, _ = machine.run()
-    assert sum("download" in each for each in asked) == len(WANTED)
+    calls, _ = machine.run()
+    assert sum("download" in each for each in calls) == len(WANTED)
 
 
 @unpacks
@@ -142,8 +141,8 @@ def test_older_package_stays_if_the_newer_one_cannot_be_downloaded(machine: Mach
     machine.a_day_passes()
     for package in WANTED:
         (machine.folder / "archive" / f"{package}.deb").unlink()
-    _, said = machine.run()
-    assert said.count("cannot download a newer") == len(WANTED)
+    _, output = machine.run()
+    assert output.count("cannot download a newer") == len(WANTED)
     assert machine.contents() == {"1:1.0-1"}
     assert " 2" not in (machine.unpacked / "versions").read_text()
 
@@ -165,9 +164,9 @@ def test_software_bill_of_materials_names_the_openssl_that_is_built() -> None:
     ],
 )
 def test_changelog_must_begin_with_the_version_to_release(text: str, problem: str | None) -> None:
-    found = list(CHECK["changelog_errors"](text, "1.2.0"))
-    assert len(found) == (problem is not None)
-    assert problem is None or problem in found[0]
+    errors = list(CHECK["changelog_errors"](text, "1.2.0"))
+    assert len(errors) == (problem is not None)
+    assert problem is None or problem in errors[0]
 
 
 def test_wrong_tag_and_missing_files_are_reported(tmp_path: Path) -> None:
@@ -183,9 +182,9 @@ def test_wrong_tag_and_missing_files_are_reported(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf (binutils)")
 def test_engine_that_needs_too_new_libraries_is_reported() -> None:
-    found = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
-    assert found[0] == "is not for aarch64"
-    assert any("libssl.so.3" in problem for problem in found), "the engine of `make setup` links the system's OpenSSL"
+    errors = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
+    assert errors[0] == "is not for aarch64"
+    assert any("libssl.so.3" in problem for problem in errors), "the engine of `make setup` links the system's OpenSSL"
 
 
 def test_build_without_rust_reports_it_and_does_not_download_rust(tmp_path: Path) -> None:
@@ -195,10 +194,10 @@ def test_build_without_rust_reports_it_and_does_not_download_rust(tmp_path: Path
     )
     environment = {"PATH": str(tmp_path), "PYTHONPATH": str(ROOT / "scripts")}
     command = [sys.executable, "-c", build]
-    told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert told.returncode == 1
-    assert told.stdout.startswith("[]\n"), "puccinialin, which fetches Rust"
-    assert "Cargo, the Rust package manager, is not installed" in told.stderr
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout.startswith("[]\n"), "puccinialin, which fetches Rust"
+    assert "Cargo, the Rust package manager, is not installed" in done.stderr
 
 
 PAGE = (ROOT / "docs" / "many-hosts.md").read_text()
@@ -211,11 +210,13 @@ RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray
 def test_cluster_files_in_the_docs_are_valid_under_the_schemas_of_ray(
     field: str, schema: dict[str, Any], no_such: str
 ) -> None:
+    import yaml
+
     files = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
-    (told,) = (each for each in files if field in each)
-    jsonschema.validate(told, schema)
+    (file,) = (each for each in files if field in each)
+    jsonschema.validate(file, schema)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**told, no_such: 1}, schema)
+        jsonschema.validate({**file, no_such: 1}, schema)
 
 
 def test_docs_on_many_hosts_use_the_pinned_version_of_ray() -> None:

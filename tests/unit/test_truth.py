@@ -292,6 +292,7 @@ def campaign(folder: Path) -> Rows:
     return rows
 
 
+@pytest.mark.slow
 def test_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) -> None:
     rows = campaign(tmp_path)
     for trial in trials(QUICK):

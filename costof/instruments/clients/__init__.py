@@ -43,8 +43,9 @@ class Invocation:
 class Client:
     """A load generator. `service` is the server program, or the kind of service, that it can load.
 
-    `invocation` returns the options and variables for an endpoint, or raises `UnsupportedArmError`. `headline` names
-    the reader's figures that answer the question. `folders` returns folders to search for the program besides PATH.
+    `run` is its command line, `package` its Debian package. `invocation` returns the options and variables for an
+    endpoint, or raises `UnsupportedArmError`. `headline` names the figures that answer the study's question. `folders`
+    returns folders to search for the program besides PATH.
     """
 
     program: str
@@ -77,7 +78,6 @@ class Client:
 
 
 def client_names() -> list[str]:
-    """Return the names of all clients, sorted."""
     return sorted(module.name.replace("_", "-") for module in iter_modules(__path__))
 
 
@@ -100,7 +100,7 @@ def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
     """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
 
     These are session resumption, a fixed cipher suite or group, and a TLS version that is not in `versions`. None in
-    `versions` means that the version need not be fixed.
+    `versions` stands for arms that leave the version open.
     """
     transport = endpoint.transport
     if not transport.is_tls:

@@ -1,4 +1,4 @@
-"""One arm's commands: some apply its levels, verify and undo them; the programs of the workloads are measured."""
+"""The commands of one arm: those that apply, verify and undo its levels, and the programs that are measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import resource
 import shutil
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from jsonpointer import JsonPointerException, resolve_pointer
 from costof.instruments.commands import process
 from costof.instruments.commands.readers import Report, UnreadableError, last_json, reader
 from costof.instruments.commands.settings import CommandSettings, Program, SecretSource
-from costof.instruments.drivers.driver import Recorder
+from costof.instruments.drivers.driver import Errors, Recorder
 from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPORTED_FAILURE
 from costof.messages.plan import SliceOrder
 from costof.model import HIDDEN
@@ -30,7 +30,7 @@ KEPT_CHARACTERS = 2000
 _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY)", re.IGNORECASE)
 #: Minimum length of a secret that is masked in texts. Shorter values occur inside too many ordinary words.
 SHORTEST_SECRET = 4
-#: The command runner's standard input, a pipe from costof. It closes if costof ends; a running command is ended then.
+#: The command runner's standard input, a pipe from costof. If costof ends, the pipe closes and the command is ended.
 STDIN = 0
 #: Matches the beginning of a reader's error message if the report is missing or incomplete.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
@@ -50,17 +50,6 @@ class NotVerifiedError(StepError):
 
 class UndoError(Exception):
     """A level could not be undone, so it would affect all later slices."""
-
-
-@dataclass
-class Errors:
-    """The errors of a slice, counted by error class. Each class keeps the detail of its first error."""
-
-    by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-    def add(self, error_class: str, detail: str, count: int = 1) -> None:
-        entry = self.by_class.setdefault(error_class, {"class": error_class, "count": 0, "detail": detail})
-        entry["count"] += count
 
 
 @dataclass
@@ -198,7 +187,8 @@ class Arm:
         runs.killed_children |= dict.fromkeys(ended.killed_children)
         if ended.peak_memory_bytes > own_peak_memory():
             runs.peak_memory_bytes = max(runs.peak_memory_bytes, ended.peak_memory_bytes)
-        note = statuses_with_a_report(program).get(ended.status) if ended.failure else None
+        # Some exit statuses other than 0 come with a whole report.
+        note = reader(program.read).statuses.get(ended.status) if ended.failure and program.read else None
         if ended.failure and note is None:
             runs.failed += 1
             runs.errors.add("command_failed", self.hidden(f"{ended.failure}{process.last_line(ended)}"))
@@ -243,7 +233,6 @@ def own_peak_memory() -> int:
 
 
 def _secret(source: SecretSource) -> str:
-    """Return the secret's value. Raises `StepError` if its source is missing or cannot be read."""
     if source.environment is not None:
         if source.environment not in os.environ:
             raise StepError("no_secret", f"the environment variable {source.environment} is not set")
@@ -288,15 +277,9 @@ def parse_report(program: Program, written: str) -> Report:
 
 
 def rate_names(program: Program) -> list[str]:
-    """Return the names of the program's figures that are rates."""
     known = reader(program.read).figures if program.read else {}
     known = known | {name: source.as_figure(name) for name, source in program.figures.items()}
     return [name for name, figure in known.items() if figure.is_rate]
-
-
-def statuses_with_a_report(program: Program) -> Mapping[int, str]:
-    """Return the exit statuses other than 0 with which the program still writes a whole report, with their meanings."""
-    return reader(program.read).statuses if program.read else {}
 
 
 def uncounted_failures(program: Program, report: Report) -> str | None:

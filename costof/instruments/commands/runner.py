@@ -7,7 +7,6 @@ another host (docs/ipc.md).
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import json
 import os
@@ -30,8 +29,8 @@ from costof.instruments.commands.arm import (
 )
 from costof.instruments.commands.process import ParentGoneError
 from costof.instruments.commands.settings import CommandSettings
-from costof.instruments.drivers.driver import read_plan
-from costof.lab.supervisor import PR_SET_CHILD_SUBREAPER, parents
+from costof.instruments.drivers.driver import read_plan, write_line
+from costof.lab.supervisor import PR_SET_CHILD_SUBREAPER, kill_children
 from costof.messages.answers import MISMATCH, MISSING, NOTES, PEAK_MEMORY, REPORTED
 from costof.messages.plan import Plan, PrepareOrder, SliceOrder
 from costof.messages.sealing import Opener
@@ -39,7 +38,7 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: `opens_ns` may be at most this far ahead, as in the engine. A later instant must come from another host's clock.
+#: Maximum time until `opens_ns`, as in the engine. A later instant must have been read from another host's clock.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -74,15 +73,15 @@ class Runner:
                 arm.check()
             except StepError as error:
                 self.refused[name] = error
-        arms = [self._ready_arm(arm.name) for arm in plan.arms]
+        arms: list[dict[str, Any]] = []
+        for name in (arm.name for arm in plan.arms):
+            if refusal := self.refused.get(name):
+                detail = {"class": refusal.error_class, "detail": str(refusal)}
+                arms.append({"name": name, "server": None, "error": detail})
+            else:
+                server = next(iter(self.arms[name].settings.addresses), "this machine")
+                arms.append({"name": name, "server": server, "error": None})
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
-
-    def _ready_arm(self, name: str) -> dict[str, Any]:
-        error = self.refused.get(name)
-        if error is None:
-            server = next(iter(self.arms[name].settings.addresses), "this machine")
-            return {"name": name, "server": server, "error": None}
-        return {"name": name, "server": None, "error": {"class": error.error_class, "detail": str(error)}}
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
         """Verify the arm of the next slice. If that fails, the answer to the slice reports it, not this answer."""
@@ -192,26 +191,12 @@ def serve(folders: list[Path], opener: Opener | None) -> int:
                     detail = f"{folder} already exists: another host of this run uses the same file system"
                     raise OrderError(detail) from None
                 folders.append(folder)
-            _write_line({"ready": runner.ready(plan)})
+            write_line({"ready": runner.ready(plan)})
         elif runner is not None and "prepare" in message:
-            _write_line({"prepared": runner.prepare(PrepareOrder.model_validate(message["prepare"]))})
+            write_line({"prepared": runner.prepare(PrepareOrder.model_validate(message["prepare"]))})
         elif runner is not None:
-            _write_line({"slice": runner.slice(SliceOrder.model_validate(message["slice"]))})
+            write_line({"slice": runner.slice(SliceOrder.model_validate(message["slice"]))})
     return 0
-
-
-def _write_line(message: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
-
-
-def _end_orphans() -> None:
-    """Kill all processes that commands left behind. The kernel makes them children of this process."""
-    while orphans := [pid for pid, parent in parents().items() if parent == os.getpid()]:
-        for pid in orphans:
-            with contextlib.suppress(ProcessLookupError, ChildProcessError):
-                os.kill(pid, signal.SIGKILL)
-                os.waitpid(pid, 0)
 
 
 def main() -> int:
@@ -230,18 +215,18 @@ def main() -> int:
             # Keep other processes of this user from reading passwords in this process's memory.
             ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
             opener = Opener()
-            _write_line(opener.public_key.model_dump())
+            write_line(opener.public_key.model_dump())
         return serve(folders, opener)
     except ParentGoneError:
         return 0
     except OrderError as error:
-        _write_line({"error": {"class": "plan", "detail": str(error)}})
+        write_line({"error": {"class": "plan", "detail": str(error)}})
         return 1
     except UndoError as error:
-        _write_line({"error": {"class": "not_undone", "detail": f"a level could not be undone: {error}"}})
+        write_line({"error": {"class": "not_undone", "detail": f"a level could not be undone: {error}"}})
         return 1
     finally:
-        _end_orphans()
+        kill_children()
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
 

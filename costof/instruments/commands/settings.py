@@ -142,7 +142,7 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once in each slice, for a fixed duration. Its run time is then no result."""
+        """Return whether the program runs once in each slice, for a fixed duration. Its run time is then no figure."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property
@@ -250,7 +250,6 @@ def build_settings(
         },
         environment={name: words.fill(value) for name, value in level.environment.items()},
         before=[_argv(line, words) for line in level.before],
-        # Undo in reverse order.
         after=[_argv(line, words) for line in reversed(level.after)],
         proofs=[ProofCommand(argv=_argv(proof.run, words), matches=words.fill(proof.matches)) for proof in level.proof],
         secrets=secrets,
@@ -259,7 +258,6 @@ def build_settings(
 
 
 def _program_argv(program: CommandProgram, words: _Words, study_words: Collection[str]) -> list[str]:
-    """Return a workload's command as a list of arguments. Raises the same errors as `build_settings`."""
     if not program.shell:
         return _argv(program.run, words, program.directory, ADD_SHELL)
     reserved = {SECONDS, RATE, OUTPUT, *words.level_words, *study_words}

@@ -1,4 +1,4 @@
-"""The driver of the application view for asyncpg, used without a connection pool.
+"""Measurement with asyncpg, a PostgreSQL driver that applications use, without a connection pool.
 
 It measures a new connection with its first query, and queries on one persistent connection.
 """
@@ -94,7 +94,7 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
             command_timeout=self._timeout_seconds,
             ssl=self._contexts.get(arm.name, False),
             direct_tls=service.negotiation == "direct",
-            # If the arm parses each query anew, keep no prepared statements: a pooler may use another session next.
+            # Keep no prepared statements if a pooler may run the next query in another session of the server.
             statement_cache_size=0 if service.statements == "extended" else STATEMENTS_KEPT,
         )
 

@@ -12,13 +12,13 @@ import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from costof.lab.supervisor import PR_SET_PDEATHSIG
 from costof.messages.plan import Arm, Plan, ServiceSettings, SliceOrder, Transport
 from costof.statistics.histogram import Counts
-
-PR_SET_PDEATHSIG = 1
 
 Settings = TypeVar("Settings", bound=ServiceSettings)
 
@@ -29,6 +29,17 @@ class DriverError(Exception):
     def __init__(self, error_class: str, detail: str) -> None:
         self.error_class = error_class
         super().__init__(detail)
+
+
+@dataclass
+class Errors:
+    """The errors of a slice, counted by error class. Each class keeps the detail of its first error."""
+
+    by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def add(self, error_class: str, detail: str, count: int = 1) -> None:
+        entry = self.by_class.setdefault(error_class, {"class": error_class, "count": 0, "detail": detail})
+        entry["count"] += count
 
 
 class Recorder:
@@ -50,7 +61,7 @@ class Recorder:
 
 
 class ApplicationDriver(ABC, Generic[Settings]):
-    """Base class of the application drivers. A subclass connects and queries with one database driver, by a plan."""
+    """Base class of the application drivers. A subclass connects and queries with one database driver."""
 
     name: str
     version: str
@@ -94,7 +105,7 @@ class ApplicationDriver(ABC, Generic[Settings]):
 def environment(transport: Transport) -> dict[str, str]:
     """Return environment variables that set the TLS version of a driver's process; {} if the version is not fixed.
 
-    They name an OpenSSL configuration file, since drivers such as pymongo have no option for the TLS version.
+    The variable names a configuration file for OpenSSL, since drivers such as pymongo have no option for the version.
     """
     if transport.version is None:
         return {}
@@ -112,9 +123,9 @@ def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
         if "plan" in message:
             plan = read_plan(message["plan"], driver_class.settings)
             driver = driver_class(plan)
-            _say({"ready": _ready(driver, plan)})
+            write_line({"ready": _ready(driver, plan)})
         elif driver is not None and plan is not None:
-            _say({"slice": _slice(driver, plan, SliceOrder.model_validate(message["slice"]))})
+            write_line({"slice": _slice(driver, plan, SliceOrder.model_validate(message["slice"]))})
     return 0
 
 
@@ -124,7 +135,7 @@ def read_plan(content: dict[str, Any], settings: type[ServiceSettings]) -> Plan:
     return Plan.model_validate({**content, "arms": arms})
 
 
-def _say(message: dict[str, Any]) -> None:
+def write_line(message: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
 
@@ -146,7 +157,7 @@ def _slice(driver: ApplicationDriver[Any], plan: Plan, order: SliceOrder) -> dic
     kind = next(workload.kind for workload in plan.workloads if workload.name == order.workload)
     operate = {"connect": _measure_connect, "query": _measure_query}[kind]
     recorders: dict[str, Recorder] = {}
-    errors: dict[str, dict[str, Any]] = {}
+    errors = Errors()
     started_unix, started, cpu = time.time_ns(), time.monotonic_ns(), time.process_time_ns()
     deadline = started + int(order.seconds * 1e9)
     operations = 0
@@ -157,10 +168,7 @@ def _slice(driver: ApplicationDriver[Any], plan: Plan, order: SliceOrder) -> dic
             operate(driver, arm, recorders)
             operations += 1
         except DriverError as failure:
-            entry = errors.setdefault(
-                failure.error_class, {"class": failure.error_class, "count": 0, "detail": str(failure)}
-            )
-            entry["count"] += 1
+            errors.add(failure.error_class, str(failure))
     elapsed, cpu = time.monotonic_ns() - started, time.process_time_ns() - cpu
     clients = operations if kind == "connect" else 0
     return {
@@ -170,7 +178,7 @@ def _slice(driver: ApplicationDriver[Any], plan: Plan, order: SliceOrder) -> dic
         "started_unix_ns": started_unix,
         "elapsed_ns": elapsed,
         "operations": operations,
-        "errors": list(errors.values()),
+        "errors": [*errors.by_class.values()],
         "phases": {name: recorder.answer() for name, recorder in recorders.items()},
         "cpu_ns": {"client": cpu},
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

@@ -1,4 +1,4 @@
-"""The driver of the application view for pymongo, used as in the published benchmark.
+"""Measurement with pymongo, the MongoDB driver that applications use.
 
 It measures a new client with its first `find_one`, and `find_one` on one persistent client.
 """
@@ -120,7 +120,6 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
 
 
 def _classified(error: PyMongoError) -> DriverError:
-    """Return pymongo's error as a `DriverError` with its error class (docs/ipc.md)."""
     text = str(error).split(", Timeout:")[0]
     if isinstance(error, OperationFailure):
         return DriverError("authentication" if error.code == AUTHENTICATION_FAILED else "server", text)

@@ -1,4 +1,4 @@
-"""The driver of the application view for psycopg 3, used without a connection pool.
+"""Measurement with psycopg 3, a PostgreSQL driver that applications use, without a connection pool.
 
 It measures a new connection with its first query, and queries on one persistent connection.
 """
@@ -119,7 +119,6 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
 
 
 def _tls(transport: Transport, *, direct: bool) -> dict[str, Any]:
-    """Return libpq's connection options for the transport."""
     if not transport.is_tls:
         return {"sslmode": "disable"}
     options: dict[str, Any] = {"sslmode": SSLMODES[transport.verify], "sslrootcert": str(transport.ca_file or "system")}

@@ -1,4 +1,4 @@
-"""The driver of the application view for redis-py, used without a shared connection pool.
+"""Measurement with redis-py, a Redis driver that applications use, without a shared connection pool.
 
 It measures a new connection with its first GET, and GETs on one persistent connection.
 """

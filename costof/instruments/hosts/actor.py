@@ -128,7 +128,6 @@ class HostActor:
     def _begin(
         self, name: str, argv: Sequence[str], executable: str | None = None, files: Sequence[int] = ()
     ) -> dict[str, Any]:
-        """Start an instrument. Return its first line. Raises OSError if it does not start."""
         self._instrument_name = name
         with suppress(OSError):
             latency = os.open(LATENCY_REQUEST, os.O_WRONLY)

@@ -106,7 +106,6 @@ def _connect(ray: Any, settings: HostsSettings) -> None:
 
 
 def _begin(ray: Any, settings: HostsSettings) -> None:
-    """Connect to Ray, with retries. Raises Ray's exceptions."""
     for attempt in range(1, ATTEMPTS + 1):
         try:
             ray.init(address=settings.address, log_to_driver=False, logging_level="CRITICAL")
@@ -182,13 +181,15 @@ def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
     hosts = [each for each in nodes if each.cpus and all(each.labels.get(key) == value for key, value in required)]
     if not hosts:
         labels = ", ".join(f"{key}={value}" for key, value in settings.where)
-        detail = f" with {labels}" if labels else " that has CPUs"
         raise CostofError(
-            ErrorText.HOSTS_NONE, address=settings.address, nodes=plural(len(nodes), "node"), detail=detail
+            ErrorText.HOSTS_NONE,
+            address=settings.address,
+            nodes=plural(len(nodes), "node"),
+            required=f"CPUs and {labels}" if labels else "CPUs",
         )
     if settings.least is not None and len(hosts) < settings.least:
         raise CostofError(
-            ErrorText.HOSTS_FEW, address=settings.address, found=plural(len(hosts), "host"), least=settings.least
+            ErrorText.HOSTS_FEW, address=settings.address, hosts=plural(len(hosts), "host"), least=settings.least
         )
     return sorted(hosts, key=lambda node: (node.name, node.node_id))
 
@@ -252,7 +253,6 @@ def answers(ray: Any, calls: Mapping[Host, Any], seconds: float) -> dict[Host, A
     ray.wait([*calls.values()], num_returns=len(calls), timeout=seconds)
     deadline = time.monotonic() + CALL_SECONDS
     for host, call in calls.items():
-        # Fetch only calls that have ended.
         if not ray.wait([call], timeout=0)[0]:
             raise HostLostError(host.name, "it does not answer")
     return {host: _fetched(ray, host, call, deadline - time.monotonic()) for host, call in calls.items()}

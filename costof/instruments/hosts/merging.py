@@ -1,6 +1,7 @@
-"""Functions that merge the answers of several hosts into one answer. They add counts, but never percentiles.
+"""Functions that merge the answers of several hosts into one answer.
 
-Histograms are added bucket by bucket, integers exactly, and sums of squares without rounding errors (Shewchuk 1997).
+Latencies are merged as histograms, bucket by bucket, never as percentiles. Integers are added exactly, and sums of
+squares without rounding errors (Shewchuk 1997).
 """
 
 from __future__ import annotations
@@ -107,7 +108,6 @@ def merged_ready(answers: Mapping[str, Ready]) -> Ready:
 
 
 def _arm(arm_by_host: Mapping[str, ReadyArm]) -> ReadyArm:
-    """Merge the hosts' answers about one arm."""
     arms = [*arm_by_host.values()]
     errors = {host: arm.error for host, arm in arm_by_host.items() if arm.error is not None}
     if not errors:
@@ -145,7 +145,6 @@ def _phase(parts: Sequence[Phase]) -> Phase:
 
 
 def _complete_sum(counts: Sequence[int | None]) -> int | None:
-    """Return the sum; None if a count is missing."""
     known = [count for count in counts if count is not None]
     return sum(known) if len(known) == len(counts) else None
 

@@ -23,7 +23,7 @@ from pydantic import ConfigDict, ValidationError
 from costof import __version__
 from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed
-from costof.instruments.drivers.driver import PR_SET_PDEATHSIG, read_plan
+from costof.instruments.drivers.driver import read_plan
 from costof.instruments.hosts.cluster import (
     CALL_SECONDS,
     START_SECONDS,
@@ -42,6 +42,7 @@ from costof.instruments.hosts.merging import (
     merged_ready,
     not_simultaneous_reason,
 )
+from costof.lab.supervisor import PR_SET_PDEATHSIG
 from costof.messages.answers import (
     MISMATCH,
     ClusterAnswer,
@@ -144,7 +145,6 @@ class Population:
         )
 
     def warnings(self) -> list[str]:
-        """Return warnings about these hosts for the report."""
         machines: dict[str, list[str]] = {}
         for host in self.hosts:
             machines.setdefault(host.facts["boot id"], []).append(host.name)
@@ -221,8 +221,8 @@ class Population:
     def _ask(self, orders: Mapping[Host, Mapping[str, Model]], seconds: float) -> dict[Host, Any]:
         """Send each host its order and return the replies. Raises `HOST_LOST`.
 
-        If an instrument does not answer within `seconds`, its actor reports a timeout. An actor that does not answer
-        within a little longer is lost too.
+        If an instrument does not answer within `seconds`, its actor reports a timeout. If the actor itself does not
+        answer within a little longer, its host is lost too.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)

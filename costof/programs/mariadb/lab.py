@@ -2,7 +2,7 @@
 
 All arms use the same server process: it accepts plain and TLS connections on one port and can change its key while it
 runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits; the client
-chooses among them, as in the published procedure.
+chooses among them.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
 
 
 def os_user() -> str:
-    """Return the name of the user that runs this process, as which the server recognizes its administrator.
+    """Return the name of the user that runs this process, who is the server's administrator.
 
     The server identifies the administrator by the user at the other end of its Unix socket.
     """
@@ -306,7 +306,7 @@ class MariadbServer:
         write_private(self._certificate_file, self._certificates[self._key].read_bytes())
 
     def _bootstrap(self, binary: Path) -> None:
-        """Create the system tables and users. This needs no mariadb-install-db, which needs the client package."""
+        """Create the system tables and users, without mariadb-install-db, which needs the client package."""
         for name in ("data", "temporary"):
             (self._folder / name).mkdir(mode=0o700)
         statements = self._folder / "bootstrap.sql"

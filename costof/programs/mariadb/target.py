@@ -33,14 +33,12 @@ from costof.programs.target_database import Maker, Marker, describe_writes
 class MysqlDatabaseTarget(TargetServer):
     """A user's server with a database for the run's data. Subclasses define the tables.
 
-    The administrative session uses plain or TLS as the URL says, whatever the arms use; the engine verifies the arms.
+    The administrative session uses TLS if the URL requires it, independently of the arms, which the engine verifies.
     """
 
     url: LoginUrl
     session: MysqlSession
-    #: The privileges that the account needs in the database.
     PRIVILEGES: ClassVar[tuple[str, ...]]
-    #: All tables that the run creates.
     TABLES: ClassVar[tuple[str, ...]]
 
     def __init__(self, access: Access, study: str, run: str, records: int) -> None:
@@ -117,7 +115,6 @@ class MysqlDatabaseTarget(TargetServer):
         )
 
     def _variable(self, name: str) -> str | None:
-        """Return a server variable, or None if the server does not have it."""
         with contextlib.suppress(MySQLError):
             ((value,),) = self.session.try_to(f"SELECT @@{name}")
             return str(value)

@@ -48,7 +48,6 @@ SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
 #: Options that disable the verification of certificates. They are refused, since the administrative log-in to a target
 #: always verifies; studies measure arms without verification by a factor.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
-#: Why a write concern of 0 is refused.
 UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
 
 
@@ -154,7 +153,7 @@ def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
     for name in UNVERIFIED:
         if options.get(name):
             raise UrlError(
-                f"remove {name}: log-ins to a target are always verified; --set verify=… measures arms without"
+                f"remove {name}: log-ins to a target always verify the certificate; --set verify=none measures without"
             )
     tls = options.get("tls")
     if tls is False and (ca_file is not None or "tlsCAFile" in options):

@@ -271,7 +271,7 @@ class ReplicaSet:
     ) -> dict[str, T | PyMongoError]:
         """Run an operation on all members in parallel, except those in `skip`.
 
-        Return by each member's name the operation's result or its error.
+        Return the operation's result or error by member name.
         """
 
         def run(member: Member) -> T | PyMongoError:
@@ -378,7 +378,6 @@ ROLES = ("primary", "secondary", "hidden")
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
 CACHE_GB = "0.5"
-#: The members' election priorities.
 PRIORITIES = {"primary": 2, "secondary": 1, "hidden": 0}
 # Periodic disk writes for diagnostics would be noise in the measurement.
 PARAMETERS = {"diagnosticDataCollectionEnabled": "false"}

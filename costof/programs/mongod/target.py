@@ -40,7 +40,7 @@ CATCH_UP_MS = 120_000
 class MongodbTarget(TargetServer):
     """A user's server or replica set with a database for the run's data.
 
-    The administrative session uses plain or TLS as the URL says, whatever the arms use; the engine verifies the arms.
+    The administrative session uses TLS if the URL requires it, independently of the arms, which the engine verifies.
     `hello` is the server's answer to the command `hello` after the log-in.
     """
 
@@ -138,7 +138,6 @@ class MongodbTarget(TargetServer):
         return str(build.get("version", "unknown"))
 
     def _check_unoccupied(self) -> None:
-        """Raise `TARGET_OCCUPIED` if the database has collections."""
         if self._marked.collections():
             raise self._occupied()
 

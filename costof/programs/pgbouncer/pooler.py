@@ -242,7 +242,6 @@ class PgBouncer:
             each.hang_up()
 
     def configuration(self, folder: Path) -> str:
-        """Return the complete pgbouncer.ini of a process."""
         settings = {
             "listen_addr": ",".join(self._addresses),
             "listen_port": self._port,
@@ -312,7 +311,7 @@ class PgBouncer:
             "password": upstream.password.get_secret_value(),
             "pool_mode": pool.mode,
             "pool_size": pool.size,
-            # PgBouncer replaces a connection that breaks.
+            # With this setting, PgBouncer replaces a connection that breaks.
             "min_pool_size": pool.size,
         }
         return f"{pool.name} = {' '.join(f'{name}={value}' for name, value in settings.items())}"

@@ -138,8 +138,7 @@ class PostgresSession:
     def is_pooled(self) -> bool:
         """Return whether the session goes through a pooler.
 
-        In that case the process ID sent at log-in, which the pooler invents, differs from the server process's real
-        one.
+        It does if the process ID sent at log-in, which a pooler invents, differs from that of the server process.
         """
         ((pid,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None

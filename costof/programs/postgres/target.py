@@ -174,7 +174,6 @@ class PgbenchTarget(TargetServer):
         self._schema.use()
 
     def _check_privilege(self, database: str) -> None:
-        """Raise `PRIVILEGES_MISSING` unless the account may create a schema in the database."""
         ((may,),) = self.session.ask("SELECT has_database_privilege(%s, 'CREATE')", database)
         if not may:
             raise CostofError(

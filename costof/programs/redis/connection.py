@@ -120,9 +120,9 @@ class RedisSettings(ServiceSettings):
     def addresses_for(self, transport: Transport) -> list[str]:
         return self.tls_addresses if transport.is_tls and self.tls_addresses else self.addresses
 
-    def entered_at(self, address: str) -> Self:
+    def at_address(self, address: str) -> Self:
         """Return the settings of a client that connects to `address` (such as a tunnel's), with or without TLS."""
-        return super().entered_at(address).model_copy(update={"tls_addresses": None})
+        return super().at_address(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
         """Return the key of a random string among those whose value has `value_bytes`."""

@@ -185,5 +185,4 @@ class RedisServer(LabServer):
 
 def _hash(password: SecretStr) -> str:
     """Return the hash that Redis stores for a password (`ACL SETUSER`, `#<hash>`)."""
-
     return hashlib.sha256(password.get_secret_value().encode()).hexdigest()

@@ -38,8 +38,8 @@ BYTES_A_RECORD = 1000
 class StringsTarget(TargetServer):
     """A user's Redis server that holds the strings of a run.
 
-    The server's counters do not tell TLS from plain connections. Instead, the engine's evidence (`server_side`) has the
-    address that a client used, which is that of the plain or of the TLS port.
+    The server's counters do not distinguish TLS from plain connections. Instead, the engine's evidence (`server_side`)
+    has the address that a client used, which is that of the plain or of the TLS port.
     """
 
     url: RedisUrl
@@ -49,7 +49,7 @@ class StringsTarget(TargetServer):
         self.url = parse_redis_url(access, study)
         super().__init__(access, study, run, records)
         if not self.chosen:
-            # The keys' own prefix `costof:` takes the place of the name's prefix.
+            # Keys begin with `costof:`, so the generated name needs no prefix.
             self.database = self.database.removeprefix(PREFIX)
         self.session = RedisSession(self.url)
         self._strings = MarkedStrings(self.session, self.database)
@@ -131,7 +131,6 @@ class StringsTarget(TargetServer):
         return [f"ACL SETUSER {self.url.username or 'default'} ~costof:* {commands}"]
 
     def _check_server(self) -> None:
-        """Raise `TARGET_FAILED` if the server belongs to a cluster, may drop other keys, or has too little memory."""
         if int(self._info("cluster").get("cluster_enabled", 0)):
             raise self._refused("it belongs to a cluster, which would redirect clients to other nodes (MOVED)")
         memory = self._info("memory")

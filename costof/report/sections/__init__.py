@@ -26,7 +26,7 @@ class Section(Generic[Spec, Data]):
     """A part of the report with its own numbers, sentences and blocks.
 
     `spec` is the type of the table `[sections.<name>]` in a study's file; a section without `spec` is in every report.
-    `default` replaces the table in studies that do not have it; None leaves the section out. `data` is the type of the
+    `default` is used for studies without this table; if it is None, the section is left out. `data` is the type of the
     section's numbers in result.json; a section without `data` shows only the core result.
     """
 
@@ -46,11 +46,10 @@ class Section(Generic[Spec, Data]):
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """Return how the section changes the sentences about costs in the answer."""
+        """Return what the section changes in the answer's sentences about costs."""
         return Lead()
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:
-        """Return the section's sentences in the answer."""
         return ()
 
     def key_figures(self, index: Index, data: Data) -> Sequence[KeyFigure]:
@@ -77,9 +76,9 @@ def every_section() -> tuple[Section[Any, Any], ...]:
 
 
 def section_spec(section: Section[Any, Any], study: Study) -> Any:
-    """Return the section's spec from the study's file; the section's default if the file has none.
+    """Return the section's spec from the study's file, or its default (which may be None) if the file has none.
 
-    The default may be None. Raises `BROKEN_STUDY` for an invalid table or unknown metrics.
+    Raises `BROKEN_STUDY` for an invalid table or unknown metrics.
     """
     if section.spec is None or section.name not in study.sections:
         return section.default

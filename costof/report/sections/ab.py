@@ -14,8 +14,8 @@ from costof.results.models import Core, Effect
 from costof.results.run import Run
 
 NOTE = (
-    "These figures are counted like ab's, over all requests of the run; a request on an open connection has a connect "
-    "time of 0. ab's own figures have no intervals; costof adds the effect, with its interval."
+    "These figures cover all requests of the run and are counted as by ab: a request on an open connection has a "
+    "connect time of 0. ab prints no intervals; costof adds the effect, with its interval."
 )
 RATES = ["arm", "requests /s", "ms a request", "across all", "KB/s", "failed", "effect on requests /s"]
 TIMES = ["ms", "min", "mean", "sd", "median", "max", "difference of means", "relative"]
@@ -27,7 +27,7 @@ class AbSection(Section[None, list[AbFigures]]):
     data = list[AbFigures]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[AbFigures] | None:
-        # If connections are kept open, ab has no connection times.
+        # Without new connections there are no connection times, which ab prints.
         workloads = [
             name
             for name, each in run.plan.study.workloads.items()
@@ -94,7 +94,7 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
 def _time(index: Index, each: AbFigures, name: str) -> Cells:
     line, effect = each.times[name], _effect(index, each, PHASES[name])
     figures = [_ms(figure) for figure in (line.min, line.mean, line.sd, line.median, line.max)]
-    # With keep-alive, ab's Connect includes requests on open connections (0 ms), but the metric does not.
+    # ab's Connect includes requests on open connections, as 0 ms; the study's metric covers only new connections.
     if effect is None or (name == "connect" and each.keep_alive):
         return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
     relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE

@@ -14,7 +14,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
 MOST_DETAILS = 3
-"""If there are more details, a terminal leaves them out, since its tables hold the figures, and a page folds them."""
+"""If there are more details, a terminal leaves them out, because its tables have the figures, and a page folds them."""
 
 
 class AnswerSection(Section[None, None]):
@@ -44,7 +44,7 @@ class AnswerSection(Section[None, None]):
 def too_few_rounds(core: Core) -> str | None:
     """Return a message if the budget was too small for the rounds that a verdict needs; otherwise None.
 
-    Runs that were interrupted or limited by `--rounds` get no message, because the user knows the reason.
+    For a run that was interrupted, or that got a number of rounds by `--rounds`, return None: the user knows why.
     """
     if core.partial or core.starts or core.requested_rounds is not None or not 0 < core.rounds < FEWEST_ROUNDS:
         return None

@@ -39,22 +39,24 @@ class Point(Model):
     view: str
     arm: str
     share: Finite
-    operations: Finite | None = Field(description="Estimate; None if by the measured means no number is enough.")
+    operations: Finite | None = Field(
+        description="Estimate; None if, with the measured means, no number of operations is enough."
+    )
     low: Finite | None
     high: Finite | None = Field(description="None: the interval has no upper end in this run.")
     saves: SavingsLimit | None = Field(
         default=None,
-        description="Set if the arm's connections are faster and its operations slower than the control's.",
+        description="Not None if the arm's connections are faster and its operations slower than the control's.",
     )
 
 
 def whole(operations: float) -> str:
-    """Format a number of operations rounded up, because at the next lower number the cost is still above the share."""
+    """Format a number of operations, rounded up, because with the next lower one the cost is still above the share."""
     return fmt.number(-(-operations // 1), 0)
 
 
 class Spec(Model):
-    """The two metrics of one view from which break-even is computed: the time of a connection and of an operation."""
+    """The metrics with the time of a connection and of an operation, from which a view's break-even is computed."""
 
     view: str
     connection: str
@@ -117,7 +119,7 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
     """Yield sentences about the break-even of each protection in each view.
 
-    If there are several contexts, they cover only the largest share (5 %).
+    If the run has several contexts, the sentences cover only the break-even for the largest share (5 %).
     """
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1
@@ -140,9 +142,10 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
-    """Return a clause for each case: shares that are reached, never reached, or perhaps reached; savings.
+    """Return clauses about a protection in one view, with '{}' in place of its name.
 
-    In a clause, '{}' stands for the protection.
+    They say from which number of queries it costs less than a share, where it never does, where it saves time, and
+    where the run cannot tell.
     """
     reached: dict[float, list[str]] = {}
     for arm, p in points:
@@ -165,8 +168,8 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
-                f"{{}} needs at least about {least} a connection to cost less than {fmt.share(p.share)}{arm.at}, and "
-                "this run cannot tell whether any number is enough"
+                f"{{}} costs {fmt.share(p.share)} or more{arm.at} with fewer than about {least} a connection; this run "
+                "cannot tell whether it costs less with more queries"
             )
     return clauses
 
@@ -207,7 +210,7 @@ def _cell(item: Point | None) -> str:
     if item is None:
         return fmt.NONE
     if item.operations is None:
-        return "never" if item.low is None else f"over {whole(item.low)}"
+        return "never" if item.low is None else f"over {whole(item.low)}, if at all"
     if item.high is not None and item.high <= 1:
         return "always"
     high = whole(item.high) if item.high is not None else "no end"
@@ -216,9 +219,9 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""How to find a metric, the preferred way first: its phase, or else the end of its name (the application's view)."""
+"""Metrics to draw, the preferred first, as (phase, end of the name); metrics of an application have no such phase."""
 MOST_NUMBERS = 2
-"""The maximum number of curves in a panel whose marks have numbers. More would overlap; the table has them."""
+"""In a panel with more curves, the marks have no numbers, because they would overlap."""
 POINTS = 60
 
 
@@ -274,8 +277,8 @@ def _caption(curves: list[Curve]) -> list[str]:
     for curve in curves:
         once, hundred, thousand = (fmt.percent(curve.overhead(count)[0], signed=True) for count in (0, 100, 1000))
         parts.append(
-            f"{curve.arm.label} ({curve.view}{curve.context.at}): {once} if a connection is used once, {hundred} with "
-            f"100 more operations on it, {thousand} with 1,000."
+            f"{curve.arm.label} ({curve.view}{curve.context.at}): for a connection that is used once {once}, with 100 "
+            f"more operations on it {hundred}, with 1,000 more {thousand}."
         )
     return [
         *parts,
@@ -284,7 +287,7 @@ def _caption(curves: list[Curve]) -> list[str]:
 
 
 def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
-    """Return the figure. Its axis of operations ends at 10,000 to a million, after the last mark if possible."""
+    """Draw the figure. Its axis of operations ends at 10,000 or, to show all marks, at up to a million."""
     marks = [item.high or item.operations or 1.0 for item in data]
     reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
     panels = []
@@ -297,7 +300,7 @@ def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> S
 
 
 def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
-    """Return a panel with the added time by number of operations. Its vertical axis is linear only around zero."""
+    """Return a panel with the added time by number of operations; the vertical axis is logarithmic except near zero."""
     counts = [reach ** (number / (POINTS - 1)) for number in range(POINTS)]
     top = max(SHARES[0], *(curve.overhead(count)[2] for curve in curves for count in (1, reach)))
     lowest = min(-0.01, *(curve.overhead(count)[1] for curve in curves for count in (1, reach)))
@@ -324,7 +327,7 @@ def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) 
 
 
 def _marks(panel: Panel, data: list[Point], curve: Curve, reach: float, *, numbers: bool) -> None:
-    """Draw a curve's break-even points with their intervals; one without an upper end reaches the panel's edge."""
+    """Draw a curve's break-even points with their intervals; an interval without an upper end reaches the edge."""
     for item in data:
         if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
             continue

@@ -1,13 +1,15 @@
-"""Breakdown: how much each step, such as adding a gateway, adds to each part of an operation's CPU time.
+"""Breakdown: how much CPU time a gateway, and then each protection, adds in each process that serves an operation.
 
-The first step goes from the arm without the gateway to the control, which has the gateway but does not use it. The
-other steps go from the control to each protected arm. A part's share is its added cost divided by the added cost of all
-parts, with Fieller's interval. If workers are always busy and the cores too, added CPU time lowers the throughput.
+The first step goes from the arm without the gateway to the control, whose gateway encrypts nothing. The other steps go
+from the control to each protected arm. A part is the CPU time of one process. Its share is the CPU time added in the
+part divided by the CPU time added in all parts, with Fieller's interval. If the workers are always busy and the cores
+too, added CPU time lowers the throughput.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import neg
 
 from pydantic import Field
 
@@ -26,13 +28,14 @@ from costof.study.arms import PlannedArm
 HEAD = ["part", "before the step", "added by the step", "share of the added"]
 METHOD = (
     "Each row shows what a step adds to one operation, paired by round. A share is the part's added amount divided by "
-    "that of all parts, with Fieller's interval. As far as the cores are busy, added CPU time lowers the throughput."
+    "that of all parts, with Fieller's interval. A part that becomes cheaper has a negative share, and the others can "
+    "then exceed 100 %. If the cores are busy, added CPU time lowers the throughput."
 )
 TOTAL = "total"
 
 
 class Spec(Model):
-    """The settings of a study: the metric whose loss is broken down, and the parts of the loss."""
+    """The table `[sections.breakdown]` of a study: the metric whose loss is explained, and the parts of the loss."""
 
     metric: str = Field(description="The metric whose loss is explained.")
     without: str = Field(description="Level of the main factor that measures without the gateway.")
@@ -61,10 +64,7 @@ class Added(Model):
 
 
 class Step(Model):
-    """The addition of one step, from arm `start` to arm `end`, to an operation, in total and by part.
-
-    Rounds are paired.
-    """
+    """The cost that one step, from arm `start` to arm `end`, adds to an operation, in total and by part."""
 
     start: str = Field(description="The arm before the step.")
     end: str = Field(description="The arm after the step.")
@@ -95,11 +95,11 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return [step for step in steps if step is not None] or None
 
     def lead(self, index: Index, data: list[Step]) -> Lead:
-        """Exclude the arm without the gateway from the answer, because it is not a protection."""
+        """Leave the arm without the gateway out of the answer, because it is not a protection."""
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """Return sentences about the gateway's presence and the other step that adds most, in the first context."""
+        """Return a sentence about the gateway's presence, and one about the protection that adds most CPU time."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
@@ -176,10 +176,17 @@ def _sentence(index: Index, step: Step) -> str:
         change = f"lowers '{metric.label}' by {fmt.loss(step.ratio)}"
     else:
         change = f"changes '{metric.label}' by {fmt.relative(step.ratio)}"
-    added = f"It adds {fmt.absolute(step.total, step.parts[0].unit)} of {step.what}"
-    shares = [f"{fmt.percentage(part.share)} {part.label}" for part in step.parts if part.share]
-    parts = f": {fmt.listed(shares)}" if shares else " (unresolved)"
-    return f"{fmt.capital(step.label)} {change}. {added}{parts}."
+    start, total, unit = f"{fmt.capital(step.label)} {change}.", step.total, step.parts[0].unit
+    if total.low <= 0 <= total.high:
+        return f"{start} Its effect on {step.what} is unresolved: {fmt.absolute(total, unit, signed=True)}."
+    # Amounts and not shares, because shares can exceed 100 % or be negative.
+    resolved = [part for part in step.parts if part.added.low > 0 or part.added.high < 0]
+    amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]
+    unresolved = [part.label for part in step.parts if part not in resolved]
+    texts = [fmt.listed(amounts)] if amounts else []
+    texts += [f"the change in {fmt.listed(unresolved)} is unresolved"] if unresolved else []
+    verb, size = ("adds", total) if total.value > 0 else ("saves", total.through(neg))
+    return f"{start} It {verb} {fmt.absolute(size, unit)} of {step.what}: {'; '.join(texts)}."
 
 
 def _table(index: Index, context: Context, steps: list[Step]) -> Table:

@@ -1,4 +1,4 @@
-"""How sure: the differences of single rounds or starts, the distribution of all operations, and the noise floor."""
+"""How sure: the difference in every round (or start), the distribution of all operations, and the noise floor."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels. The second one is for panels with more than three rows if a run has several contexts."""
+"""Heights of a row in pixels: normally, and in panels with more than three rows if a run has several contexts."""
 TIMES = ("ms", "us")
 CUT = 0.999
-"""Share of operations at which the curves end: the slowest operation would squeeze all others into a corner."""
+"""Share of operations at which the curves end, because the slowest operation would squeeze all others into a corner."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = (
-    "The height is the share of operations done within a time, on a scale that spreads out the slowest operations."
+    "The height is the share of operations that took at most the time below, on a scale that spreads out the slowest "
+    "operations."
 )
 DOTS = "Each dot is one {}, the first at the top; the band is the 95 % interval of the effect."
 Panels = list[tuple[Metric, Context]]
@@ -56,7 +57,7 @@ class CertaintySection(Section[None, None]):
 
 
 def _scope(index: Index) -> str:
-    """Return sentences about the machine and the client for which the figures hold, and what to expect elsewhere."""
+    """Return sentences that say for which machine and client the figures hold, and what to expect elsewhere."""
     counted = any(value.round_trips is not None for value in index.core.values)
     exact = ", and exactly the same round trips and bytes" if counted else ""
     library = index.core.environment.get("TLS library")
@@ -107,7 +108,7 @@ def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
 
 
 def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool) -> Panel:
-    """Return a panel with a row for each arm, and at the bottom one for the control replicate, on one scale."""
+    """Return a panel with a row for each arm and, at the bottom, a row for the control replicate, on one scale."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
         for arm, effect in _effects(index, metric, context)
@@ -127,7 +128,7 @@ def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool
     for row, (_, mean, rounds, colour) in enumerate(rows):
         panel.box(mean.low, mean.high, row, 0.8, colour, opacity=0.22)
         panel.line([(mean.value, row - 0.4), (mean.value, row + 0.4)], colour, 2)
-        # Rounds go from top to bottom, to make a drift visible.
+        # The first round is at the top and the last at the bottom, to make a drift visible.
         for number, each in enumerate(rounds):
             panel.dot(each, row - 0.32 + 0.64 * number / max(1, len(rounds) - 1), colour, 3.6, opacity=0.8)
     panel.upright(0, "ink", 1)
@@ -153,7 +154,7 @@ def _distributions(index: Index, shown: Panels) -> Figure:
 
 
 def _timed(index: Index) -> list[Metric]:
-    """Return the metrics to draw a distribution of: headline times, and operation times of headline rates."""
+    """Return the metrics whose distributions are drawn: headline times, and the operation times of headline rates."""
     times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
     timed = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
     return list({metric.name: metric for metric in timed if metric is not None}.values())
@@ -200,7 +201,7 @@ def _curves_panel(index: Index, metric: Metric, context: Context) -> Panel:
         grid="xy",
     )
     for arm, points in curves:
-        # The control's line is wider, to stay visible under an arm with the same curve.
+        # The control's line is wider, so that it stays visible under an arm with the same curve.
         width, opacity = (5.0, 0.55) if arm.control else (1.8, 1.0)
         panel.line([(time, _height(share)) for time, share in points], colour_of(index, arm), width, opacity=opacity)
     return panel

@@ -35,18 +35,19 @@ class ChecksSection(Section[None, list[Check]]):
 def _verified(run: Run, core: Core) -> Check:
     """Check that every arm has evidence.
 
-    For arms of a service, client and servers give it before and after every slice. For commands, it comes from the
-    proofs that the study defines.
+    Clients and servers report evidence before and after every slice. For commands, it comes from the proofs that the
+    study defines; a command without a proof needs no evidence.
     """
-    # A command for which the study defines no proof needs no evidence.
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
     if unverified:
-        return Check(passed=False, label="arms verified", detail=f"no evidence for {fmt.listed(unverified)}")
+        return Check(passed=False, label="arms not verified", detail=f"no evidence for {fmt.listed(unverified)}")
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
-    but = f"{fmt.plural(discarded, 'slice')} discarded (evidence did not match the arm)" if discarded else ""
-    if but or run.plan.study.service.kind != COMMAND:
-        return Check(passed=not discarded, label="arms verified", detail=but)
+    if discarded:
+        detail = f"{fmt.plural(discarded, 'slice')} discarded, because the evidence did not match the arm"
+        return Check(passed=False, label="not all slices verified", detail=detail)
+    if run.plan.study.service.kind != COMMAND:
+        return Check(passed=True, label="arms verified")
     assumed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]
     if not assumed:
         return Check(passed=True, label="arms verified")
@@ -60,25 +61,33 @@ def _quiet(run: Run) -> Check:
     target = " (including your own servers)" if run.plan.target or run.plan.study.service.kind == COMMAND else ""
     disturbers = []
     if usual > NEIGHBOURS_WORTH_A_WORD:
-        disturbers.append(f"other programs{target} used {fmt.percent(usual)} of its CPU")
+        disturbers.append(f"other programs{target} used {fmt.percent(usual)} of its CPU time")
     if steal > STEAL_WORTH_A_WORD:
-        disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU")
-    return Check(passed=not disturbers, label="machine quiet", detail=fmt.listed(disturbers))
+        disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU time")
+    label = "machine busy" if disturbers else "machine quiet"
+    return Check(passed=not disturbers, label=label, detail=fmt.listed(disturbers))
 
 
 def _client(run: Run, core: Core) -> Check:
-    """Check that the load generator did not use most of a core in a headline rate, which it may then have limited."""
+    """Check that the load generator did not use most of a core while a headline rate was measured.
+
+    At one core, the load generator itself may limit the rate.
+    """
     rates = {metric.workload for metric in core.metrics if metric.headline and metric.unit == "per_second"}
     many = {name for name in rates if run.plan.study.workloads[name].workers > 1}
     busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)
     labels = [f"'{run.plan.study.workloads[name].label}'" for name in busy]
-    but = f"it used most of one core during {fmt.listed(labels)}" if labels else ""
-    return Check(passed=not labels, label="load generator not the limit", detail=but)
+    if not labels:
+        return Check(passed=True, label="load generator not the limit")
+    detail = f"it used most of one core during {fmt.listed(labels)}"
+    return Check(passed=False, label="load generator may be the limit", detail=detail)
 
 
 def _carried(core: Core, overloaded: Sequence[str]) -> Check:
     arms = [arm.label + arm.at for arm in core.arms if arm.name in overloaded and not arm.replicate]
-    return Check(passed=not overloaded, label="load carried", detail=f"not with {fmt.listed(arms)}" if arms else "")
+    if not overloaded:
+        return Check(passed=True, label="load carried")
+    return Check(passed=False, label="load not carried", detail=f"with {fmt.listed(arms)}" if arms else "")
 
 
 def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
@@ -89,10 +98,11 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
     missing = dict.fromkeys(
         f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline and each.arm not in overloaded
     )
-    but = [fmt.plural(failed, "error")] if failed else []
-    but += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere else []
-    but += [f"{fmt.listed([*missing])} missing"] if missing else []
-    return Check(passed=not but, label="nothing failed", detail=" and ".join(but))
+    details = [fmt.plural(failed, "error")] if failed else []
+    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere else []
+    details += [f"{fmt.listed([*missing])} missing"] if missing else []
+    label = "operations failed" if failed or elsewhere else "figures missing" if missing else "nothing failed"
+    return Check(passed=not details, label=label, detail=" and ".join(details))
 
 
 SECTION = ChecksSection()

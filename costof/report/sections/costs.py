@@ -45,7 +45,6 @@ SHORTER_AFTER_TLS = (
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
-#: Position of the noise floor among the parts of the report.
 NOISE_FLOOR_ORDER = 90
 
 
@@ -106,8 +105,6 @@ class CostsSection(Section[None, None]):
             yield Paragraph(f"{failed} failed: {kinds}.", label="Errors.", media=HTML)
 
 
-FIRST_CONTEXT = "as first measured"
-"""Words for a run's first context in a list with other contexts, because the first context has no name."""
 MOST_HEADLINES = 3
 """The maximum number of sentences in the answer; the tables hold the other figures."""
 
@@ -125,16 +122,17 @@ class Line(NamedTuple):
 
     @property
     def mean_cost(self) -> float:
-        """Return the mean cost over the contexts as a log ratio, to rank protections; higher is more expensive."""
+        """Return the mean log ratio over the contexts, to rank protections; a higher one is more expensive."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
 
 
 def statements(index: Index) -> list[Sentence]:
-    """Return a sentence for each arm and view. If they are many, return the most important ones, and details.
+    """Return a sentence for each arm and view. If there are many, all but the most important ones are details.
 
-    If another section leads the answer, all sentences are details, except those about that section's reference arm.
+    If another section begins the answer (`Lead.leads`), all sentences are details, except those about the reference arm
+    of that section.
     """
     arms, lines = index.answered, _lines(index)
     reference = next((lead.reference for lead in index.leads if lead.reference), None)
@@ -173,10 +171,10 @@ def _lines(index: Index) -> list[Line]:
 
 
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
-    """Return the sentences of the answer: about the first headline metric of each view.
+    """Return sentences about the first headline metric of each view.
 
-    If these are too many, they cover only one view. If they are still too many, only the most expensive and the
-    cheapest protection get a sentence.
+    If there are more than `MOST_HEADLINES`, return those of one view; if these are still too many, only those of the
+    most expensive and the cheapest protection.
     """
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
@@ -201,30 +199,50 @@ def _overlap(one: Line, other: Line) -> bool:
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return a line as a sentence. It names the view if `lines`, all lines of the answer, have several."""
+    """Return a line as a sentence. `lines` are all lines of the answer; if they have several views, name the view."""
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".")
 
 
 def _clauses(line: Line) -> str:
-    """Return text such as "lowers 'connections a second' by 66.4 % at lan and raises it by 49 % at us-us"."""
+    """Return text such as "lowers 'connections a second' at lan by 66.4 % and raises it at us-us by 49 %"."""
     name, parts = f"'{line.metric.label}'", []
     for verdict in dict.fromkeys(effect.verdict for _, effect in line.effects):
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
-        parts.append(_clause(line.metric, verdict, effects, name))
+        parts.append(_clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1))
         name = "it"
     return fmt.listed(parts)
 
 
-def _clause(metric: Metric, verdict: Verdict, effects: list[tuple[Arm, Effect]], name: str) -> str:
+def _clause(
+    metric: Metric, verdict: Verdict, effects: list[tuple[Arm, Effect]], name: str, *, with_places: bool = False
+) -> str:
+    """Return a clause about effects with the same verdict. Each effect's context comes before its figure."""
+    rate = metric.better == "higher"
     if verdict is Verdict.NO_DIFFERENCE:
         return f"makes no difference above {fmt.share(metric.margin)} to {name}{_places(effects)}"
     if verdict is Verdict.NO_COST:
-        worsen = "lower" if metric.better == "higher" else "raise"
-        return f"does not {worsen} {name} by more than {fmt.share(metric.margin)}{_places(effects)}"
-    before, after = _words(metric, verdict, name)
-    first, *rest = [(_amount(metric, effect), arm.at) for arm, effect in effects]
-    return fmt.listed([f"{before}{first[0]}{after}{first[1]}", *("".join(amount) for amount in rest)])
+        return (
+            f"does not {'lower' if rate else 'raise'} {name} by more than {fmt.share(metric.margin)}{_places(effects)}"
+        )
+    has_places = with_places or any(arm.at for arm, _ in effects)
+    if verdict is Verdict.UNRESOLVED and has_places:
+        parts = []
+        for arm, effect in effects:
+            noise = "; identical copies of the control differ as much" if hidden_by_noise(effect) else ""
+            parts.append(f"{_place(arm)} ({_amount(metric, effect)}{noise})")
+        return f"has an unresolved effect on {name} {fmt.listed(parts)}"
+    if verdict is Verdict.UNRESOLVED:
+        effect = effects[0][1]
+        noise = " (identical copies of the control differ as much)" if hidden_by_noise(effect) else ""
+        return f"has an unresolved effect of {_amount(metric, effect)}{noise} on {name}"
+    if has_places:
+        verb = "lowers" if rate == (verdict is Verdict.COSTS) else "raises"
+        return f"{verb} {name} {fmt.listed([f'{_place(arm)} by {_amount(metric, effect)}' for arm, effect in effects])}"
+    amount = _amount(metric, effects[0][1])
+    if verdict is Verdict.COSTS:
+        return f"lowers {name} by {amount}" if rate else f"adds {amount} to {name}"
+    return f"raises {name} by {amount}" if rate else f"takes {amount} off {name}"
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
@@ -233,20 +251,13 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
     if not arms:
         return ""
     if any(arm.context_in_words and not arm.context_in_words.startswith("at ") for arm in arms):
-        return " " + fmt.listed([arm.at.strip() or FIRST_CONTEXT for arm, _ in effects])
+        return " " + fmt.listed([_place(arm) for arm, _ in effects])
     return f" at {fmt.listed([arm.context for arm in arms])}"
 
 
-def _words(metric: Metric, verdict: Verdict, name: str) -> tuple[str, str]:
-    """Return the words before and after an amount. A rate is lowered or raised, a time is added or taken off."""
-    rate = metric.better == "higher"
-    match verdict:
-        case Verdict.COSTS:
-            return (f"lowers {name} by ", "") if rate else ("adds ", f" to {name}")
-        case Verdict.SAVES:
-            return (f"raises {name} by ", "") if rate else ("takes ", f" off {name}")
-        case _:
-            return "has an unresolved effect of ", f" on {name}"
+def _place(arm: Arm) -> str:
+    """Return the arm's context, such as 'at us-us'; the first context has no name, but words such as 'with 3 nodes'."""
+    return arm.at.strip() or arm.context_in_words
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
@@ -256,8 +267,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
     """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
-        shown = fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit)
-        return f"{shown} (identical copies of the control differ as much)" if hidden_by_noise(effect) else str(shown)
+        return str(fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit))
     if metric.better == "higher" and effect.ratio is not None:
         return str(fmt.gain(effect.ratio) if saves else fmt.loss(effect.ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)
@@ -265,7 +275,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in headline metrics without a sentence; None if there are none."""
+    """Return a sentence about the largest cost in the headline metrics that `shown` lacks; None if it has them all."""
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]
@@ -315,7 +325,7 @@ BEFORE_TLS, AFTER_TLS = ("resolve", "tcp", "greeting"), "hello"
 
 @dataclass(frozen=True)
 class View:
-    """The content of one table: the effects of a view in a context."""
+    """The content of one table: the effects in the metrics of a view, in one context."""
 
     title: str
     context: Context
@@ -343,8 +353,8 @@ def views(index: Index) -> list[View]:
 def table(index: Index, view: View, media: Media) -> Table:
     """Return the table of a view.
 
-    On a terminal, a unit that all metrics share is in the heading, and only the nearest context has all metrics; the
-    other contexts have the headline metrics.
+    To save room on a terminal, a unit that all metrics share is only in the heading, and contexts other than the
+    nearest have only headline metrics.
     """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:
@@ -374,7 +384,7 @@ def table(index: Index, view: View, media: Media) -> Table:
 
 
 def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Cell) -> Row:
-    """Return a row. Control, value and difference have the same decimals, so that the difference can be checked."""
+    """Return a row. Control, value and difference have the same decimals, so that a reader can subtract them."""
     kind: Literal["headline", "plain"] = "headline" if metric.headline else "plain"
     if effect is None:
         values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
@@ -429,7 +439,7 @@ def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
 
 
 def _two_digits(value: float, decimals: int) -> int:
-    """Return the number of decimals, but enough for two significant digits: 0.75 would otherwise be printed as 1."""
+    """Return `decimals`, or more if `value` needs more for two significant digits: 0.75 must not be printed as 1."""
     return max(decimals, fmt.significant_decimals(value, 2))
 
 

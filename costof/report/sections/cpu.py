@@ -1,4 +1,4 @@
-"""CPU by role: CPU seconds per 1,000 operations, and the share of the time for which a role could not use a CPU."""
+"""CPU by role: the CPU seconds of client, server, … per 1,000 operations, and how long they had to wait for a CPU."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class CpuSection(Section[None, None]):
     name, title, order = "cpu", "CPU", 120
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        # CPU time of commands is a metric of its own.
+        # In studies of commands, CPU time is one of the metrics.
         if not index.core.cpu or all(metric.view in ("command", "cpu") for metric in index.core.metrics):
             return
         busy = _bottlenecks(index)
-        for line in busy:
-            yield Paragraph(line, media=HTML)
+        if busy:
+            yield Paragraph(busy, media=HTML)
         if shown := _bars(index):
             roles = _roles(index.core.cpu)
             caption = [_caption(index, *bars) for bars in shown]
@@ -54,8 +54,8 @@ class CpuSection(Section[None, None]):
                 yield table
             elif table.rows:
                 yield Details(table.title, [table], media=FILES)
-        for line in busy:
-            yield Paragraph(line, "warning", media=TEXT)
+        if busy:
+            yield Paragraph(busy, "warning", media=TEXT)
 
 
 def _roles(cpu: list[Cpu]) -> list[str]:
@@ -65,7 +65,7 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 def _table(index: Index, context: Context) -> Table:
     arms = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
     roles = _roles(index.core.cpu)
-    # Throttling of a role, and steal, have a column only if some arm has a share that is shown.
+    # The throttling of a role has a column only if it is large enough in some arm; so has steal.
     waits = [_limits(cpu) for cpu in index.core.cpu]
     limits = [
         name
@@ -93,23 +93,32 @@ def _number(seconds: float) -> str:
 
 
 def _limits(cpu: Cpu) -> dict[str, float]:
-    """Return the shares of time lost to limits, by column heading: throttling of each role, and steal."""
+    """Return the shares of time without a CPU, by column heading: throttling of each role, and steal."""
     return {**{f"throttled: {role}": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
 
 
-def _bottlenecks(index: Index) -> list[str]:
-    """Return a sentence for each workload and role that used most of one core; the client's sentences come first."""
-    arms: dict[tuple[str, str, str], list[str]] = {}
+def _bottlenecks(index: Index) -> str:
+    """Return one sentence for each role that used most of one core, the client's first; '' if none did."""
+    busy: dict[str, dict[str, dict[str, list[str]]]] = {}
+    measured: dict[str, int] = {}
     for cpu in index.core.cpu:
         arm = index.arm(cpu.arm)
-        if cpu.busiest and cpu.arm not in index.replicates:
-            place = arm.at if arm else ""
-            arms.setdefault((cpu.busiest, cpu.workload, place), []).append(index.short(cpu.arm))
-    busy = sorted(arms.items(), key=lambda item: item[0][0] != CLIENT)
-    return [
-        f"The {role} used most of one core in the workload '{index.workload_label(work)}' with {fmt.listed(names)}{at}."
-        for (role, work, at), names in busy
-    ]
+        if arm is None or cpu.arm in index.replicates:
+            continue
+        measured[cpu.workload] = measured.get(cpu.workload, 0) + 1
+        if cpu.busiest:
+            names = busy.setdefault(cpu.busiest, {}).setdefault(cpu.workload, {}).setdefault(arm.at, [])
+            names.append(index.short(cpu.arm))
+    sentences = []
+    for role, by_workload in sorted(busy.items(), key=lambda item: item[0] != CLIENT):
+        workloads_by_arms: dict[str, list[str]] = {}
+        for workload, by_context in by_workload.items():
+            every = sum(map(len, by_context.values())) == measured[workload] > 2
+            arms = "all arms" if every else ", ".join(fmt.listed(names) + at for at, names in by_context.items())
+            workloads_by_arms.setdefault(arms, []).append(f"'{index.workload_label(workload)}'")
+        places = [f"with {arms} in {fmt.listed(workloads)}" for arms, workloads in workloads_by_arms.items()]
+        sentences.append(f"The {role} used most of one core {'; '.join(places)}.")
+    return " ".join(sentences)
 
 
 def _bars(index: Index) -> list[Bars]:
@@ -125,7 +134,8 @@ def _bars(index: Index) -> list[Bars]:
 
 def _caption(index: Index, workload: str, context: Context, bars: list[Cpu]) -> str:
     totals = [f"{_number(sum(bar.seconds_per_1000.values()))}{fmt.NBSP}s on {index.short(bar.arm)}" for bar in bars]
-    text = f"{fmt.capital(index.workload_label(workload))}{context.at}: {fmt.listed(totals)} per 1,000 operations"
+    label = fmt.capital(index.workload_label(workload))
+    text = f"{label}{context.at}: CPU time per 1,000 operations of {fmt.listed(totals)}"
     control = next((bar for bar in bars if context.control and bar.arm == context.control.name), None)
     protected = [bar for bar in bars if bar is not control]
     if control is None or len(protected) != 1:

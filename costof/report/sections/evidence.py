@@ -1,4 +1,4 @@
-"""Evidence: the facts that verify each arm, the measured links, errors by class, and warnings."""
+"""Evidence: the facts that show what each arm used, the measured network links, errors by class, and warnings."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ class EvidenceSection(Section[None, None]):
     name, title, order = "evidence", "Evidence", 140
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return a warning about arms that do not verify certificates: their TLS does not stop a man in the middle."""
+        """Return a warning about arms without certificate verification, whose TLS does not stop a man in the middle."""
         off = [arm.label + arm.at for arm in index.answered if UNVERIFIED in arm.levels.items()]
         texts = [WarningText.NOT_VERIFIED.text(arms=fmt.listed(off), how="verify = none")] if off else []
         return sentences("warning", texts)
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        yield Paragraph("Each arm needs evidence of its settings; an arm without evidence has no figures.", media=HTML)
+        text = (
+            "Evidence shows that each arm used what it should, such as TLS 1.3. An arm without evidence has no figures."
+        )
+        yield Paragraph(text, media=HTML)
         rows: list[list[str | Cell]] = []
         for arm in index.core.arms:
             role = "; copy of the control" if arm.replicate else "; control" if arm.control else ""

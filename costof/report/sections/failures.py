@@ -1,6 +1,6 @@
 """Failures: the share of operations that failed with each arm, compared with the control.
 
-All other figures cover only operations that succeeded. If an arm fails more often, perhaps only its easier operations
+All other figures cover only operations that succeeded. If an arm fails more often, perhaps only the easier operations
 succeed, and its latency is misleading. Therefore the answer mentions failures.
 """
 
@@ -36,7 +36,7 @@ class FailuresSection(Section[None, None]):
             for each in index.core.failures
             if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
-        # Missing figures of overloaded arms are not mentioned here, because the section of the load reports them.
+        # The section of the load reports the figures that overloaded arms lack.
         texts += [
             missing_words(index, each)
             for each in index.core.missing
@@ -52,7 +52,7 @@ class FailuresSection(Section[None, None]):
 
 
 def missing_words(index: Index, each: MissingFigure) -> str:
-    """Return a sentence with the reason for a figure that is missing in all or some slices."""
+    """Return a sentence that says why a figure is missing in all slices or in some."""
     figure = f"'{index.metric_label(each.metric)}'"
     return f"{figure} {'cannot be compared' if each.entirely else 'is missing in some slices'}: {each.reason}."
 

@@ -1,4 +1,4 @@
-"""Hosts: what each load machine contributed to the run, and warnings about a machine that distorts its figures."""
+"""Hosts: what each load machine contributed to the run, and warnings about machines that distort the figures."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ ENGINE_CPU, COMMANDS_CPU = "CPU of the engine", "CPU of the commands"
 HEAD = ["host", "cores", "operations", "errors", "CPU in use", ENGINE_CPU, "steal", "latest start", "clock error"]
 TITLE = "Slow hosts"
 METHOD = (
-    "All hosts together are one load: one plan, one window and one figure a slice. A host is slow if the mean of its "
-    "operations exceeds that of the other hosts in the same slices by the metric's margin, and the interval of the "
-    "ratio is above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
+    "All hosts measure each slice together, for the same time, and their operations give one figure. A host is slow if "
+    "its mean exceeds that of the other hosts in the same slices by the metric's margin, and the interval of the ratio "
+    "is above 1 (trimmed mean over rounds; 95 % for all hosts together, by Bonferroni)."
 )
 COMMANDS_METHOD = (
-    "Rates that programs print are summed over the hosts. Peak memory is the maximum of all hosts. All other printed "
+    "The rates that the hosts' programs print are added up. Peak memory is the maximum of all hosts. All other printed "
     "figures, including percentiles, are means over the hosts, because the programs do not print distributions."
 )
-#: If a host uses more than this share of its CPU time, its CPU may limit the load.
+#: Above this share of CPU time in use, a host's CPU may limit the load.
 BUSY = 0.8
-#: Time for which a used port cannot be used again (TIME_WAIT).
+#: Seconds after a connection for which its local port cannot be used again (TIME_WAIT).
 PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """One host's part in the run. Its CPU shares, from 0 to 1, are means over its slices."""
+    """One host's part in the run. CPU shares are from 0 to 1, and means over its slices."""
 
     host: str
     cores: int
@@ -178,7 +178,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # A phase's mean is a time even if the metric is a rate, so more is better only for figures of commands.
+        # Phases are compared by their mean times, even if the metric is a rate; only a command's figure may be a rate.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}
@@ -197,7 +197,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
 
 
 def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
-    """Return the metric's mean on this host and its mean on all other hosts; 0 stands for a missing mean."""
+    """Return the metric's mean on this host and on all other hosts; 0 if there is none."""
     if name := metric.command_figure:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         mean = figures.pop(host, 0.0)
@@ -209,7 +209,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return the headline verdicts that would be different without one of the hosts, and these hosts."""
+    """Return each headline verdict that would be different without one of the hosts, with that host."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)
@@ -240,7 +240,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer as if this host had not measured. Only its counts, means and rates are correct."""
+    """Return the slice's answer without this host's part. Only its counts, means and rates are correct."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

@@ -1,7 +1,7 @@
 """Intermittent costs: arms that have more outlying slices or more slow operations than their control.
 
-The mean of such an arm is its cost over a long time, but most rounds differ from the mean, so the answer gives both the
-mean and a typical round.
+The mean is the cost of such an arm over a long time, but few rounds are like the mean. The answer therefore gives both
+the mean and the difference in a typical round.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from costof.statistics.intermittent import intermittent
 from costof.statistics.slow_operations import Slices, slow_operations
 from costof.study.arms import PlannedArm
 
-HEAD = ["metric", "arm", "outlying slices", "cost, compared with other slices", "control: outlying slices"]
+HEAD = ["metric", "arm", "outlying slices", "compared with other slices", "control: outlying slices"]
 SLOW_TITLE = "Slow operations"
 SLOW_HEAD = ["metric", "arm", "slow operations", "control: slow operations"]
 METHOD = (
-    "Each round has three slices to compare: arm, control and the control's copy. A slice is outlying if its median "
+    "In each round, the slices of arm, control and the control's copy are compared. A slice is outlying if its median "
     "operation is more than two robust standard deviations, and more than 10 %, worse than both other slices. A "
     "randomization test decides whether the arm's slices are outlying more often and farther than the others. "
     "An operation is slow if it exceeds the median of its slice by more than half of that median, or of the control's "
@@ -53,7 +53,7 @@ class IntermittentCost(Model):
 
 
 class Slow(Model):
-    """An arm with more slow operations, which take far longer than the median of their slice, than its control."""
+    """An arm with more slow operations than its control; a slow one takes far longer than the median of its slice."""
 
     metric: str
     arm: str
@@ -131,8 +131,8 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
     """Return, for each arm, the logarithms of its slices' figures in the rounds that all arms have.
 
-    A higher logarithm means more cost. Return None if a figure is 0. The figure is the median operation of the slice,
-    which stalls of the machine hardly change, or the slice's only figure if the metric has one figure a slice.
+    A higher logarithm means more cost. The figure is the median operation of the slice, which a stall of the machine
+    hardly changes, or the slice's only figure if the metric has one figure a slice. Return None if a figure is 0.
     """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:
@@ -187,7 +187,7 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
         f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
-        f"{fmt.percent(each.share)} of the operations behind '{metric.label}' take at least 1.5 times as long as the "
+        f"{fmt.percent(each.share)} of the operations of '{metric.label}' take at least 1.5 times as long as the "
         f"median one (control and its copy: {fmt.percent(each.usual)})."
     )
     if effect is None:

@@ -1,4 +1,4 @@
-"""Limits: whether the measured effects stay within the user's limits, at the head of the answer."""
+"""Limits: whether the measured effects stay within the limits of the user (`--limit`), at the head of the answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def limit_words(index: Index, outcome: Outcome) -> str:
 
 
 def measured_words(outcome: Outcome) -> str:
-    """Return the measured change, or why there is none; for an undecided limit with the further time that it needs."""
+    """Return the measured change, or why there is none. For an undecided limit, add the further time that it needs."""
     effect, more = outcome.effect, outcome.needed_seconds
     if outcome.arm.error:
         return outcome.arm.error

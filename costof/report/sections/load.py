@@ -1,7 +1,7 @@
 """At your load: times of connections and queries, and the CPU cores in use, at a load that the user chose.
 
 Only runs with a load (`--load`, `--pool`) have this section. Clients arrive at random times and do not wait for each
-other, or they think between two requests. The highest possible rate is the subject of other sections.
+other, or they pause between two requests. Other sections report the highest possible rate.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ METHOD = {
     "time of a connection starts when its client arrives.",
     "paced": "Operations arrive at random times (Poisson), the same for all arms, and use any free connection. The "
     "time of an operation starts when it arrives and includes waiting for a connection.",
-    "thinking": "Each connection has a user who thinks for a random time (exponential), the same for all arms, then "
+    "thinking": "Each connection has a user who pauses for a random time (exponential), the same for all arms, then "
     "sends a request and waits for the answer. A slower arm therefore gets slightly fewer requests.",
 }
 
@@ -134,7 +134,7 @@ class LoadSection(Section[None, AtLoad]):
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
-    """Yield the cores used by the servers and by the client, over the rounds in which arm and control have readings."""
+    """Yield the cores used by the servers and by the client, over the rounds with readings of both arm and control."""
     both = [run.counted_slices(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
     all_roles = dict.fromkeys(role for record in both[1] for role in _seconds(record))
     for who, roles in (("servers", [role for role in all_roles if role != CLIENT]), ("client", [CLIENT])):
@@ -158,9 +158,9 @@ def _seconds(record: SliceRecord) -> dict[str, float]:
 
 
 def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
-    """Return the cores that these roles used in each round, at the requested rate or else at the measured one.
+    """Return the cores that these roles used in each round, at the requested rate or, without one, the measured rate.
 
-    A role without a reading counts as 0. A slice without a reading of any of the roles is left out.
+    A role without a reading counts as 0. A slice is left out if none of the roles has a reading.
     """
     cores = {}
     for record in records:

@@ -37,9 +37,9 @@ def _method(index: Index) -> list[str]:
         f"Each round measures one slice of every workload on each of {fmt.plural(len(core.arms), 'arm')}, so drift of "
         f"the machine affects all arms alike. The order is random (seed {core.seed}) and balanced: each arm follows "
         "every other arm equally often.",
-        f"An effect is the mean of the {index.unit}s' paired differences (relative effects: of log ratios). Its 95 % "
-        f"interval is computed over {index.unit}s, not over single operations, with a variance partly pooled over the "
-        "arms of a metric.",
+        f"An effect is the mean over {index.unit}s of the difference between arm and control; a relative effect is the "
+        f"mean of their log ratios. The 95 % interval is computed over {index.unit}s, not over single operations, with "
+        "a variance partly pooled over the arms of a metric.",
         "Verdicts are corrected for multiple testing (headline effects by Holm, the others by Benjamini and Hochberg); "
         "the printed intervals are not. A verdict can therefore be “unresolved” although its interval just excludes "
         "zero.",
@@ -58,8 +58,8 @@ def _method(index: Index) -> list[str]:
         if share < 1
     ]:
         lines.append(
-            "Slices were shortened after the warm-up, to measure more rounds, as far as their start-up time and noise "
-            f"allowed. Share of the planned length: {', '.join(shortened)}."
+            "After the warm-up, slices were shortened to measure more rounds, as far as their start-up time and noise "
+            f"allowed. Their length as a share of the planned one: {', '.join(shortened)}."
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(

@@ -39,9 +39,13 @@ from costof.study.plan import Plan
 HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
     "Gain: the arm with the mitigation compared with the arm without it, paired by round. Recovered share: what the "
-    "mitigation gains, divided by what the protection loses, with Fieller's interval."
+    "mitigation gains, divided by what the protection loses, with Fieller's interval. Above 100 % the mitigation gains "
+    "more than the protection loses; below 0 it makes the loss larger."
 )
-HOW_TO_READ = "Points show the recovered share of the loss, lines its 95 % interval; 100 % is the whole loss."
+HOW_TO_READ = (
+    "Points show the recovered share of the loss, lines its 95 % interval. 100 % is the whole loss; above it, the "
+    "mitigation gains more than the protection loses."
+)
 ALL = 1.0
 INVERSE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
 COLOURS = {
@@ -55,7 +59,7 @@ ROW_HEIGHT = 40
 
 
 class Spec(Model):
-    """The choice of a study: the factors whose levels may be mitigations, and the metric that judges them."""
+    """The factors of a study whose levels may be mitigations, and the metric in which they are judged."""
 
     metric: str
     factors: list[str]
@@ -75,7 +79,7 @@ class Mitigation(Model):
     )
     verdict: Verdict = Field(
         description="saves: the mitigation recovers something; costs: it makes the loss larger; no difference above "
-        "the margin: it changes nothing; no cost above the margin: going without it costs nothing above the margin."
+        "the margin: it changes nothing; no cost above the margin: it does not gain more than the margin."
     )
 
 
@@ -144,7 +148,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
-    """Return the first protected arm in the first context to which all factors of the mitigations apply.
+    """Return the protected arm without a mitigation: the first one, in the first context, that has all their factors.
 
     Return None if there is none.
     """
@@ -158,7 +162,7 @@ def _candidates(run: Run, spec: Spec, reference: PlannedArm) -> list[Candidate]:
     firsts = {name: level for each in reversed(run.plan.arms) for name, level in each.levels.items()}
     for arm in run.plan.protected:
         names = {**reference.levels, **arm.levels}
-        # A factor that the reference lacks, such as a pool's size, counts as unchanged if this arm has its first level.
+        # If the reference lacks a factor, such as a pool's size, the factor's first level counts as unchanged.
         levels = {**firsts, **reference.levels}
         changed = [name for name in names if levels[name] != arm.levels.get(name)]
         is_single = len(changed) == 1 and changed[0] in spec.factors and changed[0] in arm.levels
@@ -180,7 +184,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # The contrast is the change to the arm without the mitigation, so "costs" means that going without it costs.
+        # The contrast is the change from the arm with the mitigation to the arm without it, so "costs" means that the
+        # mitigation helps. `INVERSE` turns the verdict around.
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -211,33 +216,32 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     by_verdict = {verdict: [each for each in data.mitigations if each.verdict is verdict] for verdict in Verdict}
     helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
     texts, without_gain = [], []
+    metric = f"'{index.metric_label(data.metric)}'"
     if helping:
-        first, amount = helping[0], _amount(index, data, helping[0])
-        if first.recovered is None:
-            recovers = f"changes '{index.metric_label(data.metric)}' by {amount}"
-        elif first.recovered.low > ALL:
-            recovers = f"recovers more than the whole loss ({amount})"
-        else:
-            recovers = f"recovers {amount} of the loss"
-        more = [
-            f"{each.label} {'changes it by' if each.recovered is None else 'recovers'} {_amount(index, data, each)}"
-            for each in helping[1:]
-        ]
-        texts.append("; ".join([f"{first.label} {recovers}", *more]))
+        more_than_all = f"gains more than {index.label(data.reference)} loses"
+        clauses: list[str] = []
+        for each in helping:
+            if each.recovered is None:
+                clauses.append(f"{each.label} changes {metric} by {_gain(index, data, each)}")
+            elif each.recovered.low <= ALL:
+                clauses.append(f"{each.label} recovers {fmt.percentage(each.recovered)} of the loss")
+            else:
+                # A share such as 333 % of the loss is hard to read, so the gain itself is given.
+                is_first = not any(more_than_all in clause for clause in clauses)
+                gains, amount = (more_than_all, f"{metric} ") if is_first else ("does too", "")
+                clauses.append(f"{each.label} {gains} ({amount}{_gain(index, data, each)})")
+        texts.append("; ".join(clauses))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
-        without_gain.append(fmt.listed([f"{each.label} costs more ({_gain(index, data, each)})" for each in harmful]))
+        more = [f"{each.label} costs more ({metric} {_gain(index, data, each)})" for each in harmful]
+        without_gain.append(fmt.listed(more))
     if without_gain:
         resolved = not (helping or unresolved)
         texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(without_gain)}")
     if names := [each.label for each in unresolved]:
         texts.append(f"this run cannot tell what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'}")
     return [f"{fmt.capital(text)}." for text in texts]
-
-
-def _amount(index: Index, data: Mitigations, each: Mitigation) -> str:
-    return str(fmt.percentage(each.recovered) if each.recovered else _gain(index, data, each))
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:

@@ -1,4 +1,4 @@
-"""Next steps: what to do about headline effects without a verdict. A page shows them at its head."""
+"""Next steps: what to do about headline effects without a verdict. The HTML page shows them at its head."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Without a control: figures of arms whose control could not be measured, such as TLS if the server refuses plaintext.
 
-Such figures cannot show the cost of the protection, but they show the share of TLS in a connection's time.
+Such figures cannot show the cost of the protection, but they show which share of a connection's time TLS takes.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ PHASES = {
     "first_operation": "first query",
 }
 TLS = ("tls_request", "tls")
-NOTE = "There are no figures of {control}, so the cost of {arms} is unknown. Round trips and bytes are counted on the "
-"wire."
+NOTE = "There are no figures of {control}, so the cost of {arms} is unknown. Round trips and bytes are counts."
 
 
 class PhaseAlone(Model):

@@ -1,4 +1,4 @@
-"""The section "Why": the time of each phase of a new connection, and its share in an application's added time."""
+"""Why: the time of each phase of a new connection, and the part of an application's added time that is on the wire."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Explanation(Model):
 
 
 class Explained(Explanation):
-    """The share of the time that an arm adds in an application that one connection on the wire adds as well."""
+    """The time that an arm adds in an application and to a connection on the wire, and the ratio of the two."""
 
     arm: str
     added: Estimate
@@ -196,7 +196,7 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     few = len(shown) == 1 and len(shown[0][1]) <= FEW_BARS
 
     def draw(width: int) -> Sheet:
-        # Each context has its own time axis, because the times of a LAN would not be visible on an ocean's axis.
+        # Each context has its own time axis, because times on a LAN would not be visible on an axis for an ocean.
         sizes = [54 + 78 * len(arms) if few else (54 if len(shown) == 1 else 68) + 46 * len(arms) for _, arms in shown]
         panels = [_panel(index, timed, arms, title, width, two_lines=few) for title, arms in shown]
         return Sheet(width, panels, sizes)

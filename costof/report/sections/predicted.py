@@ -1,9 +1,9 @@
 """Predicted for a distance: the cost for clients that are farther away from a target than the measuring machine.
 
 Only runs on a target with `--distance` have this section, because costof cannot delay the network of the user's
-servers. A predicted time is the measured time plus an amount for each round trip counted on the wire: the distance
-minus the round-trip time of the run. This holds for requests that do not wait for each other: operations one after the
-other, and loads that the servers carry.
+servers. The predicted time is the measured time plus, for each round trip counted on the wire, the requested distance
+minus the round-trip time during the run. This holds only if requests do not wait for each other: for operations one
+after the other, and for loads that the servers carry.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Mean, estimate, ratio
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 
-#: The units of predictable metrics, with how many of them are a millisecond.
+#: The units of metrics that can be predicted, with the number of units in a millisecond.
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
 METHOD = (
@@ -52,7 +52,7 @@ class PredictedEffect(Model):
 
 
 class OpenConnections(Model):
-    """The predicted mean number of connections that the clients of a load hold at once at a distance."""
+    """The predicted mean number of connections that the clients of a load hold open at once, for a distance."""
 
     arm: str
     round_trip_ms: Finite
@@ -60,8 +60,6 @@ class OpenConnections(Model):
 
 
 class Predicted(Model):
-    """The predictions for all requested distances."""
-
     distances_ms: list[Finite]
     here_ms: Finite = Field(
         description="Round-trip time to the target in this run: the shortest TCP handshake of a control."

@@ -1,4 +1,4 @@
-"""Recommendations: whether to use a protection at each size and under each condition, from this run's effects."""
+"""Recommendations: whether to use an arm at each size, such as 7 nodes, and under each condition of the run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONTROL, VERDICT = COLUMNS.index("control"), COLUMNS.index("verdict")
 
 
 class Spec(Model):
-    """The choice of a study: the metric that decides, and the contexts that get a recommendation of their own."""
+    """The metric of a study that decides, and the contexts that get separate recommendations."""
 
     metric: str = Field(description="The metric that decides.")
     also: list[str] = Field(default=[], description="Further metrics in the tables.")
@@ -34,10 +34,7 @@ class Spec(Model):
 
 
 class Recommended(Model):
-    """A context for which the report recommends an arm.
-
-    It has a control, a size (such as 9 for 9 nodes), and other conditions in words.
-    """
+    """A context for which the report gives a recommendation: its control, its size in `unit`s, its other conditions."""
 
     control: str
     size: str
@@ -73,7 +70,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return [spec.metric, *spec.also]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Recommendations | None:
-        """Return the contexts of the run; None if an arm's size is unknown, as on a target."""
+        """Return the contexts of the run; None if the size of any arm is unknown, as it is on a target."""
         if not all(arm.levels.get(spec.sizes, "").isdigit() for arm in core.arms):
             return None
         study = run.plan.study
@@ -125,9 +122,10 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 
 
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
-    """Return an arm's conditions in words, such as ['w:1']: its levels of `by`, and levels other than the default.
+    """Return an arm's conditions in words, such as ['w:1'].
 
-    The scale of the lab is included only if the run varies it.
+    These are its levels of `spec.by`, and those of other contexts that differ from their default. Levels of
+    `spec.scale` are included only if the run varies them.
     """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}
@@ -181,24 +179,24 @@ def _advice(metric: Metric, unit: str, findings: list[Finding]) -> str:
     margin = fmt.share(metric.margin)
     parts: list[str] = []
     if saving := by_verdict[Verdict.SAVES]:
-        parts.append(f"use {label} {_sizes(saving, findings, unit)}: {_amounts(metric, saving)}")
+        parts.append(f"use {label} {_sizes(saving, findings, unit)} ({_amounts(metric, saving, unit)})")
     if costing := by_verdict[Verdict.COSTS]:
-        parts.append(f"do not use {label} {_sizes(costing, findings, unit)}: {_amounts(metric, costing)}")
+        parts.append(f"do not use {label} {_sizes(costing, findings, unit)} ({_amounts(metric, costing, unit)})")
     for some, words in (
         (by_verdict[Verdict.NO_DIFFERENCE], f"makes no difference above {margin} {{at}}"),
         (by_verdict[Verdict.NO_COST], f"costs at most {margin} {{at}}"),
-        (same, "makes no difference {at}, because its tree was the same as the control's"),
+        (same, "makes no difference {at}, where its servers replicated in the same tree as the control's"),
     ):
         if some:
             parts.append(f"{'it' if parts else label} {words.format(at=_at(some, unit))}")
     if unresolved := by_verdict[Verdict.UNRESOLVED]:
         effect = "its effect" if parts else f"the effect of {label}"
-        parts.append(f"{effect} {_at(unresolved, unit)} is unresolved ({_amounts(metric, unresolved)})")
+        parts.append(f"{effect} {_at(unresolved, unit)} is unresolved ({_amounts(metric, unresolved, unit)})")
     return "; ".join(parts)
 
 
 def _sizes(some: Sequence[Finding], all_: Sequence[Finding], unit: str) -> str:
-    """Return 'from 7 nodes on' if the findings are those of the largest sizes, else such as 'at 3 and 7 nodes'."""
+    """Return 'from 7 nodes on' if `some` are the findings of the largest sizes, else such as 'at 3 and 7 nodes'."""
     upwards = 0 < len(some) < len(all_) and all_[-len(some) :] == some
     return f"from {some[0].size} {unit} on" if upwards else _at(some, unit)
 
@@ -207,13 +205,13 @@ def _at(some: Sequence[Finding], unit: str) -> str:
     return f"at {fmt.listed([each.size for each in some])} {unit}"
 
 
-def _amounts(metric: Metric, some: Sequence[Finding]) -> str:
-    """Return text such as "'operations a second' +38 % [35, 41] at 7 and …"; one finding has no size."""
+def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
+    """Return text such as "'operations a second' with 7 nodes +38 % [35, 41] and …"; a single finding has no size."""
     parts = []
     for each in some:
         ratio = each.effect.ratio
         amount = fmt.relative(ratio) if ratio else fmt.absolute(each.effect.difference, each.effect.unit, signed=True)
-        parts.append(f"{amount} at {each.size}" if len(some) > 1 else str(amount))
+        parts.append(f"with {each.size} {unit} {amount}" if len(some) > 1 else str(amount))
     return f"'{metric.label}' {fmt.listed(parts)}"
 
 

@@ -23,7 +23,7 @@ from costof.study.arms import PlannedArm
 from costof.study.schema import WHOLE_SLICE
 
 #: Workers count as always busy if they spend at least this share of the time on operations. They cannot reach 1,
-#: because they wait at the beginning and the end of a slice.
+#: because they are idle at the beginning and the end of a slice.
 BUSY = 0.9
 #: A slice with fewer operations per worker than this is a burst, not a loop.
 LEAST_OPERATIONS = 2
@@ -67,7 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Keep times out of the answer if the rate of the same loop is in it, because they follow from the rate."""
+        """Leave times out of the answer if it has the rate of the same loop, because they follow from the rate."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -94,9 +94,9 @@ class SaturationSection(Section[None, list[Loop]]):
 
 
 def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
-    """Return the loop of a workload on an arm.
+    """Return the loop of a workload on an arm; None if its workers are not always busy, or if there are too few rounds.
 
-    Return None if its workers are not always busy, if the workload is a burst, or if there are too few rounds.
+    A burst, which has hardly more operations than workers, is not a loop.
     """
     records, workers = (
         [r for r in run.counted_slices(workload, arm.name) if r.answer.phases],
@@ -154,7 +154,7 @@ def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
 
 
 def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
-    """Yield a sentence about the highest rate for each limit, and one for each time that follows from the rate."""
+    """Yield a sentence for each resource that limits the rate, and one for each time that follows from the rate."""
     of_metric = [each for each in data if each.workload == metric.workload]
     for limit in dict.fromkeys(each.limit for each in of_metric if each.limit):
         loops = [each for each in of_metric if each.limit == limit]

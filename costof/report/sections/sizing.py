@@ -3,8 +3,8 @@
 Cores = clients x CPU time of one client / seconds. The model is checked against measured bursts. A burst lasts longer
 than its CPU time, because the last client sends its request only after its handshake and then waits for the service.
 The predicted time is therefore the time of the burst without the protection on the same cores, plus clients x the CPU
-time that the protection adds / cores. (The larger of the two terms would be right if handshakes and waiting fully
-overlapped.)
+time that the protection adds / cores. (If handshakes and waiting fully overlapped, it would be the larger of the two
+terms instead of their sum.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODEL = (
 
 
 class Spec(Model):
-    """The choice of a study: the role to size, and the burst from which its CPU time for one client is known."""
+    """The role of a study whose cores are computed, and the burst in which its CPU time for one client is measured."""
 
     role: str
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")
@@ -75,7 +75,7 @@ class BurstCheck(Model):
 
 
 class Sizing(Model):
-    """The new clients a second that one core of the role serves with an arm, and the cores that bursts need."""
+    """The new clients a second that one core of the role serves on an arm, and the cores that bursts need."""
 
     role: str
     arm: str
@@ -149,7 +149,7 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
         return None
     cpu = estimate(means)
     if cpu.low <= 0:
-        return None  # The CPU counter's resolution is too low for this burst.
+        return None  # The CPU counter is too coarse for this burst.
     of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
     # The bursts to check are those of this arm and of arms that differ from it only in the number of cores.
     levels = {**arm.levels, spec.cores_factor: ""}
@@ -226,7 +226,7 @@ def _sentence(sizing: Sizing) -> str:
     )
     if check := next((each for each in sizing.checks if each.arm == sizing.arm), None):
         measured, predicted = _both(check)
-        text += f". A burst of {check.clients:,} clients took {measured}; the prediction was {predicted}"
+        text += f". A measured burst of {check.clients:,} clients took {measured}; this model predicts {predicted}"
     return f"{text}."
 
 

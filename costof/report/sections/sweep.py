@@ -1,4 +1,4 @@
-"""Sweep: the cost of each arm at each level of one context, such as each number of terminals."""
+"""Sweep: the cost of each arm at each level of one factor, such as the number of terminals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PUBLISHED = "published (loss)"
 
 
 class Spec(Model):
-    """The choice of a study: which metric the tables show, and over which context."""
+    """The metric that the tables of a study show, and the factor whose levels are their rows."""
 
     metric: str
     factor: str = Field(description="A context whose levels are numbers, such as the number of terminals.")

@@ -27,7 +27,7 @@ LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only s
 Places = dict[str, tuple[float, int]]
 ROW_HEIGHT, TITLE_HEIGHT = 20, 44
 FEWEST_COLUMNS = 6
-"""Minimum number of columns of a tree's picture, so that the lines of a star do not cross the whole page."""
+"""Minimum number of columns in the picture of a tree; with fewer, the lines of a star would cross the whole page."""
 
 
 class Tree(Model):
@@ -122,7 +122,7 @@ def followers_of(tree: str) -> dict[str, list[str]]:
 
 
 def shape(tree: Tree) -> str:
-    """Return a tree in words: 'all 6 follow primary', 'primary → secondary-1 → …', or each source with followers."""
+    """Return a tree as text: 'all 6 follow primary', 'primary → secondary-1 → …', or each source with its followers."""
     sources = list(tree.followers.items())
     if len(sources) == 1:
         source, names = sources[0]
@@ -136,7 +136,7 @@ def shape(tree: Tree) -> str:
 
 
 def places(tree: Tree) -> Places:
-    """Return (row, column) of each member in the picture. The column is its hops from the root.
+    """Return (row, column) of each member in the picture: the column is the number of hops from the root.
 
     A source is in the middle of the rows of its followers.
     """
@@ -154,7 +154,7 @@ def places(tree: Tree) -> Places:
 
     put(tree.root, 0)
     for name in tree.followers:
-        # Members that follow each other in a circle are not below the root.
+        # Members that follow each other in a circle cannot be reached from the root.
         if name not in positions:
             put(name, 0)
     return positions

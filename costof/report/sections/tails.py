@@ -143,7 +143,7 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
 def _tails(
     name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield the percentiles for which arm and control have enough operations, then the first one without."""
+    """Yield each percentile for which arm and control have enough operations, then the first for which they do not."""
     for place, ratio in enumerate(ratios(control.percentiles, protected.percentiles, rounds)):
         percentile, operations = PERCENTILES[place], min(control.operations, protected.operations)
         needed = operations_needed(percentile)
@@ -158,7 +158,7 @@ def _tails(
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return the highest percentile of each metric and arm, but only if its cost clearly exceeds that of the mean."""
+    """Return the highest percentile of each metric and arm if its relative cost clearly exceeds that of the mean."""
     highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []
     for tail in highest.values():
@@ -208,7 +208,6 @@ def _metric_label(index: Index, metric: ShownMetric) -> str:
 
 
 def _name(percentile: float) -> str:
-    """Return text such as 'p99' or 'p99.9'."""
     return f"p{percentile:g}"
 
 

@@ -91,5 +91,4 @@ def _lines(arm: CommandSettings) -> list[str]:
 
 def service(plan: Plan) -> Service:
     """Return the service of a plan. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and `SHELL_SIGN`."""
-
     return Commands(plan)

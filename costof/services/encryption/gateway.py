@@ -45,8 +45,8 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# The maximum number of encrypted values that a client has not read when a transaction fails or is abandoned: the
-# fifteen lines of an order, with five columns each.
+# The maximum number of encrypted values that a client leaves unread when a transaction fails or is abandoned: an order
+# has up to fifteen lines of five columns.
 MAX_UNREAD_VALUES = 75
 
 
@@ -121,7 +121,7 @@ class GatewayObservation(Observation):
 
 
 class GatewayFront(Resource):
-    """The gateway process of a run, and the checks that it encrypts as the arms say.
+    """The gateway process of a run, and the checks that it encrypts as the arms require.
 
     It is a context manager, to be used inside a lab; the rule files are in the lab's `folder`. An arm fails if a sample
     of the rows that its client receives contradicts its rules.
@@ -191,7 +191,7 @@ class GatewayFront(Resource):
     def sample(self, arm: PlannedArm, read_stored: Callable[[], Rows], login: Login) -> dict[str, str]:
         """Check the rows that a client without keys receives on an arm, and return facts about them for the report.
 
-        If the rows contradict the arm's rules, `failure_reason` says so from then on. Arms with the same rules share
+        If the rows contradict the arm's rules, `failure_reason` reports it from then on. Arms with the same rules share
         one sample. `read_stored` reads the same rows directly at the server; `login` is the log-in of the arm's client.
         """
         rules = Rules.from_arm(arm)
@@ -274,7 +274,7 @@ def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
 
 
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
-    """Return how a slice's counts of encrypted and decrypted values contradict its rules, or None.
+    """Return how a slice's counts of encrypted and decrypted values contradict its rules; None if they do not.
 
     The driver decrypts every value that it reads, so both counts are equal, except for at most `unread` values that it
     did not read.

@@ -84,7 +84,9 @@ class EncryptionLab(LabService):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self._front.client_settings(arm, self._server.client_settings())
-        return Endpoint(service=settings.asking(arm.settings.service), transport=arm.settings.transport_trusting(None))
+        return Endpoint(
+            service=settings.with_settings(arm.settings.service), transport=arm.settings.transport_trusting(None)
+        )
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
@@ -179,7 +181,6 @@ class EncryptionLab(LabService):
             host.resize(cores[role])
 
     def _rows(self) -> Rows:
-        """Return the rows of the sample as the administrator reads them directly at the server."""
         with log_in(
             Login(self._server.address, PORT, ADMINISTRATOR, self._server.password, self._chain.client)
         ) as direct:

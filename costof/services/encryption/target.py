@@ -86,12 +86,30 @@ class EncryptionTarget(TargetService[TpccTarget]):
 
     def _open(self, stack: ExitStack) -> None:
         super()._open(stack)
-        self._open_gateway(stack)
+        # The gateway runs in a lab, whose supervisor removes the rule files even if this process is killed.
+        lab, url = stack.enter_context(Lab()), self.server.url
+        address, certificate = lab.address(1), None
+        self._authority = Authority(lab.folder / "certificates")
+        # The gateway uses TLS on both sides or on neither: MySQL sends passwords differently with and without TLS.
+        self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
+        self._to_gateway = self._to_server.trusting(self._authority.ca_file)
+        if url.tls:
+            certificate = self._authority.issue("gateway", KEY, [address])
+        position = Position(
+            address,
+            url.address,
+            self.server.database,
+            CatalogueAccount(url.username, url.password),
+            transport=self._to_server,
+            certificate=certificate,
+        )
+        accounts = [Account(url.username, "ciphertext", MASTER_KEY)]
+        self._front = stack.enter_context(GatewayFront(self._plan, lab.folder, position, accounts))
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         transport = self._to_server if Rules.from_arm(arm).direct else self._to_gateway
         settings = self._front.client_settings(arm, self.server.client_settings())
-        return Endpoint(service=settings.asking(arm.settings.service), transport=transport)
+        return Endpoint(service=settings.with_settings(arm.settings.service), transport=transport)
 
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
         super().prepare(loading_arm(self._plan, arm), load)
@@ -134,27 +152,6 @@ class EncryptionTarget(TargetService[TpccTarget]):
             topology="a single server, and the gateway on this machine",
             facts=described.facts,
         )
-
-    def _open_gateway(self, stack: ExitStack) -> None:
-        """Start the gateway in a lab, whose supervisor removes the rule files even if this process is killed."""
-        lab, url = stack.enter_context(Lab()), self.server.url
-        address, certificate = lab.address(1), None
-        self._authority = Authority(lab.folder / "certificates")
-        # The gateway uses TLS on both sides or on neither: MySQL sends passwords differently with and without TLS.
-        self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
-        self._to_gateway = self._to_server.trusting(self._authority.ca_file)
-        if url.tls:
-            certificate = self._authority.issue("gateway", KEY, [address])
-        position = Position(
-            address,
-            url.address,
-            self.server.database,
-            CatalogueAccount(url.username, url.password),
-            transport=self._to_server,
-            certificate=certificate,
-        )
-        accounts = [Account(url.username, "ciphertext", MASTER_KEY)]
-        self._front = stack.enter_context(GatewayFront(self._plan, lab.folder, position, accounts))
 
     def _rows(self) -> Rows:
         with log_in(self._login(direct=True)) as connection:

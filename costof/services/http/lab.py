@@ -128,7 +128,7 @@ class HttpLab(LabService):
         self._ports = {entrance.name: entrance.port for entrance in entrances}
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH).asking(arm.settings.service)
+        settings = HttpSettings(addresses=[self._entry(arm)], path=PATH).with_settings(arm.settings.service)
         return Endpoint(service=settings, transport=arm.settings.transport_trusting(self._authority.ca_file))
 
     def prefix(self, arm: PlannedArm) -> list[str]:
@@ -160,7 +160,7 @@ class HttpLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters for the port that an arm's client connects to, at `server` ('address:port').
 
-        They are the balancer's. If TLS ends only at the origin or there is no balancer, they are the origin's.
+        They are the balancer's counters, or the origin's if TLS ends only at the origin or if there is no balancer.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:
@@ -236,7 +236,6 @@ class HttpLab(LabService):
         return self._listeners[route].address
 
     def _origin_counters(self, route: Route) -> ListenerCounters | None:
-        """Return the origin's counters for a route, or None if the origin has died."""
         if self._origin.ended() is not None:
             return None
         return self._origin.counters().listeners[self._listeners[route].address]
@@ -274,7 +273,7 @@ class HttpLab(LabService):
 
 
 def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None:
-    """Return how the evidence contradicts a route, or None.
+    """Return how the evidence contradicts a route; None if it does not.
 
     `at_balancer` is the TLS version and cipher that the balancer reports, or '' without TLS. `to_origin` is how the
     request reached the origin: by 'TLS', 'plain', or not at all ('nothing').

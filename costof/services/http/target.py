@@ -64,7 +64,7 @@ class HttpTarget(Service):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         place = self._places[arm.settings.speaks_tls]
-        settings = HttpSettings(addresses=[place.address], host=place.host, path=place.path).asking(
+        settings = HttpSettings(addresses=[place.address], host=place.host, path=place.path).with_settings(
             arm.settings.service
         )
         return Endpoint(service=settings, transport=arm.settings.transport_trusting(self._ca_file))
@@ -101,7 +101,7 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     offered = {arm.levels[plan.study.main_factor]: offers(arm.settings, access) for arm in plan.arms}
     if unknown := [level for level, is_offered in offered.items() if not is_offered]:
         rest = ",".join(level for level in offered if level not in unknown)
-        raise CostofError(ErrorText.TARGET_LACKS_TERMINATION, levels=", ".join(unknown), rest=rest)
+        raise CostofError(ErrorText.TARGET_LACKS_TERMINATION, levels=", ".join(unknown), other_levels=rest)
     tls = parse_url(access.url, "https", plan.study.name)
     if access.plain_url is None:
         raise CostofError(ErrorText.PLAIN_TARGET_MISSING, study=plan.study.name)

@@ -53,7 +53,6 @@ PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "r
 #: The maximum number of voters that MongoDB allows in a set.
 MAX_VOTERS = 7
 
-#: The name of the CPU figure for each role.
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
@@ -183,7 +182,7 @@ class Nodes(Topology):
     def _router(self, distances: Distances | None) -> Host:
         """Return the router for these distances, which is created if needed.
 
-        None is the router without delay, to which the client's link leads.
+        With None it is the router without delay, to which the client's link leads.
         """
         if distances not in self._routers:
             router = self._network.host(f"router-{len(self._routers)}")
@@ -201,7 +200,7 @@ class Nodes(Topology):
         for (node, distances), link in self._links.items():
             yield self._routers[distances], f"route add {self.addresses[node]}/32 via {link.a_address}"
             if distances is None:
-                # The way to the client is always over the router without delay, whatever the distance between nodes.
+                # Routes to the client always use the router without delay, whatever the distance between nodes.
                 source = f"src {self.addresses[node]}"
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
@@ -350,7 +349,9 @@ class ReplicationLab(LabService):
             database=DATABASE,
             collection=COLLECTION,
         )
-        return Endpoint(service=settings.asking(arm.settings.service), transport=arm.settings.transport_trusting(None))
+        return Endpoint(
+            service=settings.with_settings(arm.settings.service), transport=arm.settings.transport_trusting(None)
+        )
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._nodes.client.prefix
@@ -362,7 +363,7 @@ class ReplicationLab(LabService):
         return [f"the lab's own replica sets: {DATABASE}.{COLLECTION}, removed with the lab"]
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the arm's set into its distances, sync sources and CPU shares.
+        """Give the arm's replica set the distances, sync sources and CPU shares that the arm requires.
 
         An error does not end the run: `judge` reports it later, and only the slice is discarded.
         """
@@ -478,7 +479,7 @@ class ReplicationLab(LabService):
     def _dead_member(self, nodes: int) -> str | None:
         """Return the error text for a member that has ended, in the set of this size, or None if all run."""
         for name, status in self._sets[nodes].shaped.dead():
-            return f"{name} of the set of {nodes} ended in the middle of the run (status {status})"
+            return f"{name} of the replica set of {nodes} members ended in the middle of the run (status {status})"
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
@@ -506,7 +507,6 @@ def _group(plan: Plan, nodes: int) -> Group:
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
     arm_settings = map(ArmLabSettings.from_arm, plan.arms)
     distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)
-
     return Group([f"{nodes}-{name}" for name in roles], f"{nodes}-{far}", list(distances))
 
 

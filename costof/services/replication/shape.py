@@ -70,10 +70,7 @@ def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | N
 
 
 def tree_text(tree: Tree) -> str:
-    """Return the tree as a text: each source with its followers.
-
-    An example is 'primary: secondary-1, secondary-2; secondary-1: hidden'.
-    """
+    """Return each source with its followers, such as 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
         if source is not None:
@@ -189,7 +186,7 @@ class SetReading(Observation):
 
 
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return how the sync tree changed in a slice or how it differs from the expected one; None if it did not.
+    """Return how the sync tree changed in a slice or differs from the expected one; None if it does neither.
 
     If `expected` is None, any tree is right.
     """
@@ -242,9 +239,9 @@ class NotArrangedError(Exception):
 
 
 class ShapedSet:
-    """The control of a replica set's primary and sync sources. The first member is the primary.
+    """A replica set whose primary (the first member) and sync sources the lab chooses.
 
-    The members of the `ReplicaSet` must run with `enableTestCommands=1`.
+    Its members must run with `enableTestCommands=1`.
     """
 
     def __init__(self, lab: Lab, replica_set: ReplicaSet, database: str, collection: str) -> None:

@@ -48,7 +48,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
         settings = {"read_preference": "primary", "write_concern": MAJORITY, **arm.settings.service}
         tls = Transport(kind="tls", ca_file=self.server.ca_file)
         return Endpoint(
-            service=self.server.client_settings().asking(settings),
+            service=self.server.client_settings().with_settings(settings),
             transport=tls if self.server.tls else arm.settings.transport_trusting(None),
         )
 

@@ -19,7 +19,7 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Site:
-    """The prerequisites of tunnels, stunnels and poolers: the lab, its hosts (`star`), and the arms of the run.
+    """The prerequisites of entrances: the lab, its hosts (`star`), and the arms of the run.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
     presents before the first slice.
@@ -62,7 +62,7 @@ class Entrances(ABC):
         """Bring the entrances into the state that an arm needs. Called before each of its slices."""
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return evidence that an arm's entrance works as the arm says, such as the cipher that a tunnel negotiated."""
+        """Return evidence that an entrance is as its arm requires, such as the cipher that a tunnel negotiated."""
         return {}
 
     def counters(self, address: str) -> Counters | None:
@@ -85,6 +85,10 @@ class Entrances(ABC):
     @abstractmethod
     def failure_reason(self, arm: PlannedArm) -> str | None:
         """Return why an arm's entrance does not work; None if it works or if the arm uses no entrance of this kind."""
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the CPU seconds of the entrances' processes that the lab does not know, by role."""
+        return {}
 
     def throttled_seconds(self) -> dict[str, float]:
         """Return, by role, for how many seconds programs were ready to run but had used up their host's CPU share."""

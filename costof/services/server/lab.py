@@ -17,6 +17,7 @@ from costof.programs.server import LabServer, Place, lab_server
 from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.services.server.poolers import Poolers, middle_cores
+from costof.services.server.relays import Relays
 from costof.services.server.stunnels import Stunnels
 from costof.services.server.tunnels import Tunnels
 from costof.study.arms import PlannedArm
@@ -47,7 +48,7 @@ class Tickets:
 
 
 class ServerLab(LabService):
-    """A lab in which all arms use one server, directly or through an entrance (tunnel, stunnel or pooler).
+    """A lab in which all arms use one server, directly or through an entrance (tunnel, stunnel, pooler or relay).
 
     If an entrance fails, the arms that use it fail. If the server or a link fails, the run fails.
     """
@@ -64,7 +65,7 @@ class ServerLab(LabService):
         )
         self._tickets = Tickets()
         site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])
-        self._entrances: list[Entrances] = [Tunnels(site), Stunnels(site), Poolers(site)]
+        self._entrances: list[Entrances] = [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, plan.seed)]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -82,7 +83,7 @@ class ServerLab(LabService):
         self._star.measure()
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = self.server.client_settings().asking(arm.settings.service)
+        settings = self.server.client_settings().with_settings(arm.settings.service)
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
         return Endpoint(service=settings, transport=arm.settings.transport_trusting(self.authority.ca_file))
@@ -138,7 +139,8 @@ class ServerLab(LabService):
         return [text for each in self._entrances for text in each.warnings()]
 
     def cpu_seconds(self) -> dict[str, float]:
-        return self._lab.cpu_seconds() | self._star.cpu_seconds()
+        own = self._lab.cpu_seconds() | self._star.cpu_seconds() | self.server.cpu_seconds()
+        return own | _merged(each.cpu_seconds() for each in self._entrances)
 
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:

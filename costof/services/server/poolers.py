@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from costof.programs.pgbouncer.pooler import PgBouncer
 
 FIRST_PORT = 6432
-#: The number of new sessions at the server that a slice with a pool tolerates. They may be from clients of an earlier
-#: arm that have given up, which the server logs late.
+#: The maximum number of new server sessions in a slice with a pool. The server may log a few sessions late, which
+#: clients of an earlier arm opened and gave up.
 STRAY_SESSIONS = 4
 
 
@@ -253,7 +253,7 @@ def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice was not as its arm with a pool says, or None if it was.
+    """Return why a slice was not measured as its arm, which has a pool, requires; None if it was.
 
     `tls` are the TLS versions of the pool's connections to the server; `server_tls` is what the arm requires.
     `sessions` and `transactions` are the counts of server and pool in the slice, `operations` is the client's count.

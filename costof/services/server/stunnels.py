@@ -36,7 +36,7 @@ class StunnelObservation(Observation):
 class Stunnels(Entrances):
     """The stunnel processes of a run: one in front of the server, and one beside the clients at each distance.
 
-    A distance without arms that need it has none. Each kind of key has its own port, which is the same in all
+    There is none at a distance without arms that need it. Each kind of key has its own port, which is the same in all
     processes.
     """
 
@@ -77,7 +77,7 @@ class Stunnels(Entrances):
             self._clients[distance] = Stunnel(self._lab, f"stunnel-{distance}", CLIENT_ROLE, ends, client)
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        return settings.entered_at(self._entrance(arm))
+        return settings.at_address(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
         """Return the server's counters without its TLS connections, since it gets plain connections from stunnel.

@@ -30,7 +30,9 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     refused = {arm.levels[factor] for arm in plan.arms if not offers(arm.settings, access)}
     if refused:
         rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in refused))
-        raise CostofError(ErrorText.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(refused)), factor=factor, rest=rest)
+        raise CostofError(
+            ErrorText.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(refused)), factor=factor, other_levels=rest
+        )
     return TargetService(access, server(access, plan.study.name, run_name, plan.records))
 
 

@@ -67,7 +67,7 @@ class Tunnels(Entrances):
                 self._open[key] = tunnel
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        return settings.entered_at("{}:{}".format(*self._listen_address(self._keys[arm.name])))
+        return settings.at_address("{}:{}".format(*self._listen_address(self._keys[arm.name])))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
         """Return the cipher and compression of an arm's tunnel in both directions, from the ssh client's log.

@@ -11,21 +11,22 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::Service;
 use workload::ycsb::Resolved;
-use workload::{Job, OPENING_AT_A_TIME, Order, Settings, Slot};
+use workload::{Job, OPENING_AT_A_TIME, Settings, Slot, WorkerCommand};
 
-/// An order for all workers of one workload on one arm. Arm and workload are given by their indices in the plan.
+/// A command for all workers of one workload on one arm, as the runner sends it to a thread. Arm and workload are given
+/// by their indices in the plan.
 pub struct Assignment {
     pub arm: usize,
     pub workload: usize,
-    pub order: Order,
+    pub command: WorkerCommand,
 }
 
 /// The part of the plan that a thread needs to spawn its workers.
 pub struct ThreadPlan {
     pub plan: Arc<Plan>,
-    /// The services of the arms in the plan's order. Workers are spawned only for arms whose service was discovered.
+    /// The services of the arms in the plan's order. Workers are spawned only for arms whose servers were found.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
-    /// The resolved workloads of kind `ycsb`, by arm, then by workload.
+    /// The YCSB workloads with their resolved settings, by arm, then by workload.
     pub ycsb: Arc<Resolved>,
     pub thread: usize,
     pub threads: usize,
@@ -33,17 +34,16 @@ pub struct ThreadPlan {
 
 /// A thread's side of the communication with the runner.
 pub struct Mailbox {
-    pub orders: Receiver<Assignment>,
+    pub assignments: Receiver<Assignment>,
     pub done: Sender<()>,
-    /// The log of the last order. The thread stores it here before it sends `done`.
+    /// The log of the last assignment. The thread stores it here before it sends `done`.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
-/// Execute orders until the runner drops its end of the channel.
-/// Errors: this thread cannot wait for events.
-pub fn execute_orders(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
+/// Execute the assignments until the runner drops its end of the channel.
+pub fn execute_assignments(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
-    for assignment in &mailbox.orders {
+    for assignment in &mailbox.assignments {
         pool.execute(&thread_plan.plan, &assignment)?;
         {
             let mut log = mailbox.log.lock().unwrap_or_else(PoisonError::into_inner);
@@ -93,7 +93,8 @@ impl Pool {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                // A worker draws the same keys on every arm, because arms may differ only in their levels.
+                // A worker draws the same keys on every arm, because arms may differ only in the levels that the study
+                // varies.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,
@@ -117,15 +118,16 @@ impl Pool {
         let workers = &self.workers[assignment.arm][assignment.workload];
         treat_as_batch(is_batch(&plan.workloads[assignment.workload], workers.len()));
         for (task, slot) in workers {
-            slot.give(*task, assignment.order.clone());
+            slot.give(*task, assignment.command.clone());
         }
         let busy = self.busy.clone();
         self.executor.run_until(|| busy.get() == 0)
     }
 }
 
-/// Return whether the thread has several workers in a closed loop (without a pace and think times), and so keeps
-/// several operations in flight. Such a thread is scheduled as `SCHED_BATCH` (sched(7)).
+/// Return whether the thread has several workers in a closed loop: without a pace and think times, each begins its next
+/// operation as soon as one ends. Such a thread keeps several operations in flight, and is scheduled as `SCHED_BATCH`
+/// (sched(7)).
 ///
 /// If each answer woke the thread, it would preempt the server, which halves the throughput of both. As a batch thread
 /// it does not preempt, and handles several answers when it runs. A thread with a single operation in flight gains

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
-use workload::{Kind, Order, Schedule, Settings, Window, ycsb};
+use workload::{Kind, Schedule, Settings, Window, WorkerCommand, ycsb};
 
 /// The maximum time until a window opens. An instant further ahead must come from another machine's clock or from
 /// before a reboot.
@@ -24,7 +24,7 @@ const LONGEST_WAIT_NS: u64 = 60_000_000_000;
 /// handshakes overlap.
 const MAX_THREADS: usize = 128;
 
-/// The runner of a plan. It owns all threads and sends them orders.
+/// The runner of a plan. It owns all threads and sends them assignments.
 pub struct Runner {
     plan: Arc<Plan>,
     services: Arc<Vec<Result<Arc<dyn Service>>>>,
@@ -38,7 +38,7 @@ pub struct Runner {
 }
 
 struct Thread {
-    orders: Sender<Assignment>,
+    assignments: Sender<Assignment>,
     log: Arc<Mutex<SliceLog>>,
 }
 
@@ -131,7 +131,7 @@ impl Runner {
     fn prepare_workers(&mut self, arm: usize, workload: usize, reconnect: bool) {
         self.total.clear();
         match &self.services[arm] {
-            Ok(_) => self.command(arm, workload, &Order::Prepare { reconnect }),
+            Ok(_) => self.command(arm, workload, &WorkerCommand::Prepare { reconnect }),
             Err(failure) => self.total.failed(failure.clone()),
         }
         self.collect();
@@ -171,7 +171,7 @@ impl Runner {
         if slice.reconnect {
             window = window.at_once();
         }
-        self.command(arm, workload, &Order::Run(Arc::new(window)));
+        self.command(arm, workload, &WorkerCommand::Run(Arc::new(window)));
         let ended = clock::now();
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
@@ -190,10 +190,10 @@ impl Runner {
         }
     }
 
-    fn command(&self, arm: usize, workload: usize, order: &Order) {
+    fn command(&self, arm: usize, workload: usize, command: &WorkerCommand) {
         for thread in &self.threads {
-            let assignment = Assignment { arm, workload, order: order.clone() };
-            thread.orders.send(assignment).expect("a thread ends only with the process");
+            let assignment = Assignment { arm, workload, command: command.clone() };
+            thread.assignments.send(assignment).expect("a thread ends only with the process");
         }
         for _ in &self.threads {
             self.done.recv().expect("a thread ends only with the process");
@@ -257,8 +257,8 @@ fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_n
 
 /// Return the number of threads for workloads `connect` with a pace: one for each worker, up to [`MAX_THREADS`].
 ///
-/// The clients that they simulate are independent of each other. On a shared thread one client's answer would wait for
-/// milliseconds while another client's handshake is computed, and TLS would appear to slow down queries.
+/// Each worker simulates independent clients. On a shared thread one client's answer would wait for milliseconds while
+/// another client's handshake is computed, and TLS would appear to slow down queries.
 fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     let arriving = workloads.iter().filter(|each| each.kind == Kind::Connect && each.pace.is_some());
     arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)
@@ -282,12 +282,12 @@ fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
 }
 
 fn start_thread(thread_plan: ThreadPlan, done: Sender<()>) -> Result<Thread> {
-    let (orders, receiver) = channel();
+    let (assignments, receiver) = channel();
     let log = Arc::new(Mutex::new(SliceLog::default()));
-    let mailbox = Mailbox { orders: receiver, done, log: log.clone() };
+    let mailbox = Mailbox { assignments: receiver, done, log: log.clone() };
     let name = format!("pool-{}", thread_plan.thread);
-    let body = move || pool::execute_orders(&thread_plan, &mailbox).expect("this thread can wait for events");
+    let body = move || pool::execute_assignments(&thread_plan, &mailbox).expect("this thread can wait for events");
     let started = std::thread::Builder::new().name(name).spawn(body);
     started.map_err(|error| Failure::new(Class::Internal, format!("cannot start a thread: {error}")))?;
-    Ok(Thread { orders, log })
+    Ok(Thread { assignments, log })
 }

@@ -22,14 +22,13 @@ pub enum Command {
     Slice(SliceCommand),
 }
 
-/// A command to prepare the next slice.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Whether to close persistent connections and open new ones, as for the first slice.
+    /// Whether to close persistent connections and open new ones, as before the first slice.
     #[serde(default)]
     pub reconnect: bool,
 }
@@ -44,8 +43,8 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// Whether to close persistent connections and open new ones, as for the first slice. If true, operations begin at
-    /// once, without pace and think times.
+    /// Whether to close persistent connections and open new ones, as before the first slice. If true, operations begin
+    /// at once, without pace and think times.
     #[serde(default)]
     pub reconnect: bool,
     /// The instant on the monotonic clock at which the slice opens, for a slice that was prepared. If absent, the slice
@@ -75,7 +74,7 @@ pub struct Ready {
 /// The time in nanoseconds that the engine itself needs to measure an operation.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SelfCost {
-    /// The time to read the clock once. An operation reads it twice.
+    /// The time to read the clock once. Measuring an operation reads it twice.
     pub timer: f64,
     /// The time to record an operation.
     pub record: f64,
@@ -96,7 +95,7 @@ pub struct Prepared {
     pub errors: Vec<ErrorCount>,
 }
 
-/// When a slice with `opens_ns` ran, on the monotonic clock.
+/// The times of a slice with `opens_ns`, on the monotonic clock.
 #[derive(Debug, Serialize)]
 pub struct WindowAnswer {
     /// The instant at which the slice opened: `opens_ns`, or later if the command arrived after that instant.

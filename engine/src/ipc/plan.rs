@@ -9,7 +9,6 @@ use std::sync::Arc;
 use wire::Protocol;
 use workload::{Data, Share};
 
-/// The plan of a run.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -25,7 +24,7 @@ pub struct Plan {
     pub workloads: Vec<workload::Settings>,
 }
 
-/// An arm: one combination of levels.
+/// An arm: one variant of the experiment, that is, one combination of levels.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
@@ -86,7 +85,7 @@ mod tests {
         "workloads": [{"name": "connect", "kind": "connect", "workers": 1}, {"name": "q", "kind": "query"}]}}"#;
 
     #[test]
-    fn plan_in_the_document_is_parsed() {
+    fn plan_in_docs_ipc_md_is_parsed() {
         let Command::Plan(plan) = serde_json::from_str(PLAN).unwrap() else { panic!("a plan") };
         let Transport::Tls(tls) = &plan.arms[0].transport else { panic!("TLS") };
         assert_eq!((tls.version, tls.verify, tls.resumption), (Some(TlsVersion::V1_3), Verify::Full, false));

@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn plan_sealed_by_python_opens() {
+    fn plan_encrypted_by_python_is_decrypted() {
         let vector = vector();
         assert_eq!(opener().public_key(), vector["public_key"].as_str().unwrap());
         let plan = opener().open(vector["line"].to_string().as_bytes()).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn misplaced_password_is_not_quoted() {
+    fn error_does_not_quote_a_password_in_a_wrong_field() {
         let plan = vector()["plan"].take();
         let mut all = Vec::new();
         pointers(&plan, "", &mut all);
@@ -170,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_are_rejected(line in any::<Vec<u8>>(), plaintext in any::<Vec<u8>>()) {
+        fn arbitrary_bytes_are_rejected_as_an_encrypted_plan(line in any::<Vec<u8>>(), plaintext in any::<Vec<u8>>()) {
             prop_assert!(is_rejected_without_secret(&line));
             prop_assert!(is_rejected_without_secret(&sealed(&plaintext)));
             let message = json!({"message": BASE64_STANDARD.encode(&line)});
@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn modified_message_is_rejected(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        fn modified_encrypted_plan_is_rejected(at in any::<prop::sample::Index>(), bit in 0..8_u8) {
             let mut line = sealed(vector()["plan"].to_string().as_bytes());
             let at = at.index(line.len());
             line[at] ^= 1_u8 << bit;

@@ -104,7 +104,7 @@ impl Direction {
             self.deliver(now_ns - due_ns);
             self.queue.pop();
         }
-        // Continue this burst as soon as the other directions had their turn.
+        // Continue this burst as soon as the other directions have had their turn.
         self.last_delivery_ns = 0;
         self.queue.next_due_ns()
     }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_has_its_probability_and_depends_on_the_seed() {
+    fn packets_are_lost_with_the_configured_probability_by_the_seed() {
         let losses =
             |seed| (0..100_000).scan(Loss::new(0.02, seed), |loss, _| Some(loss.draw_loss())).collect::<Vec<_>>();
         let lost = losses(7).iter().filter(|&&lost| lost).count();
@@ -430,7 +430,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn due_times_keep_order_and_delay(
+        fn packets_are_due_in_order_and_not_before_the_delay(
             delay in 0u64..400_000_000,
             mbit in proptest::option::of(0.1f64..10_000.0),
             gaps in prop::collection::vec((0u64..10_000_000, 20usize..1500), 1..200),
@@ -450,7 +450,7 @@ mod tests {
         }
 
         #[test]
-        fn backlog_is_sent_at_the_bandwidth(mbit in 0.1f64..10_000.0, sizes in prop::collection::vec(20usize..1500, 2..300)) {
+        fn waiting_packets_are_sent_at_the_bandwidth(mbit in 0.1f64..10_000.0, sizes in prop::collection::vec(20usize..1500, 2..300)) {
             let mut shaper = Shaper::new(1_000_000, Some(mbit));
             let last = sizes.iter().map(|&bytes| shaper.due_ns(0, bytes)).last().unwrap();
             let expected = sizes.iter().sum::<usize>() as f64 * 8000.0 / mbit;

@@ -32,7 +32,7 @@ fn serve() -> Result<()> {
     let Some(line) = commands.next() else { return Ok(()) };
     let plan = Plan::parse(&line)?;
     let mut forwarder = Forwarder::new(&plan)?;
-    let preferred = prefer_this_thread();
+    let preferred = request_real_time_priority();
     let path_cost = calibrate::path_cost(&mut forwarder, &plan.links[0])?;
     forwarder.begin(&plan, path_cost);
     write(&Answer::Ready(forwarder.ready(path_cost, preferred)));
@@ -54,13 +54,13 @@ fn link_failure(what: impl Display, error: impl Display) -> Failure {
     Failure::new(Class::Link, format!("{what}: {error}"))
 }
 
-/// Give this thread real-time priority. Return whether the system allows it. Without the priority, only a busy machine
-/// makes a difference.
+/// Give this thread real-time priority. Return whether the system allows it. The priority makes a difference only on a
+/// busy machine.
 ///
-/// This thread could wait for milliseconds behind busy programs, and the link's delay would then be longer than
-/// configured. (netem runs in kernel timers, which programs cannot delay.) The kernel reserves 5 % of each second for
-/// other programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
-fn prefer_this_thread() -> bool {
+/// Without it this thread could wait for milliseconds behind busy programs, and the link's delay would then be longer
+/// than configured. (netem runs in kernel timers, which programs cannot delay.) The kernel reserves 5 % of each second
+/// for other programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
+fn request_real_time_priority() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameters live through the call.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &lowest) == 0 }

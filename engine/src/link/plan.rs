@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// The maximum round-trip time.
 const LONGEST_ROUND_TRIP_MS: f64 = 10_000.0;
 /// The maximum number of packets in a queue. A full queue takes 1.5 GB in each direction.
 const LONGEST_QUEUE: usize = 1_000_000;
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_an_unlimited_lossless_link() {
+    fn link_has_by_default_unlimited_bandwidth_and_no_loss() {
         let plan = plan_with(r#""round_trip_ms":5"#).unwrap();
         let link = &plan.links[0];
         assert_eq!((link.bandwidth_mbit, link.loss, link.queue_packets), (None, 0.0, 10_000));

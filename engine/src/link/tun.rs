@@ -131,9 +131,9 @@ pub fn read(device: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> 
     }
 }
 
-/// Run `work` in the network namespace of the file at `path`, and return its result. It runs on a separate thread,
-/// because entering a namespace changes the whole thread. Descriptors that it opens stay in this namespace, also when
-/// other threads use them.
+/// Run `work` in the network namespace of the file at `path`, and return its result. `work` runs on a separate thread,
+/// because entering a namespace changes the whole thread. Descriptors that `work` opens stay in this namespace, even
+/// when other threads use them.
 pub fn inside<T: Send>(path: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let namespace =
         open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(|error| link_failure(path, error))?;

@@ -1,5 +1,5 @@
-//! `costof-engine origin`: an HTTP server for use behind a balancer. It answers `OK` after the time that a request
-//! specifies.
+//! `costof-engine origin`: an HTTP server for use behind a balancer. It answers `OK`, after a delay if the request
+//! specifies one.
 //!
 //! Module [`request`] parses requests and holds the responses. Threads share only the TLS settings, so that a session
 //! ticket from one thread is valid on all threads.
@@ -167,7 +167,7 @@ pub struct Site(pub Option<Arc<TlsServer>>);
 impl Server for Site {
     type Counters = Counters;
 
-    /// Serve a connection until it ends. Errors are not reported, since the client observes them itself.
+    /// Serve a connection until it ends. Errors are not reported, because the client observes them.
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Counters>) {
         let stream = match self.0 {
             None => stream,

@@ -24,7 +24,7 @@ pub struct Request {
     pub persistence: Persistence,
 }
 
-/// The methods, as far as their responses differ.
+/// The methods, distinguished only as far as their responses differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Get,
@@ -47,7 +47,7 @@ pub enum Persistence {
 /// The reason why a request is refused. Later bytes on the connection cannot be interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The bytes are not a request, or the request contradicts itself.
+    /// The bytes are not a request, or the request has contradictory fields.
     Malformed,
     LengthRequired,
     ExpectationFailed,

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use wire::mysql::Statements;
 use wire::{Settings, postgres, redis};
-use workload::{Data, Job, OPENING_AT_A_TIME, Order, Share, Slot, Window, ycsb};
+use workload::{Data, Job, OPENING_AT_A_TIME, Share, Slot, Window, WorkerCommand, ycsb};
 
 #[test]
 fn plain_mongodb_query_allocates_nothing() {
@@ -41,7 +41,7 @@ fn plain_mysql_query_allocates_nothing() {
     }
 }
 
-/// Answers with a column that a gateway encrypted, and answers without one.
+/// The test covers answers with a column that a gateway encrypted, and answers without one.
 #[test]
 fn decrypted_query_allocates_nothing() {
     for algorithm in Algorithm::ALL {
@@ -69,7 +69,7 @@ fn postgres_operations_allocate_nothing() {
     assert_eq!(extra_allocations(mix(), postgres_service(&address), Transport::Plain {}), 0);
 }
 
-/// All kinds of operations except `load`, which has only few, large batches.
+/// The test covers all kinds of operations except `load`, which has only few, large batches.
 #[test]
 fn redis_operations_allocate_nothing() {
     let address = Redis::default().start();
@@ -113,7 +113,7 @@ fn query_over_tls_allocates_nothing() {
     assert_eq!(extra_allocations(request, http_service(&address), transport()), 0);
 }
 
-/// All kinds of YCSB operations. All values have the maximum length, so buffers do not grow.
+/// The test covers all kinds of YCSB operations. All values have the maximum length, so buffers do not grow.
 #[test]
 fn ycsb_operations_allocate_nothing() {
     assert_eq!(extra_allocations(mix(), service(&server::start(Behaviour::Plain)), Transport::Plain {}), 0);
@@ -159,7 +159,7 @@ fn extra_allocations(workload: Value, settings: impl Settings + 'static, transpo
     });
     let mut slice = |operations| {
         let before = allocations();
-        slot.give(task, Order::Run(Arc::new(Window::new(operations, 0, clock::now() + TIMEOUT_NS))));
+        slot.give(task, WorkerCommand::Run(Arc::new(Window::new(operations, 0, clock::now() + TIMEOUT_NS))));
         executor.run_until(|| busy.get() == 0).unwrap();
         allocations() - before
     };

@@ -21,7 +21,7 @@ fn plan(address: &str) -> Value {
 }
 
 #[test]
-fn slices_of_all_kinds_are_answered() {
+fn slices_of_all_workloads_are_answered() {
     let mut engine = Engine::start();
     let ready = engine.ask(&plan(&server::start(Behaviour::Plain)))["ready"].take();
     assert_eq!(ready["arms"][0]["error"], Value::Null);
@@ -63,7 +63,7 @@ fn slices_of_all_kinds_are_answered() {
 }
 
 #[test]
-fn slices_of_all_kinds_are_answered_for_mysql() {
+fn slices_of_all_workloads_are_answered_for_mysql() {
     let server = Mysql::default();
     let mut plan = plan(&server.start());
     let service = json!({"protocol": "mysql", "addresses": [server.start()], "username": "u", "password": PASSWORD,
@@ -104,7 +104,7 @@ fn server_that_never_answers_is_reported_as_timeout() {
 }
 
 #[test]
-fn end_of_input_ends_the_process_during_a_slice() {
+fn end_of_input_during_a_slice_ends_the_process() {
     let mut engine = Engine::start();
     engine.ask(&plan(&server::start(Behaviour::Plain)));
     engine.send(
@@ -115,7 +115,7 @@ fn end_of_input_ends_the_process_during_a_slice() {
 }
 
 #[test]
-fn invalid_plan_is_reported_in_one_fatal_line() {
+fn invalid_plan_ends_drive_with_an_error_on_one_line() {
     let good = plan("127.0.0.1:1");
     let mut unknown_field = good.clone();
     unknown_field["plan"]["arms"][0]["transport"]["shiny"] = json!(true);

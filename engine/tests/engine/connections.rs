@@ -21,7 +21,7 @@ fn plain_connection_takes_one_round_trip_for_tcp_and_hello_each() {
 }
 
 #[test]
-fn tls_1_2_takes_two_more_round_trips() {
+fn tls_1_2_takes_two_round_trips_more_than_plain() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), Some(SslVersion::TLS1_2)));
     let (timeline, connection) = open(&address, tls(&authority.file("tls12"), None, Verify::Full)).unwrap();
@@ -30,7 +30,7 @@ fn tls_1_2_takes_two_more_round_trips() {
 }
 
 #[test]
-fn tls_1_3_takes_one_more_round_trip_despite_late_tickets() {
+fn tls_1_3_takes_one_round_trip_more_than_plain_despite_late_tickets() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     let transport = tls(&authority.file("tls13"), Some(TlsVersion::V1_3), Verify::Full);
@@ -42,7 +42,7 @@ fn tls_1_3_takes_one_more_round_trip_despite_late_tickets() {
 }
 
 #[test]
-fn sessions_are_resumed_only_if_configured() {
+fn tls_sessions_are_resumed_only_if_configured() {
     let authority = Authority::new();
     let ca_file = authority.file("resumption");
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
@@ -87,18 +87,18 @@ fn name_without_address_is_a_resolve_error() {
 }
 
 #[test]
-fn closing_a_plain_connection_is_reported_as_plain_refused() {
+fn plain_connection_that_the_server_closes_is_reported_as_plain_refused() {
     assert_eq!(plain_error(Behaviour::Closes), Class::PlainRefused);
 }
 
 #[test]
-fn missing_tls_is_reported_as_tls_refused() {
+fn server_without_tls_is_reported_as_tls_refused() {
     assert_eq!(tls_error("closes", Behaviour::Closes), Class::TlsRefused);
     assert_eq!(tls_error("http", Behaviour::Response(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::TlsRefused);
 }
 
 #[test]
-fn invalid_bytes_are_a_protocol_error() {
+fn invalid_answer_is_a_protocol_error() {
     assert_eq!(plain_error(Behaviour::Response(b"HTTP/1.1 400 Bad Request\r\n\r\n")), Class::Protocol);
     assert_eq!(plain_error(Behaviour::Response(b"\xff\xff\xff\x7f")), Class::Protocol);
     assert_eq!(plain_error(Behaviour::Response(&[0; 64])), Class::Protocol);
@@ -126,7 +126,7 @@ fn wrong_certificate_address_is_refused() {
 }
 
 #[test]
-fn wrong_certificate_name_is_accepted_with_ca_only() {
+fn wrong_certificate_name_is_accepted_if_only_the_chain_is_verified() {
     assert_eq!(verify_certificate("ca-only", "db.example.org", VALID, Verify::CaOnly), Ok(true));
 }
 

@@ -107,10 +107,10 @@ fn values_are_decrypted_and_counted() {
 }
 
 #[test]
-fn only_a_client_with_decryption_announces_and_counts_it() {
+fn only_a_client_that_decrypts_announces_it_and_counts_values() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
-    // Discovering the arm's server took one connection.
+    // One connection was already opened to discover the arm's server.
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
     let direct = engine.slice("direct", "connect", 5, HANG_SECONDS);
     assert_eq!((&direct["operations"], &direct["counts"]), (&json!(5), &json!({})));
@@ -121,7 +121,7 @@ fn only_a_client_with_decryption_announces_and_counts_it() {
 }
 
 #[test]
-fn decryption_failures_are_encryption_errors_and_the_engine_continues() {
+fn failed_decryption_is_an_encryption_error_and_the_engine_continues() {
     let changed = |change| changed(Algorithm::Aes128Gcm, 7, change);
     let answers = changed(|_| {});
     let recorded: Answers = Arc::new(|_| encrypted(Algorithm::Aes128Gcm, 7)(Some(&"0".repeat(64))));
@@ -176,7 +176,7 @@ fn plaintext_column_that_must_be_encrypted_is_an_error() {
 }
 
 #[test]
-fn decryption_is_rejected_for_other_protocols() {
+fn plan_with_decryption_is_rejected_for_other_protocols_than_mysql() {
     let mut engine = Engine::start();
     let mut plan = plan("127.0.0.1:1", "text", &json!({"app": KEY}));
     let service = &mut plan["plan"]["arms"][0]["service"];

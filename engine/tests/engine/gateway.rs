@@ -21,7 +21,7 @@ use std::time::Duration;
 use wire::mysql::Statements;
 
 #[test]
-fn lost_server_during_a_result_is_reported() {
+fn client_gets_an_error_if_the_server_is_lost_during_a_result() {
     let (server, _) = scripted(ServerScript::SendsAndCloses([beginning(), b"\x05\0\0\x04\x05jo".to_vec()].concat()));
     let mut gateway = Gateway::start("lost", &server);
     for _ in 0..2 {
@@ -34,7 +34,7 @@ fn lost_server_during_a_result_is_reported() {
 }
 
 #[test]
-fn protocol_violation_ends_only_its_session() {
+fn server_that_violates_the_protocol_ends_only_its_session() {
     let oversized = [beginning(), vec![0xFF, 0xFF, 0xFF, 4], vec![b'x'; 100]].concat();
     for (test, bytes) in
         [("malformed", packet(1, b"\xfb/etc/passwd")), ("sequence", packet(9, OK)), ("oversized", oversized)]
@@ -50,7 +50,7 @@ fn protocol_violation_ends_only_its_session() {
 
 /// Keys and values in memory must reach neither a core dump nor the swap space.
 #[test]
-fn memory_is_locked_and_not_dumped() {
+fn gateways_memory_is_locked_and_not_dumped() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let gateway = Gateway::start("memory", &server);
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", gateway.engine.child.id())).unwrap();
@@ -64,13 +64,13 @@ fn memory_is_locked_and_not_dumped() {
     };
     let master_key = locked();
     assert!(master_key > 0, "no page is locked, or RLIMIT_MEMLOCK is 0");
-    // Each session of a guarded account has its own key.
+    // Each session of a guarded account locks a key of its own.
     let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
     assert!(locked() > master_key);
 }
 
 #[test]
-fn packets_may_arrive_byte_by_byte() {
+fn packets_that_arrive_byte_by_byte_are_processed() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let mut gateway = Gateway::start("halves", &server);
     for account in ["u", "shop"] {
@@ -97,7 +97,7 @@ fn client_disconnect_ends_the_server_session() {
 }
 
 #[test]
-fn every_authentication_method_works_with_and_without_tls() {
+fn every_authentication_method_works_through_the_gateway_with_and_without_tls() {
     let authority = Authority::new();
     let (ca_file, identity) = (authority.file("gateway-proofs"), authority.identity("127.0.0.1", VALID));
     let file = identity_file("gateway-proofs", &identity);
@@ -159,7 +159,7 @@ fn server_with_untrusted_certificate_is_not_used() {
     assert!(failure.detail.contains("cannot be reached"), "{failure}");
 }
 
-/// Accounts without and with guard, with text queries and prepared statements.
+/// The test covers accounts that are guarded and accounts that are not, each with text queries and prepared statements.
 #[test]
 fn repeated_command_allocates_nothing() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());
@@ -204,7 +204,7 @@ fn rules_of_one_column() -> Rules {
 }
 
 #[test]
-fn failing_catalogue_check_is_fatal() {
+fn gateway_does_not_start_if_it_cannot_check_the_servers_columns() {
     let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [
@@ -220,7 +220,7 @@ fn failing_catalogue_check_is_fatal() {
 }
 
 #[test]
-fn invalid_plan_is_fatal() {
+fn gateway_does_not_start_with_an_invalid_plan() {
     let rules = rules_file("plan", "");
     let listener = json!({"address": "127.0.0.1:0", "rules_file": rules, "server": "127.0.0.1:1"});
     let with = |name: &str, value: Value| {

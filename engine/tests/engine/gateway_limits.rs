@@ -77,7 +77,7 @@ fn clients_that_are_logging_in_have_a_separate_limit() {
 }
 
 #[test]
-fn login_times_out() {
+fn login_that_takes_too_long_is_ended() {
     let (server, ends) = scripted(ServerScript::Sends(Vec::new()));
     let gateway = limited("login", &server, json!({"login_seconds": 1}));
     let ended_in_time = |error: &str| {
@@ -93,7 +93,7 @@ fn login_times_out() {
 fn only_guarded_sessions_have_idle_and_command_timeouts() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let command = packet(0, QUERY);
-    // Each gateway has only one limit, because a stall before the first bytes would count as idle time.
+    // Each gateway has only one of the limits, because a stall before the first bytes would count as idle time.
     for (limit, begun, sequence, code, words) in
         [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to arrive")]
     {

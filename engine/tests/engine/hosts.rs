@@ -58,7 +58,7 @@ fn slice_at(engine: &mut Engine, id: u64, workload: &str, opens_ns: u64) -> Valu
 }
 
 #[test]
-fn hosts_share_workers_and_operations() {
+fn several_hosts_divide_workers_and_operations() {
     let address = server::start(Behaviour::Plain);
     let mut engines: Vec<_> = (0..HOSTS).map(|number| host(number, &address)).collect();
     for (workload, operations, expected) in [
@@ -101,7 +101,7 @@ fn prepared_slice_opens_at_its_instant() {
     });
     assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // A slice that is prepared twice, and whose instant has passed.
+    // This slice is prepared twice, and its instant has passed.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");
@@ -113,7 +113,7 @@ fn prepared_slice_opens_at_its_instant() {
 }
 
 #[test]
-fn host_without_a_worker_answers_at_once() {
+fn host_without_workers_answers_at_once() {
     let mut engine = host(2, &server::start(Behaviour::Plain));
     prepare(&mut engine, 1, "few");
     // The instant is nearly as far ahead as allowed, so that it is still in the future when a slow engine gets the
@@ -125,7 +125,7 @@ fn host_without_a_worker_answers_at_once() {
 }
 
 #[test]
-fn slice_that_was_not_prepared_is_rejected() {
+fn slice_for_an_instant_is_rejected_without_preparation() {
     let address = server::start(Behaviour::Plain);
     for (prepared, opens_ns) in
         [(None, 1), (Some((1, "few")), 1), (Some((2, "query")), 1), (Some((1, "query")), u64::MAX)]
@@ -170,7 +170,7 @@ fn program_run_from_memory_accepts_a_plan_encrypted_to_its_key() {
 }
 
 #[test]
-fn unencrypted_or_invalid_plan_is_reported_in_one_fatal_line() {
+fn unencrypted_or_invalid_plan_ends_drive_with_an_error_on_one_line() {
     let mut misplaced = plan("127.0.0.1:1");
     misplaced["plan"]["seed"] = json!(SECRET);
     for is_sealed in [true, false] {

@@ -71,7 +71,7 @@ fn error_within(response: Response, operation_timeout_ms: u64) -> (String, Strin
 }
 
 #[test]
-fn persistent_connection_carries_all_requests() {
+fn persistent_connections_carry_all_requests_of_a_slice() {
     let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(&server.address, &plain(), &requests(2));
     // With one thread, both workers claim a request before one of them is answered, so both open a connection.
@@ -94,7 +94,7 @@ fn persistent_connection_carries_all_requests() {
     assert_eq!((&second["evidence"]["connections"], &second["counts"]["http.reused"]), (&json!(0), &json!(300)));
     assert_eq!(second["evidence"]["server"], server.address.as_str(), "evidence includes persistent connections");
     assert_eq!((&second["phases"]["connect"], sum(&second, "request")), (&Value::Null, sum(&second, "processing")));
-    // Discovering the arm's server took one more connection.
+    // One more connection was opened to discover the arm's server.
     assert_eq!(server.connections.load(Ordering::SeqCst), 3);
 }
 
@@ -117,7 +117,7 @@ fn connection_ends_after_its_maximum_number_of_requests() {
 }
 
 #[test]
-fn first_connections_do_not_all_end_at_once() {
+fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(
         &server.address,
@@ -137,7 +137,7 @@ fn first_connections_do_not_all_end_at_once() {
 }
 
 #[test]
-fn announced_close_opens_a_new_connection() {
+fn next_request_after_an_announced_close_opens_a_connection() {
     let server = Http::start(Response::Bytes(OK_CLOSE));
     let slice = engine(&plan(&server.address, &plain(), &requests(1))).slice("arm", "request", 20, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(20), &json!([])));
@@ -153,7 +153,7 @@ fn connection_closed_between_slices_is_not_an_error() {
     for slices in 1..=5 {
         let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
-        // One connection for discovery, and one for each slice.
+        // There is one connection for the discovery, and one for each slice.
         while server.ended.load(Ordering::SeqCst) < slices + 1 {
             std::thread::yield_now();
         }
@@ -161,7 +161,7 @@ fn connection_closed_between_slices_is_not_an_error() {
 }
 
 #[test]
-fn all_kinds_of_framing_are_parsed() {
+fn response_bodies_with_every_kind_of_framing_are_read() {
     const NO_LENGTH: &[u8] = b"HTTP/1.1 200 OK\r\n\r\nuntil the end";
     const OLD: &[u8] = b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nOK";
     const OLD_KEEPING: &[u8] = b"HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nOK";
@@ -190,7 +190,7 @@ fn all_kinds_of_framing_are_parsed() {
 }
 
 #[test]
-fn failures_are_counted_by_class() {
+fn failed_requests_are_counted_by_error_class() {
     for (response, class) in [
         (Response::ThenCloses(b"HTTP/1.1 200 O"), "closed"),
         (Response::ThenResets(b""), "reset"),
@@ -251,7 +251,7 @@ fn error_status_is_an_error_unless_any_status_is_allowed() {
 }
 
 #[test]
-fn arm_that_cannot_run_has_an_error_class() {
+fn arm_that_cannot_run_is_reported_with_an_error_class() {
     let error_class = |address: &str, transport: &Value| {
         let ready = Engine::start().ask(&plan(address, transport, &requests(1)));
         ready["ready"]["arms"][0]["error"]["class"].as_str().unwrap().to_owned()
@@ -275,7 +275,7 @@ fn unreachable_arm_counts_no_responses() {
 }
 
 #[test]
-fn name_is_resolved_only_during_discovery() {
+fn host_name_is_resolved_only_during_discovery() {
     let server = Http::start(Response::Bytes(OK));
     let named = server.address.replace("127.0.0.1", "localhost");
     let mut engine = engine(&plan(&named, &plain(), &requests(1)));
@@ -285,7 +285,7 @@ fn name_is_resolved_only_during_discovery() {
 }
 
 #[test]
-fn connect_opens_a_connection_for_each_request_and_closes_it() {
+fn workload_connect_opens_and_closes_a_connection_for_each_request() {
     let server = Http::start(Response::Bytes(OK));
     let workloads = json!([{"name": "connect", "kind": "connect", "workers": 2},
                            {"name": "bare", "kind": "connect", "first_operation": false}]);
@@ -306,7 +306,7 @@ fn connect_opens_a_connection_for_each_request_and_closes_it() {
 }
 
 #[test]
-fn paced_connect_is_timed_from_its_scheduled_instant() {
+fn workload_connect_with_a_pace_is_timed_from_the_scheduled_instant() {
     let server = Http::start(Response::Bytes(OK));
     let pace = json!({"per_second": 200.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 8, "further_operations": 4, "pace": pace}]);
@@ -324,18 +324,18 @@ fn paced_connect_is_timed_from_its_scheduled_instant() {
 }
 
 #[test]
-fn further_operations_extend_the_grace_after_the_slice() {
+fn further_operations_may_continue_longer_after_the_slice() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Each of the two operations takes 2 s (five requests of 400 ms), longer than the slice and the grace of 1 s after
-    // it. On a machine that stalls, the second operation may start too late.
+    // Each of the two operations takes 2 s (five requests of 400 ms), longer than the slice and the additional second
+    // after it. On a machine that stalls, the second operation may start too late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
 
 #[test]
-fn tls_adds_its_handshake_and_verifies_the_certificate() {
+fn tls_adds_its_handshake_to_connections_and_verifies_the_certificate() {
     for (name, version, shown, round_trips) in
         [("http-13", None, "TLSv1.3", 3), ("http-12", Some(SslVersion::TLS1_2), "TLSv1.2", 4)]
     {
@@ -357,7 +357,7 @@ fn tls_adds_its_handshake_and_verifies_the_certificate() {
 }
 
 #[test]
-fn persistent_tls_connection_is_in_the_evidence_of_later_slices() {
+fn evidence_of_each_slice_contains_the_persistent_tls_connection() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
@@ -372,7 +372,7 @@ fn persistent_tls_connection_is_in_the_evidence_of_later_slices() {
 }
 
 #[test]
-fn sessions_are_resumed_only_if_configured() {
+fn tls_sessions_are_resumed_only_if_configured() {
     let authority = Authority::new();
     let ca_file = authority.file("http-resumption");
     for (resumption, resumed) in [(true, 10), (false, 0)] {
@@ -396,7 +396,7 @@ fn wrong_certificate_name_is_refused() {
 }
 
 #[test]
-fn headers_do_not_appear_in_output() {
+fn configured_headers_do_not_appear_in_output() {
     let mut plan = plan("127.0.0.1:1", &plain(), &requests(1));
     for (headers, class) in
         [(json!(["Cookie: s3cret"]), None), (json!(["s3cret"]), Some("plan")), (json!([["s3cret"]]), Some("plan"))]
@@ -409,7 +409,7 @@ fn headers_do_not_appear_in_output() {
 }
 
 #[test]
-fn invalid_plan_is_reported_in_one_fatal_line() {
+fn invalid_plan_for_http_ends_drive_with_an_error_on_one_line() {
     let good = plan("127.0.0.1:1", &plain(), &requests(1));
     let with = |change: &dyn Fn(&mut Value)| {
         let mut plan = good.clone();
@@ -464,7 +464,7 @@ fn latency_counts_from_the_scheduled_instant() {
 }
 
 #[test]
-fn operations_of_all_threads_follow_one_schedule() {
+fn threads_together_follow_one_schedule_of_operations() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 8, 200.0, "constant")));
@@ -479,7 +479,7 @@ fn operations_of_all_threads_follow_one_schedule() {
 }
 
 #[test]
-fn unfinished_operations_are_counted_as_abandoned() {
+fn operations_unfinished_after_the_slice_are_counted_as_abandoned() {
     let never = Response::After(Duration::from_secs(3600), OK);
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), never]));
     let mut engine = Engine::start();
@@ -499,7 +499,7 @@ fn unfinished_operations_are_counted_as_abandoned() {
 }
 
 #[test]
-fn random_arrivals_are_scheduled() {
+fn operations_can_begin_at_random_instants() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 2000.0, "poisson")));

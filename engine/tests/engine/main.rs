@@ -12,4 +12,5 @@ mod mysql;
 mod origin;
 mod postgres;
 mod redis;
+mod relay;
 mod support;

@@ -38,7 +38,7 @@ fn plain_connection_takes_one_round_trip_for_each_phase() {
 }
 
 #[test]
-fn tls_adds_only_its_handshake() {
+fn tls_adds_only_the_round_trips_of_its_handshake() {
     for (name, version, expected) in
         [("mysql-tls12", Some(SslVersion::TLS1_2), 2), ("mysql-tls13", Some(SslVersion::TLS1_3), 1)]
     {
@@ -58,7 +58,7 @@ fn every_authentication_method_works_with_its_round_trips() {
         ("mysql_native_password", "client_ed25519", false, 2),
         ("auth_gssapi_client", "client_ed25519", false, 2),
         (sha2, sha2, true, 1),
-        // The three round trips: the scramble, the request for the public key, and the encrypted password.
+        // The three round trips are for the scramble, the request for the public key, and the encrypted password.
         (sha2, sha2, false, 3),
         ("mysql_native_password", sha2, false, 4),
     ] {
@@ -89,21 +89,21 @@ fn wrong_password_is_an_authentication_error_with_every_method() {
 }
 
 #[test]
-fn unknown_authentication_method_is_named() {
+fn error_names_an_unknown_authentication_method() {
     let failure = open(&Mysql { plugin: "dialog", ..Mysql::default() }, PLAIN).unwrap_err();
     assert_eq!(failure.class, Class::Authentication);
     assert!(failure.detail.contains("'dialog'"), "{failure}");
 }
 
 #[test]
-fn missing_tls_is_reported_as_tls_refused() {
+fn server_without_tls_is_reported_as_tls_refused() {
     let failure = open(&Mysql::default(), tls(&Authority::new().file("mysql-no-tls"), None, Verify::Full)).unwrap_err();
     assert_eq!(failure.class, Class::TlsRefused);
 }
 
 /// An attacker could inject plaintext, which the client would take for the server's data after the TLS handshake.
 #[test]
-fn plaintext_before_tls_is_refused() {
+fn plaintext_that_the_server_sends_before_tls_is_refused() {
     let (acceptor, ca_file) = secure("mysql-injection", None);
     let server = Mysql { tls: acceptor, extra_bytes: b"\x07\0\0\x02\0\0\0\x02\0\0\0", ..Mysql::default() };
     let failure = open(&server, tls(&ca_file, None, Verify::Full)).unwrap_err();
@@ -111,7 +111,7 @@ fn plaintext_before_tls_is_refused() {
 }
 
 #[test]
-fn certificate_is_verified() {
+fn server_certificate_is_verified() {
     let (acceptor, _) = secure("mysql-certificate", None);
     let server = Mysql { tls: acceptor, ..Mysql::default() };
     let other_authority = Authority::new().file("mysql-untrusted");
@@ -127,7 +127,7 @@ fn greeting_error(greets_with: &'static [u8]) -> Failure {
 }
 
 #[test]
-fn other_protocols_are_recognised_by_their_first_bytes() {
+fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
     assert_eq!(greeting_error(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"220 mail.example.org ESMTP\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"\x01\0\0\0\x09").class, Class::Protocol);
@@ -153,7 +153,7 @@ fn first_reachable_address_is_measured() {
 }
 
 #[test]
-fn closing_sends_quit() {
+fn closing_a_connection_sends_quit() {
     let server = Mysql::default();
     open(&server, PLAIN).unwrap();
     // One connection for discovery and one that is measured. The server's threads may count them a little later.

@@ -99,7 +99,7 @@ fn with(field: &str) -> String {
 }
 
 #[test]
-fn connection_persists_as_the_client_requests() {
+fn origin_keeps_or_closes_a_connection_as_the_client_requests() {
     let (mut origin, plain, _) = Origin::start("lasting", 1);
     let mut stream = connect(&plain);
     for _ in 0..3 {
@@ -182,7 +182,7 @@ fn invalid_request_gets_an_error_response_and_closes() {
 }
 
 #[test]
-fn split_requests_and_early_disconnects_are_handled() {
+fn origin_handles_requests_in_pieces_and_early_disconnects() {
     let (mut origin, plain, tls) = Origin::start("pieces", 1);
     for address in [&plain, &tls] {
         drop(connect(address));
@@ -224,7 +224,7 @@ fn tls_client(
 }
 
 #[test]
-fn client_chooses_the_tls_version_and_can_resume() {
+fn client_chooses_the_tls_version_and_can_resume_a_session() {
     let (mut origin, _, tls) = Origin::start("versions", 2);
     let versions = [SslVersion::TLS1, SslVersion::TLS1_1, SslVersion::TLS1_2, SslVersion::TLS1_3];
     for version in versions {
@@ -265,7 +265,7 @@ fn counters_include_all_threads() {
 }
 
 #[test]
-fn invalid_plan_is_reported_in_one_fatal_line() {
+fn invalid_plan_ends_origin_with_an_error_on_one_line() {
     let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let authority = Authority::new();
     let ours = identity_file("fatal", &authority.identity("127.0.0.1", VALID));

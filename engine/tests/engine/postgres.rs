@@ -25,9 +25,9 @@ fn round_trips(server: &Postgres, transport: Transport) -> Vec<(Phase, u64)> {
     timeline.spans().map(|span| (span.phase, span.traffic.round_trips)).collect()
 }
 
-/// A server without authentication sends its whole answer at once.
+/// A server without authentication sends its whole answer to the start-up message at once.
 #[test]
-fn plain_connection_start_is_one_round_trip() {
+fn start_of_a_plain_connection_takes_one_round_trip() {
     assert_eq!(round_trips(&Postgres::default(), PLAIN), [(Phase::Tcp, 1), (Phase::Hello, 1), (Phase::Auth, 0)]);
 }
 
@@ -44,7 +44,7 @@ fn tls_request_takes_one_round_trip() {
 }
 
 #[test]
-fn missing_tls_is_reported_as_tls_refused() {
+fn server_without_tls_is_reported_as_tls_refused() {
     let transport = tls(&Authority::new().file("postgres-no-tls"), None, Verify::Full);
     let failure = open_postgres(&postgres_service(&Postgres::default().start()), transport).unwrap_err();
     assert_eq!(failure.class, Class::TlsRefused);
@@ -54,7 +54,7 @@ fn missing_tls_is_reported_as_tls_refused() {
 /// An attacker could inject plaintext, which the client would take for the server's data after the TLS handshake
 /// (CVE-2021-23222).
 #[test]
-fn plaintext_before_tls_is_refused() {
+fn plaintext_that_the_server_sends_before_tls_is_refused() {
     let (server, transport) = secure("postgres-injection", None, b"R\0\0\0\x08\0\0\0\0");
     let failure = open_postgres(&postgres_service(&server.start()), transport).unwrap_err();
     assert!(matches!(failure.class, Class::TlsRefused | Class::TlsHandshake), "{failure:?}");
@@ -62,7 +62,7 @@ fn plaintext_before_tls_is_refused() {
 
 /// With direct TLS, a server that does not negotiate PostgreSQL's protocol by ALPN is refused.
 #[test]
-fn direct_tls_requires_alpn() {
+fn direct_tls_requires_that_the_server_agrees_to_the_protocol() {
     let authority = Authority::new();
     let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
     let settings = Settings { negotiation: Negotiation::Direct, ..postgres_service(&address) };
@@ -81,7 +81,7 @@ fn greeting_error(greets_with: &'static [u8]) -> Failure {
 }
 
 #[test]
-fn other_protocols_are_recognised_by_their_first_bytes() {
+fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
     assert_eq!(greeting_error(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"R\x7f\xff\xff\xff").class, Class::Protocol);
@@ -98,7 +98,7 @@ fn server_without_free_connections_is_reported() {
 }
 
 #[test]
-fn broken_answer_is_reported_by_its_class() {
+fn answer_that_breaks_off_or_is_invalid_is_reported_with_its_error_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"D\0\0\0\x0b\0\x01\0\0\0", Class::Closed),

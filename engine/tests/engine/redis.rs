@@ -26,7 +26,7 @@ fn round_trips(settings: &Settings, transport: Transport) -> Vec<(Phase, u64)> {
 }
 
 #[test]
-fn login_is_one_round_trip_in_both_versions() {
+fn login_takes_one_round_trip_with_resp2_and_resp3() {
     for resp in [2, 3] {
         let settings = Settings { resp, ..redis_service(&Redis::default().start()) };
         assert_eq!(round_trips(&settings, PLAIN), [(Phase::Tcp, 1), (Phase::Auth, 1)]);
@@ -41,7 +41,7 @@ fn resp2_session_without_password_sends_nothing() {
 }
 
 #[test]
-fn tls_starts_with_the_connection() {
+fn tls_begins_with_the_connection() {
     for (name, version, handshake) in [("redis-tls12", SslVersion::TLS1_2, 2), ("redis-tls13", SslVersion::TLS1_3, 1)] {
         let (server, transport) = secure(name, Some(version));
         let expected = [(Phase::Tcp, 1), (Phase::Tls, handshake), (Phase::Auth, 1)];
@@ -49,9 +49,9 @@ fn tls_starts_with_the_connection() {
     }
 }
 
-/// No server listens at the address for plain connections.
+/// The server listens only for TLS; no server listens at the address for plain connections.
 #[test]
-fn tls_uses_its_separate_port() {
+fn tls_connects_to_the_separate_tls_port() {
     let (server, transport) = secure("redis-port", None);
     let tls_addresses = Some(vec![server.start()]);
     let settings = Settings { tls_addresses, ..redis_service("127.0.0.1:1") };
@@ -60,7 +60,7 @@ fn tls_uses_its_separate_port() {
 }
 
 #[test]
-fn refused_login_is_reported_by_its_class() {
+fn refused_login_is_reported_with_its_error_class() {
     for (refusal, class) in [
         (&b"-WRONGPASS invalid username-password pair\r\n"[..], Class::Authentication),
         (b"-ERR AUTH <password> called without any password configured\r\n", Class::Authentication),
@@ -81,14 +81,14 @@ fn greeting_error(greets_with: &'static [u8]) -> Failure {
 }
 
 #[test]
-fn other_protocols_are_recognised_by_their_first_bytes() {
+fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
     assert_eq!(greeting_error(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"").class, Class::PlainRefused);
 }
 
 #[test]
-fn broken_answer_is_reported_by_its_class() {
+fn answer_that_breaks_off_or_is_invalid_is_reported_with_its_error_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"$100\r\nabc", Class::Closed),

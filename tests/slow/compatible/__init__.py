@@ -56,7 +56,7 @@ FERRETDB = Kind(
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunningServer:
     """A running server. Its `url` contains the password."""
 
     url: str
@@ -64,7 +64,7 @@ class Standing:
 
 
 @contextlib.contextmanager
-def standing(kind: Kind) -> Iterator[Standing]:
+def running_server(kind: Kind) -> Iterator[RunningServer]:
     """Start a server, and yield it. Skip the test if it cannot be built."""
     try:
         program = go_program(HERE / kind.name, kind.name)
@@ -75,7 +75,7 @@ def standing(kind: Kind) -> Iterator[Standing]:
         argv = [str(program), *kind.argv(host, authority.issue("server", DEFAULT_KEY, [host]), lab.folder)]
         process = lab.spawn(kind.name, "server", argv, {"PASSWORD": password})
         lab.wait_until(kind.name, lambda: all(_listens(host, port) for port in kind.ports), HANGS_SECONDS, process)
-        yield Standing(kind.url.format(login=f"{USER}:{password}", host=host), authority.ca_file)
+        yield RunningServer(kind.url.format(login=f"{USER}:{password}", host=host), authority.ca_file)
 
 
 def _listens(host: str, port: int) -> bool:

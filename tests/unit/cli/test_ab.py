@@ -108,7 +108,7 @@ def test_host_header_replaces_the_host() -> None:
 
 def test_request_body_is_refused_with_an_alternative(tmp_path: Path) -> None:
     ended = costof("ab", "-p", "body", "-T", "application/json", "-n", "10", URL, cwd=tmp_path)
-    assert (ended.status, len(ended.told)) == (EXIT_USAGE, 1)
+    assert (ended.status, len(ended.error_lines)) == (EXIT_USAGE, 1)
     assert "costof versus --read ab 'ab -p FILE" in ended.err
 
 

@@ -1,20 +1,14 @@
-"""All commands: their imports, their entry in the process list, and their progress line."""
+"""All commands: their imports and their entry in the process list."""
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 
 from costof.cli.process_title import process_title
-from costof.cli.run import Bar
-from costof.study.library import load_study
-from costof.study.plan import Options, resolve
 
-STUDY = load_study("mongodb-tls")
 HEAVY = {"asyncpg", "cryptography", "jinja2", "numpy", "psycopg", "pydantic", "pymongo", "pymysql", "redis", "rich"}
 HEAVY |= {"scipy"}
 #: `costof ab` plans with pydantic models and counts times with numpy arrays.
@@ -63,32 +57,3 @@ def test_fast_commands_import_no_heavy_libraries(arguments: list[str], allowed: 
 )
 def test_process_list_shows_no_arguments_with_secrets(arguments: str, shown: str | None) -> None:
     assert process_title(arguments.split()) == shown
-
-
-@pytest.mark.parametrize(
-    ("options", "elapsed_seconds", "left"),
-    [
-        (Options(profile="quick", budget="50s"), 10.0, 40),
-        (Options(profile="quick", budget="10h"), 10.0, (STUDY.profiles["quick"].rounds[1] - 2) * 5),
-        (Options(profile="quick", rounds="5"), 20.0, 30),
-    ],
-)
-def test_time_left_is_until_the_first_limit(options: Options, elapsed_seconds: float, left: float) -> None:
-    bar = Bar(resolve(STUDY, options), Console(file=io.StringIO()))
-    assert bar.seconds_left(2, elapsed_seconds, None) == pytest.approx(left)
-
-
-@pytest.mark.parametrize(
-    ("options", "texts"),
-    [
-        (Options(budget="50s", precision="2%"), ["round 2 · at most 40 s left", "target ±2.0%"]),
-        (Options(rounds="5"), ["round 2 of 5 · about 15 s left"]),
-    ],
-)
-def test_progress_line_shows_rounds_time_left_and_precision(options: Options, texts: list[str]) -> None:
-    out = io.StringIO()
-    with Bar(resolve(STUDY, options), Console(file=out, force_terminal=True, width=140)) as bar:
-        bar.stage("measuring")
-        bar.round(2, 10.0, 0.034)
-    assert [words for words in ("known to ±3.4%", *texts) if words not in out.getvalue()] == []
-    assert ("target" in out.getvalue()) == (len(texts) == 2)

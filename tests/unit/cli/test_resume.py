@@ -69,7 +69,7 @@ def refused(run: Path, *arguments: str, **env: str) -> str:
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     ended = costof("run", "--resume", str(run), *arguments, cwd=run.parent, **env)
     assert ended.status == 2, ended.err
-    (line,) = ended.told
+    (line,) = ended.error_lines
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
     assert before.keys() == {PLAN, SLICES}
     assert "pass-word" not in line

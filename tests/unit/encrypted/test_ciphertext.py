@@ -86,7 +86,9 @@ def opening(algorithm: Algorithm, data_key: bytes = bytes(16)) -> Opener:
 
 
 @given(ALGORITHMS, KEYS, st.integers(0, 2**32 - 1), st.binary(max_size=60), st.binary(max_size=300))
-def test_sealed_value_opens(algorithm: Algorithm, data_key: bytes, count: int, associated: bytes, text: bytes) -> None:
+def test_sealed_value_decrypts_to_the_original(
+    algorithm: Algorithm, data_key: bytes, count: int, associated: bytes, text: bytes
+) -> None:
     sealed = seal(algorithm, data_key, count, associated, text)
     assert opening(algorithm, data_key).open(associated, sealed) == text
 
@@ -174,7 +176,7 @@ def test_session_accepts_the_next_key_and_refuses_earlier_ones() -> None:
 def test_arbitrary_envelopes_are_refused(tail: bytes) -> None:
     for envelope in (tail, b"costofE2" + tail, b"costofE2\1" + bytes(10) + tail):
         try:
-            found = Envelope.parse(envelope)
+            parsed = Envelope.parse(envelope)
         except RefusedError:
             continue
-        assert (found is None) == (not envelope)
+        assert (parsed is None) == (not envelope)

@@ -28,7 +28,7 @@ TLS = Transport(kind="tls", ca_file=CA, version="1.3")
 POSTGRES = PostgresSettings(
     addresses=["[::1]:5433"], username="o'neil", password=SecretStr(PASSWORD), database="shop", statements="extended"
 )
-IN_A_SCHEMA = POSTGRES.asking({"table_schema": "costof_x"})
+IN_A_SCHEMA = POSTGRES.with_settings({"table_schema": "costof_x"})
 HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c", requests_per_connection=1)
 
 
@@ -76,13 +76,13 @@ def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
     ("name", "service", "transport", "why"),
     [
         ("pgbench", POSTGRES, TLS.model_copy(update={"group": "x25519"}), "cannot offer one group alone"),
-        ("pgbench", POSTGRES.asking({"negotiation": "direct"}), TLS, "cannot begin TLS with the first byte"),
+        ("pgbench", POSTGRES.with_settings({"negotiation": "direct"}), TLS, "cannot begin TLS with the first byte"),
         ("pgbench", POSTGRES, TLS.model_copy(update={"ca_file": None}), "name a CA file with --tls-ca"),
-        ("pgbench", IN_A_SCHEMA.asking({"pooled": True}), PLAIN, "a pooler rejects search_path"),
+        ("pgbench", IN_A_SCHEMA.with_settings({"pooled": True}), PLAIN, "a pooler rejects search_path"),
         ("wrk", HTTP, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
         ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
-        ("wrk", HTTP.asking({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
-        ("wrk", HTTP.asking({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
+        ("wrk", HTTP.with_settings({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
+        ("wrk", HTTP.with_settings({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
     ],
 )
 def test_setting_that_a_client_does_not_support_is_reported(

@@ -109,7 +109,7 @@ def ready(detail: str | None = None) -> Ready:
 @pytest.mark.parametrize(
     ("details", "server", "detail"),
     [
-        ([None, "no route"], None, "from load-2: no route"),
+        ([None, "no route"], None, "no route (on load-2)"),
         (["no route", "no route"], None, "no route"),
         ([None, None], "h:1", None),
     ],
@@ -284,7 +284,7 @@ def test_hosts_that_could_not_verify_the_arm_are_named() -> None:
     fine, idle = answer([1]), answer([], {"mismatch": "'state' printed 'off'"})
     assert merged_mismatch({"load-1": fine}) is None
     merged_detail = merged_mismatch({"load-1": fine, "load-2": idle, "load-3": idle})
-    assert merged_detail == "from load-2 and load-3: 'state' printed 'off'"
+    assert merged_detail == "'state' printed 'off' (on load-2 and load-3)"
 
 
 STUDY = """
@@ -305,7 +305,7 @@ def commands_plan(level: str = "") -> StudyPlan:
     return resolve(study, Options(profile="quick", seed=1, hosts="auto", load=RequestedLoad(rate="300/s")))
 
 
-def test_rate_is_divided_among_hosts() -> None:
+def test_requested_rate_is_divided_among_hosts() -> None:
     plan = commands_plan()
     service = Commands(plan)
     service.set_host_count(3)
@@ -399,7 +399,7 @@ def test_loss_of_a_host_is_reported_as_a_warning(tmp_path: Path) -> None:
 
 
 def test_report_lists_the_workloads_that_hosts_do_not_measure(tmp_path: Path) -> None:
-    told = build_core(run_of_hosts(tmp_path, {}), "run").warnings
-    (said,) = (text for text in told if text.startswith("left out, because hosts run only costof's engine"))
+    warnings = build_core(run_of_hosts(tmp_path, {}), "run").warnings
+    (warning,) = (text for text in warnings if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
-    assert [label in said for label in labels] == [True] * len(labels) != []
+    assert [label in warning for label in labels] == [True] * len(labels) != []

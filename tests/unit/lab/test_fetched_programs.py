@@ -134,7 +134,7 @@ STEM = f"{PROJECT.replace('-', '_')}-{VERSION}"
 METADATA = f"Metadata-Version: 2.1\nName: {PROJECT}\nVersion: {VERSION}\n"
 
 
-def test_a_source_distribution_is_never_built(nothing_here: Path, tmp_path: Path) -> None:
+def test_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: Path) -> None:
     marker = tmp_path / "built"
     # Building this distribution would create a marker file, and has no requirements.
     files = {

@@ -41,7 +41,7 @@ def running() -> Iterator[Lab]:
         yield lab
 
 
-def test_program_run_to_its_end_does_not_count_as_dead(running: Lab) -> None:
+def test_program_of_the_lab_that_has_ended_by_design_does_not_count_as_dead(running: Lab) -> None:
     for _ in range(10):
         running.run("short", ["true"])
     assert (running.dead(), running.cpu_seconds()) == ([], {})
@@ -97,7 +97,7 @@ def lab(tmp_path: Path) -> Lab:
     return lab
 
 
-def test_a_certificate_satisfies_rfc_5280(tmp_path: Path) -> None:
+def test_certificate_of_the_labs_authority_satisfies_rfc_5280(tmp_path: Path) -> None:
     """Python's `ssl.create_default_context` requires it from 3.13 on."""
     authority = Authority(tmp_path)
     issued = x509.load_pem_x509_certificate(authority.issue("server", "ecdsa-p256", ["db.lab"]).read_bytes())

@@ -108,9 +108,8 @@ def test_shortened_slices_are_reported(tmp_path: Path) -> None:
     ledger.append(SizesRecord(slices={**LAN.slices, "query_1": LAN.slices["query_1"].times(0.25)}))
     result = analyse(ledger)
     assert result.slice_shares == {**dict.fromkeys(LAN.slices, 1.0), "query_1": 0.25}
-    assert "Share of the planned length: “point selects on 1 connection” 25 %." in spaced(
-        render_markdown(result)
-    ).replace("\\", "")
+    text = spaced(render_markdown(result)).replace("\\", "")
+    assert "length as a share of the planned one: “point selects on 1 connection” 25 %." in text
 
 
 def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
@@ -325,21 +324,21 @@ def test_steps_of_the_breakdown_match_the_simulation(encrypted: Result) -> None:
     assert (presence.start, presence.end) == ("direct", "0")
 
 
-def test_step_without_added_cost_has_no_shares() -> None:
+def test_breakdown_step_without_added_cost_has_no_share() -> None:
     truth = EncryptionTruth(dict.fromkeys(encryption.ENCRYPTED, 0.0))
     free = fake_result(plan_of(ENCRYPTION), truth, rounds=ROUNDS, noise=Noise(0.03))
     step = next(step for step in free.sections.breakdown if step.label == SHARES[0])
     assert step.total.low < 0 < step.total.high
     assert all(part.share is None for part in step.parts)
     blocks = BREAKDOWN.blocks(Index(free), free.sections.breakdown)
-    assert "(unresolved)" in " ".join(block.text for block in blocks if isinstance(block, Paragraph))
+    assert " is unresolved: " in " ".join(block.text for block in blocks if isinstance(block, Paragraph))
 
 
 @pytest.mark.parametrize(
     ("high", "text"),
     [(1.04, "makes no difference above 5 % to"), (1.06, "has an unresolved effect of"), (0.99, "lowers")],
 )
-def test_sentence_about_a_step_agrees_with_its_interval(encrypted: Result, high: float, text: str) -> None:
+def test_sentence_about_a_breakdown_step_agrees_with_its_interval(encrypted: Result, high: float, text: str) -> None:
     (step, *_) = encrypted.sections.breakdown
     ratio = step.ratio.model_copy(update={"value": 0.97, "low": 0.93 if high < 1 else 0.96, "high": high})
     data = [step.model_copy(update={"ratio": ratio})]
@@ -391,7 +390,7 @@ def test_answer_says_that_an_arm_with_the_same_tree_as_the_control_makes_no_diff
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
     )
     assert "from 15 nodes on" in text
-    assert "makes no difference at 3 and 7 nodes, because its tree was the same as the control's" in text
+    assert "at 3 and 7 nodes, where its servers replicated in the same tree as the control's" in text
     same = {arm.name: arm.same_set_up for arm in result.arms}
     assert (same["natural"], same["natural@nodes-15"], same["chain"]) == (["star"], [], [])
 

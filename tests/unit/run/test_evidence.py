@@ -105,8 +105,8 @@ def test_negotiated_cipher_suite_must_be_that_of_the_arm(
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(450, 200, True), (451, 200, False), (450, 1, False)])
 def test_server_may_count_unfinished_connections_of_each_worker(connections: int, workers: int, passes: bool) -> None:
-    found = mismatch(TLS, "wire", answer(**EVIDENCE), moved(connections, v3=connections), workers=workers)
-    assert (found is None) == passes
+    reason = mismatch(TLS, "wire", answer(**EVIDENCE), moved(connections, v3=connections), workers=workers)
+    assert (reason is None) == passes
 
 
 @pytest.mark.parametrize(("connections", "passes"), [(90, True), (95, False)])

@@ -56,7 +56,7 @@ def test_every_arm_is_measured_equally_often_after_every_other_arm(arms: int, ro
 
 
 @pytest.mark.parametrize("arms", [3, 4])
-def test_first_order_is_random_by_seed(arms: int) -> None:
+def test_first_order_of_arms_is_random_and_determined_by_the_seed(arms: int) -> None:
     first = {tuple(draw_orders(arms, 1, seed)[0]) for seed in range(400)}
     assert len(first) == {3: 6, 4: 24}[arms]
     assert draw_orders(arms, 20, 7) == draw_orders(arms, 20, 7)
@@ -71,7 +71,7 @@ def test_round_begins_with_the_arm_that_was_measured_last_before_it() -> None:
     assert orders.next(["a"], None) == ["a"]
 
 
-def test_round_has_one_slice_of_every_arm_in_an_order_by_seed() -> None:
+def test_round_measures_every_arm_once_in_an_order_determined_by_the_seed() -> None:
     workloads = dict.fromkeys(STUDY.workloads, ARMS)
     schedule, other = Schedule(PLAN), Schedule(PLAN)
     first, second = schedule.round(0, workloads), schedule.round(1, workloads)

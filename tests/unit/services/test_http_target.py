@@ -68,7 +68,7 @@ def test_description_says_that_nothing_is_written() -> None:
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
 def test_level_that_a_client_cannot_verify_is_refused_by_name(level: str) -> None:
-    with pytest.raises(CostofError, match=f"termination {level} can be measured only in a lab") as refused:
+    with pytest.raises(CostofError, match=f"termination={level} can be measured only in a lab") as refused:
         opened(f"termination=none,balancer,{level}")
     assert "--set termination=none,balancer" in str(refused.value)
     assert refused.value.exit_status == EXIT_USAGE

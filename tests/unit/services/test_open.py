@@ -93,10 +93,10 @@ def test_target_is_refused_for_a_program_without_support_for_targets(study: Stud
 
 def test_unknown_or_invalid_service_setting_of_an_arm_is_refused() -> None:
     settings = EchoSettings(addresses=["echo:7"])
-    assert settings.asking({"shout": "yes"}).shout
+    assert settings.with_settings({"shout": "yes"}).shout
     for wrong in ({"shuot": "yes"}, {"shout": "loud"}):
         with pytest.raises(CostofError) as refused:
-            settings.asking(wrong)
+            settings.with_settings(wrong)
         assert refused.value.problem is ErrorText.UNKNOWN_SERVICE_SETTING
         assert next(iter(wrong)) in str(refused.value)
         assert "loud" not in str(refused.value)

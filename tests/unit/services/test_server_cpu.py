@@ -60,12 +60,12 @@ def refused(counter: Counter, text: str, after_seconds: float = 0.0) -> str:
     ("printed", "seconds"),
     [("12.5", 12.5), ("1\n2.25\n", 3.25), ("  7  \n\n", 7.0), (CGROUP, 2.5), (SYSTEMD * 2, 3.0), (EXPORTER, 1300.0)],
 )
-def test_printed_numbers_are_added_up(printed: str, seconds: float, counter: Counter) -> None:
+def test_numbers_printed_by_the_server_cpu_command_are_added_up(printed: str, seconds: float, counter: Counter) -> None:
     assert counter.prints(printed) == seconds
 
 
 @pytest.mark.parametrize("printed", ["", "user 12", "nan"])
-def test_output_without_a_number_is_quoted(printed: str, counter: Counter) -> None:
+def test_output_of_the_server_cpu_command_without_a_number_is_quoted(printed: str, counter: Counter) -> None:
     assert f"it printed '{printed}'" in refused(counter, printed)
 
 
@@ -83,9 +83,9 @@ def test_failing_or_invalid_command_is_reported(command: str, why: str | None, p
     assert caught.value.problem is problem
 
 
-def test_lower_reading_after_a_restart_is_refused(counter: Counter) -> None:
+def test_server_cpu_reading_lower_than_the_last_is_refused(counter: Counter) -> None:
     assert counter.prints("5") == 5
-    assert "it printed 4 after 5" in refused(counter, "4")
+    assert "it printed 4 after it had printed 5" in refused(counter, "4")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_lower_reading_after_a_restart_is_refused(counter: Counter) -> None:
         ("0", "7000", "if it prints milliseconds (7 cores), divide by 1,000"),
     ],
 )
-def test_counter_in_another_unit_is_refused_with_the_unit(
+def test_server_cpu_counter_in_another_unit_is_refused_with_that_unit(
     counter: Counter, first: str, second: str, message: str
 ) -> None:
     counter.prints(first)
@@ -122,7 +122,7 @@ def test_servers_on_this_machine_cannot_use_more_than_its_cores(counter: Counter
     assert "if it prints hundredths of a second (0.3 cores), divide by 100" in message
 
 
-def test_counter_that_does_not_grow_under_load_is_refused(counter: Counter) -> None:
+def test_server_cpu_counter_that_does_not_grow_under_load_is_refused(counter: Counter) -> None:
     counter.prints("12.5")
     counter.prints("12.5", after_seconds=1.0)
     with pytest.raises(CostofError, match=r"it printed 12\.5 before and after 1,234 operations") as refused:

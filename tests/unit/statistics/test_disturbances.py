@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-import ruptures
 
 from costof.run.schedule import BalancedOrders
 from costof.statistics.carry_over import carry_over
@@ -188,7 +187,7 @@ def test_run_without_carry_over_has_few_false_alarms(arms: int) -> None:
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_unknown_if_arms_determine_it() -> None:
+def test_carry_over_is_unknown_if_it_cannot_be_separated_from_the_arms() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 
@@ -217,6 +216,9 @@ def test_carry_over_does_not_bias_costs(arms: int, lasting: bool) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_change_points_equal_those_of_ruptures(seed: int) -> None:
+    # Imported here, because the import takes two seconds in each process of the tests.
+    import ruptures
+
     random = np.random.default_rng(seed)
     levels = random.normal(0, 4, size=random.integers(1, 5))
     values = np.concatenate([random.normal(level, 1, size=random.integers(2, 14)) for level in levels])

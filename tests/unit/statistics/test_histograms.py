@@ -46,7 +46,7 @@ def test_merged_histogram_contains_all_values(parts: list[list[int]]) -> None:
 
 
 @given(st.lists(st.tuples(NANOSECONDS, st.integers(1, 10**12)), max_size=20))
-def test_library_reads_our_encoding(pairs: list[tuple[int, int]]) -> None:
+def test_hdrhistogram_library_reads_our_encoding(pairs: list[tuple[int, int]]) -> None:
     expected = library_histogram([])
     for value, times in pairs:
         expected.record_value(min(value, LONGEST_NS), times)
@@ -149,5 +149,5 @@ def test_longer_tail_is_detected() -> None:
 
 
 @pytest.mark.parametrize(("percentile", "operations"), [(50, 40), (95, 400), (99, 2000), (99.9, 20_000)])
-def test_operations_needed_for_a_percentile(percentile: float, operations: int) -> None:
+def test_number_of_operations_needed_for_a_percentile_is_exact(percentile: float, operations: int) -> None:
     assert operations_needed(percentile) == pytest.approx(operations, abs=1)

@@ -90,7 +90,7 @@ def test_interval_without_pairing_has_low_coverage() -> None:
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
 
 
-def test_stop_rule_keeps_the_coverage() -> None:
+def test_stopping_at_the_requested_precision_keeps_the_coverage_of_intervals() -> None:
     """Runs end by the stop rule for precision."""
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
     control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
@@ -109,7 +109,7 @@ def test_stop_rule_keeps_the_coverage() -> None:
     assert 0.93 <= held / RUNS <= 0.97
 
 
-def test_nan_and_single_values_are_refused() -> None:
+def test_interval_of_nan_or_a_single_value_is_refused() -> None:
     with pytest.raises(ValueError, match="must be finite"):
         estimate([1.0, math.nan])
     with pytest.raises(ValueError, match="at least two"):
@@ -180,9 +180,9 @@ def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -
     for _ in range(MODERATED_RUNS):
         control = chance.normal(0, 1, rounds)
         spreads = np.exp(scatter * chance.normal(0, 1, arms))
-        found = chance.normal(0, 1, (arms, rounds)) * spreads[:, None] - control
-        unmoderated = [Variance(float(row.var(ddof=1)), rounds - 1) for row in found]
-        for row, each, alone in zip(found, moderated(unmoderated), unmoderated, strict=True):
+        differences = chance.normal(0, 1, (arms, rounds)) * spreads[:, None] - control
+        unmoderated = [Variance(float(row.var(ddof=1)), rounds - 1) for row in differences]
+        for row, each, alone in zip(differences, moderated(unmoderated), unmoderated, strict=True):
             half = math.sqrt(each.value / rounds) * t_quantile(round(each.freedom, 1), confidence)
             held += abs(row.mean()) <= half
             widths += half / (math.sqrt(alone.value / rounds) * t_quantile(rounds - 1, confidence))
@@ -213,9 +213,9 @@ def test_similar_variances_are_pooled_and_different_ones_stay() -> None:
     assert similar[0].value == pytest.approx(1.0)
     assert 5 < similar[0].freedom <= 15
     small, large = Variance(1e-6, 20), Variance(1e6, 20)
-    found = moderated([small, large, Variance(1.0, 20)])
-    assert found[0].value < 1e-4
-    assert found[1].value > 1e4
+    pooled = moderated([small, large, Variance(1.0, 20)])
+    assert pooled[0].value < 1e-4
+    assert pooled[1].value > 1e4
 
 
 @pytest.mark.parametrize("rounds", [6, 20])
@@ -230,7 +230,7 @@ def test_interval_of_share_of_whole_has_95_percent_coverage(rounds: int, noise: 
     assert held / 1000 == pytest.approx(0.95, abs=0.02)
 
 
-def test_share_of_zero_has_no_interval() -> None:
+def test_share_of_a_total_of_zero_has_no_interval() -> None:
     chance = np.random.default_rng(3)
     losses = list(chance.normal(0.0, 1.0, 10))
     assert share_of_whole(list(chance.normal(5.0, 1.0, 10)), losses) is None
@@ -281,7 +281,7 @@ def test_holm_rejects_as_in_the_paper(p_values: list[float]) -> None:
     assert all(after >= before for before, after in zip(p_values, adjusted, strict=True))
 
 
-def test_adjusting_no_p_values_returns_no_p_values() -> None:
+def test_adjusting_an_empty_list_of_p_values_returns_an_empty_list() -> None:
     assert holm([]) == []
     assert benjamini_hochberg([]) == []
 

@@ -11,7 +11,7 @@ import pytest
 
 from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import Mean, mean_over_rounds
-from costof.statistics.verdicts import Contrast, rounds_needed, smallest_detectable, verdicts
+from costof.statistics.verdicts import Contrast, extrapolated, rounds_needed, smallest_detectable, verdicts
 
 RUNS = 500
 MARGIN = 0.05
@@ -40,7 +40,7 @@ def runs_with(*wrong: Verdict, costs: list[float], rounds: int, spread: float) -
 @pytest.mark.parametrize(
     "rounds", [6, pytest.param(12, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.slow)]
 )
-def test_identical_arms_rarely_cost_or_save(rounds: int) -> None:
+def test_identical_arms_are_rarely_judged_a_cost_or_saving(rounds: int) -> None:
     claims = (Verdict.COSTS, Verdict.SAVES)
     assert runs_with(*claims, costs=[1.0] * 8, rounds=rounds, spread=0.1) <= 0.06
 
@@ -70,8 +70,8 @@ def test_cost_above_the_margin_is_rarely_judged_no_cost() -> None:
 )
 def test_precise_run_has_the_right_verdict(cost: float, expected: Verdict) -> None:
     chance = np.random.default_rng(3)
-    found = Counter(verdicts(simulate_effects(chance, [cost], 20, 0.004))[0] for _ in range(100))
-    assert found[expected] >= 95
+    counted = Counter(verdicts(simulate_effects(chance, [cost], 20, 0.004))[0] for _ in range(100))
+    assert counted[expected] >= 95
 
 
 def test_effect_whose_difference_includes_0_is_unresolved() -> None:
@@ -104,8 +104,8 @@ def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
 def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: int) -> None:
     """A change of -26 % with the noise of a real run; an earlier formula returned 132 instead of 16."""
     effect = Contrast(Mean(math.log(0.74), 0.52 / math.sqrt(6), 5), 6, None)
-    found = rounds_needed(effect, count, MOST)
-    assert found == pytest.approx(expected, abs=4)
+    needed = rounds_needed(effect, count, MOST)
+    assert needed == pytest.approx(expected, abs=4)
 
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
@@ -135,6 +135,14 @@ def test_smallest_detectable_cost_is_detected() -> None:
     assert smallest_detectable(replace(noise, noise=0.5), 1) == pytest.approx(0.5), (
         "at least the difference of the replicate"
     )
+
+
+def test_smallest_cost_of_longer_runs_is_detected_as_often_as_stated() -> None:
+    chance, spread = np.random.default_rng(2), 0.3
+    short = Contrast(Mean(0.0, spread / math.sqrt(20), 19), 20, MARGIN)
+    cost = 1 + smallest_detectable(extrapolated(short, 80), 1, detected_in=0.9)
+    found = [verdicts(simulate_effects(chance, [cost], 80, spread))[0] for _ in range(RUNS)]
+    assert 0.85 < sum(each is Verdict.COSTS for each in found) / RUNS < 0.95
 
 
 def test_noise_of_rate_and_latency_agree() -> None:

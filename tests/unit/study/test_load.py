@@ -140,11 +140,11 @@ def test_rate_is_passed_to_commands() -> None:
 @pytest.mark.parametrize(
     ("line", "requested", "message"),
     [
-        ("wrk2 -R {rate}", RequestedLoad(), r"the commands of mine contain \{rate\}; give the rate with --load 300/s"),
+        ("wrk2 -R {rate}", RequestedLoad(), r"of mine contain the placeholder \{rate\}; set its value with --load"),
         (
             "wrk",
             RequestedLoad("300/s"),
-            r"--load does not work with the commands of mine; write \{rate\} in a command line",
+            r"--load does not work with the commands of mine; put the placeholder \{rate\} where",
         ),
         ("wrk2 -R {rate}", RequestedLoad("300/s", pool="8"), "--pool does not work with the commands of mine"),
     ],

@@ -69,7 +69,7 @@ def test_condition_with_unknown_level_or_factor_is_refused(when: str, detail: st
         load_study(changed(tmp_path, old, f"when = {{ {when} }}"))
 
 
-def test_settings_merge_levels_in_order_and_as_served_adds_nothing() -> None:
+def test_settings_of_levels_are_merged_in_order_and_level_as_served_adds_none() -> None:
     study = load_study(TRANSPORT)
     weak = study.arm_settings({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
     assert weak.transport is not None
@@ -198,7 +198,7 @@ def test_invalid_distance_is_refused(distance: str) -> None:
     assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
 
 
-def test_far_client_has_parallel_workers() -> None:
+def test_client_at_a_distance_has_parallel_workers() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=lan,us-us")
     near, far = plan.arm("plain@lan"), plan.arm("plain@us-us")
     assert (plan.workers("connect", near), plan.workers("connect", far)) == (1, 5)
@@ -206,7 +206,7 @@ def test_far_client_has_parallel_workers() -> None:
     assert plan.size("connect", far).operations % plan.workers("connect", far) == 0
 
 
-def test_rate_is_the_sum_over_all_workers() -> None:
+def test_rate_of_a_workload_is_the_sum_over_all_workers() -> None:
     metrics = load_study(TRANSPORT).metrics
     assert in_unit(metrics["wire.connections_per_second"], 2e6, workers=20) == pytest.approx(500)
     assert in_unit(metrics["wire.queries_per_second_32"], 2e6, workers=32) == pytest.approx(16_000)
@@ -272,11 +272,11 @@ def test_algorithm_applies_only_to_encrypting_arms() -> None:
 
 
 def published() -> list[PublishedFigure]:
-    found = load_study(REPLICATION).published
-    return found.figures if found else []
+    published = load_study(REPLICATION).published
+    return published.figures if published else []
 
 
-def test_published_ratios_equal_the_source() -> None:
+def test_published_ratios_in_the_study_equal_those_of_the_source() -> None:
     """In the source, chaining raises throughput with w:1 as nodes are added, and lowers it with w:majority."""
     ratios = {
         (f.levels["write_concern"], f.levels["nodes"]): round(f.value / f.control_value, 2)
@@ -287,7 +287,7 @@ def test_published_ratios_equal_the_source() -> None:
     assert [ratios["1", nodes] for nodes in ("3", "7", "15")] == [1.02, 1.25, 1.88]
 
 
-def test_level_that_changes_an_unknown_workload_is_refused() -> None:
+def test_study_with_a_level_that_changes_an_unknown_workload_is_refused() -> None:
     content = load_study(REPLICATION).model_dump()
     content["factors"]["read_share"]["levels"]["0.5"]["workload"] = {"reads": {"phase": "run"}}
     with pytest.raises(ValueError, match="unknown workloads"):

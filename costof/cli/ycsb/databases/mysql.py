@@ -63,7 +63,7 @@ class MysqlDatabase(JdbcDatabase):
     def _connect(self) -> pymysql.Connection[Any]:
         secure: dict[str, Any] = {"ssl_disabled": True}
         if self._verify:
-            # Verify like the engine, because this log-in is the first one.
+            # Verify the server's certificate as strictly as the engine: this log-in comes first and sends the password.
             context = ssl.create_default_context()
             context.check_hostname = self._verify == "full"
             context.verify_mode = ssl.CERT_NONE if self._verify == "none" else ssl.CERT_REQUIRED

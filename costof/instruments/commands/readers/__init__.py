@@ -24,9 +24,10 @@ Place = str | tuple[str, ...]
 #: A regular expression for a number as programs print it, with the group `number`.
 NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-#: Matches up to where JSON may begin: the first bracket of a line. Log lines before the JSON may contain brackets too.
+#: Matches a line up to its first bracket, where JSON may begin. Log lines before the JSON may contain brackets too.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: Failed attempts to parse JSON may read at most this many times the output's length. Parsing never takes minutes then.
+#: Failed attempts to parse JSON may together read this many times the output's length. Without a limit, parsing could
+#: take minutes.
 _ATTEMPTS = 20
 
 
@@ -62,7 +63,7 @@ class Report:
     """The figures and failures of one run, as its program reports them.
 
     A figure that the report lacks is left out of `figures`, never 0; `missing` has the reason if the reader knows it.
-    `operations` counts all operations, including the `failed` ones. Either count is None if the report does not tell.
+    `operations` counts all operations, including the `failed` ones. A count that the report lacks is None.
     """
 
     figures: dict[str, float]
@@ -131,7 +132,6 @@ def rate(label: str, at: Place = (), unit: str = "per_second", headline: bool = 
 
 
 def reader_names() -> list[str]:
-    """Return the names of all readers, sorted."""
     return sorted(module.name.replace("_", "-") for module in iter_modules(__path__))
 
 

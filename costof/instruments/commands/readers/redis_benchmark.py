@@ -20,7 +20,7 @@ TESTS = (
 )
 _OLDER_NAMES = {"ping_bulk": "ping_mbulk"}
 _OLDER_HEADER = ["test", "rps"]
-#: For each column of the header, the end of the figure's name, and the figure with a label for any test.
+#: For each column of the table, the end of its figures' names, and a figure whose label has '{}' for the test's name.
 _COLUMNS = {
     "rps": ("rps", rate("{} a second", headline=True)),
     "avg_latency_ms": ("latency_ms", Figure("latency of {}", "ms")),

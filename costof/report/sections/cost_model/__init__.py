@@ -1,4 +1,4 @@
-"""Near and far: the cost of an operation at any distance, the accuracy of the predictions, and a calculator."""
+"""The cost of an operation at any distance, the accuracy of the predictions, and a calculator."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
-#: Position of the cost model among the report's parts. The calculator has the section's own position, before all costs.
+#: Positions in the report: the cost model comes late, and the calculator, at the section's own position, early.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
+ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
     "round trips, estimated from the rounds at the nearest distance. Round-trip times were measured by TCP on the "
@@ -52,7 +53,7 @@ NO_OWN_TIME = "none measurable"
 
 
 class CostModelSection(Section[list[Operation], CostModel]):
-    name, title, order = "cost_model", "Near and far: the cost model", 4
+    name, title, order = "cost_model", "The cost at any distance", 4
     spec, data = list[Operation], CostModel
 
     def metrics(self, spec: list[Operation]) -> list[str]:
@@ -64,7 +65,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
     def blocks(self, index: Index, data: CostModel) -> Iterator[Block]:
         error = worst(index, data)
         if lines := summaries(index, data):
-            yield Bullets([*lines, *([error] if error else [])], label="Near and far", media=TERMINAL)
+            yield Bullets([ADDED, *lines, *([error] if error else [])], label="By distance", media=TERMINAL)
         yield Paragraph(FORMULA, "lead", media=FILES)
         yield Paragraph(f"{SOURCES} {error}" if error else SOURCES, media=FILES)
         if picture := figure(index, data):
@@ -75,9 +76,9 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Lead the answer if the run has several distances and not too many protections.
+        """Lead the answer if the run has several distances and at most `MOST_SENTENCES` protections.
 
-        Otherwise only keep the effects that the sentences about the example service report out of other sentences.
+        In any case, no other sentence repeats the effects in the sentences about the example service.
         """
         if data.load is not None:
             # The costs at this load were measured, so the answer does not begin with the example service.
@@ -100,9 +101,9 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
 #: The summary does not mention smaller differences in round trips and bytes.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
-#: Below this round-trip time no distance is mentioned.
+#: A sentence does not mention a shorter distance.
 LEAST_DISTANCE_MS = 0.01
-#: With more protections than this, the answer has only the first one; the calculator has all.
+#: If the run has more protections, the answer has a sentence about only the first one; the calculator has all.
 MOST_SENTENCES = 3
 
 
@@ -217,7 +218,7 @@ def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
 
 
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Yield 'connection' or 'operation', and its measured effect.
+    """Yield the measured effects on a connection and on an operation, each after its name.
 
     Yield nothing if the run has several contexts, because relative effects depend on the distance.
     """
@@ -287,7 +288,7 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
 
 
 def _predicted(index: Index, each: Prediction) -> list[str | Text]:
-    # A prediction can have a narrower interval than the measurement: print no more digits than the measurement has.
+    # A prediction can have a narrower interval than the measurement, but is printed with no more digits.
     decimals = min(fmt.estimate_decimals(estimate) for estimate in (each.predicted, each.measured) if estimate)
     error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE
     return [
@@ -330,9 +331,9 @@ def _summary(extra: ExtraCost) -> str:
 
 
 def near_end(index: Index, model: CostModel) -> str | None:
-    """Return a note on tunnels whose client end answers the TCP handshake; None if there are none.
+    """Return a note about the tunnels whose client end answers the TCP handshake; None if there are none.
 
-    The cost model leaves out the round trip of this handshake, because it does not cross the link.
+    The cost model does not count the round trip of this handshake, because it does not cross the link.
     """
     labels = []
     for cost in model.operations:
@@ -343,7 +344,10 @@ def near_end(index: Index, model: CostModel) -> str | None:
     if not labels:
         return None
     names = fmt.listed(labels)
-    return f"With {names} the TCP handshake ends at the client's end of the tunnel; its round trip crosses no link."
+    return (
+        f"With {names}, the client's end of the tunnel answers the TCP handshake; the handshake's round trip does not "
+        "cross the link and is not counted."
+    )
 
 
 POINTS = 90
@@ -369,7 +373,7 @@ class Line:
         return own.value + far, own.low + far, own.high + far
 
     def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
-        """Return the lost share of a waiting client's throughput in percent, with both ends of its interval."""
+        """Return the percentage of throughput that a client loses if it waits for each operation, and its interval."""
         base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
         value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))
         return value, low, high
@@ -404,7 +408,7 @@ def _lines(index: Index, model: CostModel, operation: str) -> list[Line]:
 
 
 def _measured(index: Index, model: CostModel, metric: str, protection: str) -> list[tuple[float, Effect]]:
-    """Return the effects of arms with predictions, with their round-trip times."""
+    """Return the measured effects of the arms that have predictions, each after its round-trip time."""
     distances, predicted = index.core.distances, {each.arm for each in model.predictions}
     arms = [arm for arm in index.arms if arm.protection == protection and arm.name in predicted]
     effects = [(arm.context, index.effect(metric, arm.name)) for arm in arms]
@@ -421,7 +425,7 @@ def _caption(operation: str, line: Line) -> str:
 
 
 def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
-    """Draw the added time of each operation on a linear axis, and the lost share on an axis with a wide near end."""
+    """Draw two panels for each operation: the added time, and the lost share of throughput, by round-trip time."""
 
     def lost(effect: Effect) -> Estimate | None:
         has_share = effect.ratio is not None and effect.ratio.low > 0
@@ -436,7 +440,7 @@ def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
         far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
         share = _panel(lines, [*near, *far], Line.lost, lost)
         share.title = f"{name}s a second lost, %"
-        # Linear to 1 ms and logarithmic beyond, to show both a LAN and an ocean.
+        # Linear to 1 ms and logarithmic beyond, to show a LAN as well as a distance across an ocean.
         share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
         share.x_ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
         panels += [time, share]

@@ -1,6 +1,6 @@
 """The calculator of the page: the cost that a protection adds to a user's own service, from the cost model.
 
-The page's script computes the same results from the same numbers; tests compare the two.
+The page's script, calculator.js, computes the same results; tests compare the two.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 
 
 def _sum(terms: list[Term]) -> Estimate:
-    """Return the sum of factor × estimate. The interval's ends are summed too, as no factor is negative."""
+    """Return the sum of factor × estimate. The ends of the interval are summed alike, since no factor is negative."""
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
         low=sum(factor * each.low for factor, each in terms),
@@ -149,9 +149,9 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load of the run or, without one, an example service.
+    """Return the load of the run or, if the run has none, the load of an example service.
 
-    Its distance is the run's first distance of at least 1 ms, else the run's first distance, or 1 ms without any.
+    The distance is the run's shortest one of at least 1 ms; if there is none, its shortest one, or 1 ms.
     """
     measured = [ms for _, ms in distances(index, model)]
     load = Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
@@ -247,8 +247,8 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     if model.load is not None:
         return cores
     return (
-        f"{cores} “If all clients reconnect”: divide the core seconds by the number of free cores for the time that "
-        "reconnecting all clients takes longer."
+        f"{cores} “If all clients reconnect” is CPU time; divided by the number of free cores, it is the additional time "
+        "until all clients have reconnected."
     )
 
 

@@ -28,7 +28,7 @@ from costof.study.load import Arrivals
 
 
 class Operation(Model):
-    """The choice of a study: a metric with the time of an operation, from which the model's parameters are computed."""
+    """The metric of a study from whose times the cost model of a connection or of an operation is computed."""
 
     operation: Literal["connection", "operation"]
     metric: str
@@ -81,7 +81,7 @@ class Prediction(Model):
 
 
 class RequestedLoad(Model):
-    """The load of the run. At a load, the CPU time of a connection includes all its queries; it cannot be separated."""
+    """The load of the run. With a load, only the CPU time of a connection together with its queries is known."""
 
     connections_per_second: Finite
     queries_per_connection: int
@@ -148,9 +148,10 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
 
 
 def round_trip(run: Run, arm: PlannedArm) -> Mean:
-    """Return the mean round-trip time of the arm's link in milliseconds, as TCP measured it over all starts.
+    """Return the mean round-trip time of the arm's link in milliseconds, measured by TCP over all starts.
 
-    Without a measurement, return the configured time as exact. For a target, return the round-trip time to it.
+    Without a measurement, return the configured time, without uncertainty. For a target, return the round-trip time to
+    it.
     """
     if run.plan.target is not None:
         return Mean(way_to_target_ms(run), 0.0, math.inf)
@@ -169,7 +170,7 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
     """Return the slices that measured the operation's CPU time.
 
-    The list is empty for a query at a load, because the query's CPU time is part of that of its connection.
+    With a load there are none for a query, because its CPU time is counted as part of its connection's.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return []
@@ -248,7 +249,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     distance = study.distance_factor or ""
     here = {**local.levels, distance: ""}
     for arm in run.plan.arms:
-        # The prediction holds only for arms that differ from the local one in the distance alone.
+        # The prediction holds only for arms that differ from the local one in nothing but the distance.
         is_same_protection = arm.protection == cost.protection and not arm.replicate
         if not is_same_protection or {**arm.levels, distance: ""} != here:
             continue
@@ -257,7 +258,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
-                # The rate of one worker.
+                # The metric is the rate of one worker.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             predictions.append(

@@ -19,7 +19,6 @@ pub fn unix() -> u64 {
     read(ClockId::Realtime)
 }
 
-/// Convert a number of seconds, as plans use them, to nanoseconds.
 pub fn from_seconds(seconds: f64) -> u64 {
     (seconds * NANOS_PER_SECOND as f64) as u64
 }

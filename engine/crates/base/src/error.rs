@@ -18,7 +18,6 @@ pub enum Class {
     Timeout,
     /// The operation was still in flight when its slice had to close.
     Abandoned,
-    /// The connection was reset.
     Reset,
     /// The server closed the connection.
     Closed,
@@ -38,7 +37,7 @@ pub enum Class {
     TlsConfiguration,
     /// The user or the password is wrong, or the server could not prove that it knows the password.
     Authentication,
-    /// No server of the service fits the read preference.
+    /// The read preference matches no member of the MongoDB replica set.
     NoMember,
     /// The server answered with an error.
     Server,
@@ -58,11 +57,11 @@ pub enum Class {
     Internal,
 }
 
-/// An error of the engine, with the class by which it is counted and a text for people. It never contains credentials.
+/// An error of the engine, with the class by which it is counted and a one-line description for people. It never
+/// contains credentials.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub class: Class,
-    /// A description in one line, for people.
     pub detail: String,
     /// The name of the phase that failed. Only workloads with several kinds of operations set it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,7 +75,6 @@ pub struct Failure {
     pub code: Option<u16>,
 }
 
-/// A result whose error is a [`Failure`].
 pub type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
@@ -100,8 +98,7 @@ impl Failure {
         self
     }
 
-    /// Return the failure for an error of a system call on a connection. Its class follows from the system's error
-    /// number.
+    /// Return the failure for an error of a system call on a connection.
     pub fn from_io(error: &io::Error) -> Self {
         let class = match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::CONNREFUSED) => Class::Refused,
@@ -114,8 +111,8 @@ impl Failure {
         Failure::new(class, describe(class, error))
     }
 
-    /// Replace `tls_refused` and `plain_refused` by `closed`. For a server that has accepted this transport before: if
-    /// such a server ends a connection, it is shutting down and does not refuse the transport.
+    /// Replace the classes `tls_refused` and `plain_refused` by `closed`, for a server that has accepted the same
+    /// transport (plain or TLS) before. When such a server ends a connection, it is shutting down.
     pub fn from_known_server(self) -> Self {
         match self.class {
             Class::TlsRefused | Class::PlainRefused => Failure::closed(),
@@ -128,8 +125,8 @@ impl Failure {
     }
 }
 
-/// Return the description of an error's class, which is clearer than the system's text. Only for unreachable addresses
-/// return the system's text.
+/// Return a description of the error that is clearer than the system's text. Errors of class `unreachable` keep the
+/// system's text.
 fn describe(class: Class, error: &io::Error) -> String {
     match class {
         Class::Refused => "nothing listens at this address (connection refused)".into(),

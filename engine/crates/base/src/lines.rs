@@ -1,6 +1,8 @@
-//! Messages over standard input and output, one JSON object on each line. Programs read [`Lines`] in one of three ways:
-//! `drive`, which measures, reads them on a separate thread; `link`, which forwards packets, polls the descriptor of
-//! standard input together with its devices; the other programs iterate over the lines.
+//! Messages over standard input and output, one JSON object on each line.
+//!
+//! Programs read [`Lines`] in one of three ways. `drive`, which measures, reads them on a separate thread. `link`,
+//! which forwards packets, polls standard input together with its network devices. The other programs iterate over the
+//! lines.
 
 use crate::error::{Class, Failure, Result};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -106,7 +108,6 @@ pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| invalid_command(&error.to_string()))
 }
 
-/// Return a failure of class `plan` for an invalid command.
 pub fn invalid_command(reason: &str) -> Failure {
     Failure::new(Class::Plan, format!("invalid command: {reason}"))
 }
@@ -122,14 +123,16 @@ pub fn write(answer: &impl Serialize) {
     }
 }
 
-/// A command to a program that only counts (not `drive`). It may be sent any number of times after the plan.
+/// A command to a program that reports counters, which is every program except `drive`. It may be sent any number of
+/// times after the plan.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CountersCommand {
     Counters {},
 }
 
-/// An answer of such a program: `ready` once after the plan, then `counters` for each [`CountersCommand`].
+/// An answer of a program that reports counters: `ready` once after the plan, then `counters` for each
+/// [`CountersCommand`].
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<R, C> {

@@ -24,9 +24,9 @@ pub fn run(work: impl FnOnce() -> Result<()>) -> ExitCode {
 }
 
 /// Make the kernel kill this process when its parent thread dies, because a parent that is killed by SIGKILL cannot end
-/// its children. The end of standard input ends this process as well.
+/// its children.
 fn die_with_parent() {
-    // The system refuses this only if prctl is forbidden. The end of standard input still ends the process.
+    // The call fails only where prctl is forbidden. The end of standard input then still ends the process.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
@@ -35,13 +35,13 @@ fn die_with_parent() {
 /// Errors: `internal` if the system refuses.
 pub fn keep_memory_private() -> Result<()> {
     let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
-    // The limit does not stop dumps that the kernel pipes to a handler; the dumpable flag does.
+    // The resource limit does not stop dumps that the kernel pipes to a handler; clearing the dumpable flag does.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(refused)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused)
 }
 
-/// Raise the limit of open files as far as allowed (to the hard limit). Each connection needs a file descriptor, and
-/// shells often allow only 1,024.
+/// Raise this process's limit of open files to the hard limit. Each connection needs a file descriptor, and shells
+/// often allow only 1,024.
 pub fn allow_many_connections() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     // Any process may raise its soft limit to the hard limit.
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use rustix::process::dumpable_behavior;
 
-    /// Runs in a child process, because the process cannot undo the change.
+    /// The test runs in a child process, because a process cannot undo the change.
     #[test]
     fn private_memory_forbids_core_dumps() {
         if std::env::var_os("COSTOF_KEEPS_PRIVATE").is_none() {

@@ -29,8 +29,8 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Return a uniformly distributed number from 0 to below `limit` (Lemire's multiplication; the bias is below
-    /// `limit` / 2^64).
+    /// Return a uniformly distributed number that is at least 0 and below `limit` (Lemire's multiplication; the bias is
+    /// below `limit` / 2^64).
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
     }
@@ -72,7 +72,7 @@ mod tests {
         let mut counts = [0; 256];
         text.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         for (byte, count) in counts.iter().enumerate() {
-            // Six standard deviations of a binomial with a mean of 1000.
+            // The expected count is 1000; the bounds are six standard deviations of the binomial distribution away.
             let expected = if (32..96).contains(&byte) { 810..1190 } else { 0..1 };
             assert!(expected.contains(count), "{byte}: {count}");
         }

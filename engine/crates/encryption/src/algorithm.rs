@@ -62,7 +62,7 @@ impl Algorithm {
         Algorithm::Sm4Cbc,
     ];
 
-    /// Return the number that identifies the algorithm in envelopes and in each value's first byte.
+    /// Return the number that identifies the algorithm in the envelope of a column and in the first byte of each value.
     pub fn number(self) -> u8 {
         match self {
             Algorithm::Aes128Gcm => 1,
@@ -109,7 +109,6 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// A cipher that can encrypt and decrypt blocks of 16 bytes.
 trait BlockCipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16> {}
 
 impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> BlockCipher for C {}
@@ -171,7 +170,8 @@ impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<
     }
 }
 
-/// A mode of operation that does not detect changes. Its output is an optional IV and the ciphertext.
+/// A cipher's mode of operation that does not detect changes of the ciphertext. Its output is an optional IV and the
+/// ciphertext.
 trait Mode: Send + Sync {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()>;
 
@@ -203,7 +203,8 @@ impl<M: Mode> Scheme for WithMac<M> {
         Some(())
     }
 
-    /// Verify the MAC before decryption, because the padding of a changed value would reveal information.
+    /// Verify the MAC before decryption: otherwise the padding error of a changed value would reveal information about
+    /// the plaintext.
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position> {
         let (value, tag) = sealed.split_last_chunk::<TAG>()?;
         let (_number, body) = value.split_first()?;
@@ -303,7 +304,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_numbers_round_trip() {
+    fn algorithm_names_and_numbers_round_trip() {
         for algorithm in Algorithm::ALL {
             assert_eq!(Algorithm::from_number(algorithm.number()), Some(algorithm));
             let written = serde_json::to_string(&algorithm).unwrap();
@@ -340,7 +341,7 @@ mod tests {
 
     /// The expected values are test cases 2 and 4 of McGrew and Viega, "The Galois/Counter Mode of Operation".
     #[test]
-    fn aes_gcm_matches_its_test_cases() {
+    fn aes_gcm_matches_its_authors_test_cases() {
         let none = "00000000000000000000000000000000";
         let case2 = ["0388dace60b6a392f328c2b971b2fe78", "ab6e47d42cec13bdf53a67b21257bddf"];
         gcm_opens(Aes128Gcm::new(&key(none).into()), ["000000000000000000000000", "", case2[0], case2[1]], none);
@@ -366,7 +367,7 @@ mod tests {
 
     /// The expected values are those of RFC 8998, A.1.
     #[test]
-    fn sm4_gcm_matches_the_rfc() {
+    fn sm4_gcm_matches_rfc_8998() {
         gcm_opens(
             AesGcm::<Sm4, U12>::new(&key("0123456789abcdeffedcba9876543210").into()),
             [
@@ -383,7 +384,7 @@ mod tests {
 
     /// The expected values are those of SP 800-38A, F.1.1.
     #[test]
-    fn ecb_matches_nist() {
+    fn aes_ecb_matches_nist() {
         let mut out = Vec::new();
         Ecb(Aes128::new(&key(NIST_KEY).into())).encrypt(0, &bytes(NIST_TEXT), &mut out).unwrap();
         let expected = "3ad77bb40d7a3660a89ecaf32466ef97 f5d3d58503b9699de785895a96fdbaaf \
@@ -391,8 +392,8 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return a text whose encryption with `iv`, which the mode chooses itself, equals the encryption of `text` with
-    /// `target_iv`.
+    /// Return a text whose ciphertext with the IV `iv`, which the mode chooses itself, equals the standard's ciphertext
+    /// of `text` with `target_iv`.
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {
@@ -425,7 +426,7 @@ mod tests {
 
     /// The expected values are those of SP 800-38A, F.5.1.
     #[test]
-    fn ctr_matches_nist() {
+    fn aes_ctr_matches_nist() {
         let body = "f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff 874d6191b620e3261bef6864990db6ce 9806f66b7970fdff8617187bb9fffdff \
                     5ae4df3edbd5d35e5b4f09020db03eab 1e031dda2fbe03d1792170a0f3009cee";
         let mut out = Vec::new();

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn older_envelopes_have_their_own_error() {
+    fn envelope_of_an_older_version_is_reported_as_such() {
         let detail = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
         assert!(detail(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("older version of the envelope"));
         assert!(detail(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("not an intact envelope"));
@@ -236,7 +236,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let _ = Envelope::parse(&bytes);
             let _ = Envelope::parse(&[&MAGIC[..], &bytes].concat());
         }
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn associated_data_differ_by_column_type_and_format() {
+    fn associated_data_differs_by_column_type_and_row_format() {
         let data = |format, names| associated_data(Algorithm::Aes128Ctr, BALANCE, format, names);
         let text = data(RowFormat::Text, [b"tpcc", b"customer", b"c_balance"]);
         assert_eq!(text, b"\x02\x3f\0\x0e\0\0\0\xf6\x81\0\x02\0tpcc\0customer\0c_balance\0");

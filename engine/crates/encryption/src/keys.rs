@@ -20,7 +20,6 @@ const KEY: usize = 16;
 pub const WRAPPED_KEY: usize = KEY + 8;
 /// The first part of the HKDF parameter `info`. The algorithm's name and the data key's number follow it.
 const INFO: &[u8] = b"costof column encryption 2 ";
-/// The number of bytes of the MAC's key.
 const MAC_KEY: usize = 32;
 
 /// A master key. Its holder can decrypt what a gateway encrypted for it. It is erased when dropped, and debug output
@@ -60,8 +59,8 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// A session's data key. It has at most one sealer for each algorithm, because two sealers would use the same nonces.
-/// It is erased when dropped, and debug output does not show it.
+/// A session's data key. It has at most one sealer (encryptor of values) for each algorithm, because two would use the
+/// same nonces. The key is erased when dropped, and debug output does not show it.
 pub struct DataKey {
     key: Locked<Zeroizing<[u8; KEY]>>,
     session: SessionSalt,
@@ -102,8 +101,8 @@ impl DataKey {
         }
     }
 
-    /// Return the sealer for this algorithm. Errors: `internal` if the sealer was already requested, or this data key
-    /// was unwrapped and so can only decrypt.
+    /// Return the sealer (encryptor of values) for this algorithm. Errors: `internal` if the sealer was already
+    /// requested, or if this data key was unwrapped and so can only decrypt.
     pub fn sealer(&mut self, algorithm: Algorithm) -> Result<Sealer> {
         let bit = 1 << algorithm.number();
         if self.sealing & bit != 0 {
@@ -169,7 +168,6 @@ impl AlgorithmKeys {
 pub const DECRYPTS_ATTRIBUTE: &[u8] = b"costof_encrypted";
 /// The connection attribute that contains the client's nonce in hexadecimal.
 pub const NONCE_ATTRIBUTE: &[u8] = b"costof_nonce";
-/// The number of bytes of the client's nonce.
 const NONCE: usize = 32;
 const SALT: usize = 32;
 
@@ -179,7 +177,6 @@ const SALT: usize = 32;
 pub struct ClientNonce([u8; NONCE]);
 
 impl ClientNonce {
-    /// The number of hexadecimal digits of a nonce.
     pub const DIGITS: usize = 2 * NONCE;
 
     pub fn random() -> Result<Self> {
@@ -213,7 +210,7 @@ impl ClientNonce {
 pub struct SessionSalt([u8; SALT]);
 
 impl SessionSalt {
-    /// The salt for a client that sent no nonce. Such a client gets no key.
+    /// The salt for a client that sent no nonce. No keys are sent to such a client.
     pub const WITHOUT_NONCE: SessionSalt = SessionSalt([0; SALT]);
 
     /// Create the salt from the nonce of the server's greeting (the *scramble*) and the client's nonce.
@@ -256,7 +253,7 @@ mod tests {
 
     /// The example of RFC 3394, 4.1.
     #[test]
-    fn wrapping_matches_the_rfc() {
+    fn key_wrapping_matches_rfc_3394() {
         let data_key = DataKey::known(*b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff");
         let master = MasterKey::from_hex(MASTER).unwrap();
         let wrapped =
@@ -267,7 +264,7 @@ mod tests {
 
     /// The examples of RFC 5869: A.3 has neither salt nor info, A.1 has both.
     #[test]
-    fn derivation_matches_the_rfc() {
+    fn key_derivation_matches_rfc_5869() {
         let salt: Vec<u8> = (0..=0x0c).collect();
         let info: Vec<u8> = (0xf0..=0xf9).collect();
         let mut created = [0; 42];
@@ -289,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_master_keys_and_changed_data_keys_are_refused() {
+    fn unwrapping_with_a_wrong_master_key_or_of_a_changed_data_key_is_refused() {
         let [master, other] = [MASTER, &MASTER.replace('F', "e")].map(|key| MasterKey::from_hex(key).unwrap());
         let wrapped = random().wrapped(&master);
         let refused = |wrapped: &[u8], master| {
@@ -309,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn master_key_needs_32_digits_and_is_never_shown() {
+    fn master_key_needs_32_hexadecimal_digits_and_is_never_shown() {
         for wrong in
             ["", "00", "000102030405060708090a0b0c0d0e0g", "000102030405060708090a0b0c0d0e0f00", "ééééééééééééééé0"]
         {
@@ -322,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_differ_by_session_and_number() {
+    fn derived_keys_differ_by_session_and_key_number() {
         let [one, other] = [[1; 32], [2; 32]].map(|nonce| {
             let written: String = nonce.iter().map(|byte| format!("{byte:02x}")).collect();
             SessionSalt::new(&[7; SCRAMBLE], &ClientNonce::from_hex(written.as_bytes()).unwrap())
@@ -340,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn data_key_has_one_sealer_per_algorithm() {
+    fn data_key_returns_the_sealer_of_an_algorithm_only_once() {
         let mut key = random();
         for algorithm in Algorithm::ALL {
             key.sealer(algorithm).unwrap();
@@ -354,7 +351,7 @@ mod tests {
     /// The expected digest was computed with coreutils: `sha256sum` of the 20 bytes `01234567abcdefghijkl` and 32 bytes
     /// of 0x07.
     #[test]
-    fn salt_is_the_hash_of_the_scramble_and_the_nonce() {
+    fn salt_is_the_hash_of_the_servers_and_the_clients_nonce() {
         let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();
         let salt = SessionSalt::new(b"01234567abcdefghijkl", &nonce);
         let written: String = salt.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -364,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn nonces_have_64_digits_and_are_random() {
+    fn client_nonces_have_64_hexadecimal_digits_and_are_random() {
         let nonce = ClientNonce::random().unwrap();
         assert_ne!(nonce, ClientNonce::random().unwrap());
         assert_eq!(ClientNonce::from_hex(nonce.hex().as_bytes()), Some(nonce));

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
-/// The number of keys on each locked page. It must be counted because the system's locks do not nest: one unlock undoes
-/// all locks of a page.
+/// The number of keys on each locked page. The system does not count locks: one unlock undoes all locks of a page.
 static PAGES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Keep all keys that this process creates from now on out of swap, as far as `RLIMIT_MEMLOCK` allows. Measuring
@@ -103,9 +102,9 @@ mod tests {
 
     /// The test runs in a separate process, because locking applies to all threads.
     #[test]
-    fn pages_stay_locked_while_they_hold_a_key() {
+    fn memory_pages_stay_locked_while_they_hold_a_key() {
         if std::env::var_os("COSTOF_LOCKS_KEYS").is_none() {
-            let this = "locked::tests::pages_stay_locked_while_they_hold_a_key";
+            let this = "locked::tests::memory_pages_stay_locked_while_they_hold_a_key";
             let program = std::env::current_exe().unwrap();
             let run =
                 std::process::Command::new(program).args(["--exact", this]).env("COSTOF_LOCKS_KEYS", "1").output();

@@ -10,7 +10,7 @@ use std::fmt;
 /// The maximum number of values encrypted with one key (SP 800-38D, 8.3).
 pub const MOST_VALUES: u64 = 1 << 32;
 
-/// Encrypts a session's values with one algorithm, and counts them so that no nonce is used twice.
+/// An encryptor of a session's values with one algorithm. It counts the values so that no nonce is used twice.
 pub struct Sealer {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
@@ -54,8 +54,8 @@ impl Sealer {
     }
 }
 
-/// Decrypts a session's values with one algorithm, in the order of their encryption. It refuses repeated and reordered
-/// values, and gaps within a result set. With ECB it can detect none of these.
+/// A decryptor of a session's values with one algorithm, in the order of their encryption. It refuses repeated and
+/// reordered values, and gaps within a result set. With ECB it can detect none of these.
 pub struct Opener {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn values_open_only_once_and_in_order() {
+    fn values_are_decrypted_only_once_and_in_order() {
         for algorithm in Algorithm::ALL {
             let mut sealer = DataKey::known(KEY).sealer(algorithm).unwrap();
             let mut seal = |text: &[u8]| {
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn sealer_stops_before_a_nonce_repeats() {
+    fn encryption_stops_before_a_nonce_would_repeat() {
         let mut sealer = DataKey::known(KEY).sealer(Algorithm::Aes128Gcm).unwrap();
         sealer.skip_to(MOST_VALUES - 1);
         let mut out = Vec::new();
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sealed_values_can_be_opened(
+        fn encrypted_values_can_be_decrypted(
             algorithm in prop::sample::select(&Algorithm::ALL),
             associated in prop::collection::vec(any::<u8>(), 0..80),
             plaintext in prop::collection::vec(any::<u8>(), 0..400),
@@ -245,7 +245,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_are_refused(
+        fn arbitrary_bytes_are_refused_as_ciphertext(
             algorithm in prop::sample::select(&Algorithm::ALL),
             mut bytes in prop::collection::vec(any::<u8>(), 0..100),
         ) {

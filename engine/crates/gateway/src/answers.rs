@@ -25,18 +25,17 @@ pub enum Expected {
     Rows,
 }
 
-/// The things that a list of definitions describes.
+/// The subject of a list of column definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     Rows,
-    /// The parameters of a prepared statement. The definitions of this many columns follow.
+    /// The parameters of a prepared statement. The definitions of its columns follow; `columns` is their number.
     Parameters {
         columns: u16,
     },
     Columns,
 }
 
-/// The kind of a packet from the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Ok,
@@ -57,7 +56,7 @@ impl Expected {
         let first = *payload.first().ok_or_else(|| Failure::protocol("the server sent an empty packet"))?;
         let is_eof = first == EOF && payload.len() <= LONGEST_EOF;
         if first == ERR {
-            // An error ends the whole answer, whatever was expected.
+            // An error ends the whole answer, regardless of what was expected.
             *self = Expected::Nothing;
             return Ok(Kind::Error);
         }

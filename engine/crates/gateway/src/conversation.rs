@@ -19,7 +19,8 @@ use zeroize::optimization_barrier;
 /// larger packets.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
-/// The maximum size in bytes of an empty buffer. A buffer that has grown beyond it is shrunk once it is empty.
+/// The maximum size in bytes to which an empty buffer is kept. A buffer that has grown beyond it is shrunk once it is
+/// empty.
 const KEPT: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -96,7 +97,6 @@ struct Conversation {
     waiting: Waiting,
 }
 
-/// The result of one step of a conversation.
 #[derive(PartialEq, Eq)]
 enum Step {
     /// Bytes were processed. There may be more, so the next step follows at once.
@@ -133,7 +133,7 @@ impl Conversation {
             }
         }
         self.count();
-        // Do not wait for a client that does not read, or has closed its connection.
+        // If bytes for the client are left, the client does not read or has closed its connection. Do not wait for it.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -178,8 +178,8 @@ impl Conversation {
 
     async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // Commands that the client sends before it has the answer wait. A closed connection nevertheless ends the
-            // conversation.
+            // A command that the client sends before it has the answer is read later. If the client closes its
+            // connection, the conversation ends nevertheless.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
         // Process the bytes already received before receiving more.
@@ -235,8 +235,8 @@ impl Conversation {
         Stream::wait_for(client, server, is_ready).await
     }
 
-    /// Return the timeout in nanoseconds for one write. It is None during the login, which has a deadline of its own,
-    /// and for open sessions, whose writes have no timeout.
+    /// Return the timeout in nanoseconds for one write. It is None during the login, which has a separate deadline, and
+    /// for open sessions, whose writes have no timeout.
     fn timeout_ns(&self) -> Option<u64> {
         let is_limited = self.is_logged_in && !self.session.is_open();
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))

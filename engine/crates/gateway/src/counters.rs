@@ -12,7 +12,6 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 
-/// The values of one listener's counters.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct ListenerCounters {
     pub connections: u64,

@@ -48,7 +48,6 @@ impl ErrPacket {
         Self::new(REFUSED, format!("the gateway does not pass on {description} for this account"))
     }
 
-    /// Return the error for the number of an unknown prepared statement.
     pub fn unknown_statement() -> Self {
         Self::new(UNKNOWN_STATEMENT, "the gateway has no prepared statement with this number")
     }
@@ -79,8 +78,8 @@ impl From<Failure> for ErrPacket {
     }
 }
 
-/// Append the server's OK packet without its text, and with 0 warnings. The id of a new row remains only with
-/// `shows_id`.
+/// Append the server's OK packet without its text, and with 0 warnings. Only with `shows_id` does it keep the id that
+/// the server generated for a new row.
 pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
     let OkPacket { changed, id, status } = OkPacket::read(&mut reader)?;
@@ -100,8 +99,8 @@ pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Resul
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
 }
 
-/// Append the first packet of an answer to PREPARE, with the count of warnings set to 0. It contains the statement's
-/// number and its numbers of columns and parameters.
+/// Append the first packet of an answer to PREPARE with 0 warnings. It contains the statement's number and its numbers
+/// of columns and parameters.
 pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     const NUMBERS: usize = 1 + 4 + 2 + 2;
     let numbers = Reader::new(payload).bytes(NUMBERS)?;
@@ -129,8 +128,8 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
 }
 
 /// Return the gateway's text for an error that applications and drivers handle; None for other errors. MariaDB and
-/// MySQL agree on codes up to 1879; later codes belong to one of them. A code reveals only whether and how the
-/// statement failed, which whoever approves the statement accepts.
+/// MySQL use the same codes up to 1879; each later code belongs to one of them. A code reveals only whether and how a
+/// statement failed; the person who approves the statement accepts this.
 fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",
@@ -202,7 +201,7 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
 
     #[test]
-    fn bare_packets_keep_only_status_flags_and_counts() {
+    fn server_packets_keep_only_status_flags_and_counts() {
         let mut out = Vec::new();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\x02\x00\x01\x00Rows matched: 3", false, 1, &mut out).unwrap();
         append_bare_ok(b"\x00\x03\xfc\x2c\x01\xff\xff\x01\x00Rows matched: 3", true, 1, &mut out).unwrap();
@@ -218,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn server_errors_keep_known_codes_and_never_their_text() {
+    fn server_errors_keep_known_codes_but_never_their_text() {
         for (payload, code, state, message) in [
             (&b"\xff\x26\x04#23000Duplicate entry 'Brien'"[..], 1062, "23000", "Duplicate entry for a key"),
             (b"\xff\x6c\x06#45001Brien", 1644, "45001", "A trigger raised a condition"),

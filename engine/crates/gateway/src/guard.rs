@@ -19,7 +19,6 @@ const NULL: u8 = 0x06;
 /// The number of bytes of a parameter's type in COM_STMT_EXECUTE.
 const TYPE: usize = 2;
 
-/// A prepared statement of a guarded session.
 #[derive(Debug)]
 pub struct Prepared {
     statement: Arc<Statement>,
@@ -55,8 +54,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Create a guard with a new data key for an account with this role. The client gets envelopes only if it has a
-    /// salt.
+    /// Create the guard of a session with a new data key. Without `salt` the client does not decrypt, and gets no
+    /// envelopes (decryption information after column definitions).
     pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
             sealing: Sealing::new(&role, salt, 0)?,
@@ -77,7 +76,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Apply new rules, which give the account this role.
+    /// Apply new rules, under which the account has this role.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;
@@ -231,13 +230,12 @@ impl Prepared {
     }
 }
 
-/// The parameter types in an execution.
 pub enum Types<'a> {
     /// No types follow: the types of the previous execution apply.
     AsBefore,
     /// The types follow, in two bytes each.
     New(&'a [u8]),
-    /// The bytes end before the end of the types.
+    /// The packet ends before the end of the types.
     Missing,
 }
 
@@ -245,7 +243,7 @@ pub enum Types<'a> {
 pub fn parameter_types(count: usize, parameters: &[u8]) -> Types<'_> {
     match parameters.get(count.div_ceil(8)..).and_then(<[u8]>::split_first) {
         Some((0, _)) => Types::AsBefore,
-        // MySQL takes any byte other than 0 to mean that new types follow.
+        // MySQL accepts any byte other than 0 as the sign that new types follow.
         Some((_, types)) => types.get(..TYPE * count).map_or(Types::Missing, Types::New),
         None => Types::Missing,
     }

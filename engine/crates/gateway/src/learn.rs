@@ -22,7 +22,7 @@ const HEADER: &str = "\
 # their order show.
 ";
 
-/// Writes each new statement of the learned accounts to a file, once.
+/// The writer of the file of learned statements. It writes each statement of the learned accounts once.
 #[derive(Debug)]
 pub struct Learner {
     accounts: HashSet<Vec<u8>>,
@@ -114,7 +114,7 @@ struct Pending {
     is_prepared: bool,
 }
 
-/// Follows the statements of one session in learning mode, and passes each successful one to the [`Learner`].
+/// The recorder of one session in learning mode. It passes each successful statement to the [`Learner`].
 #[derive(Debug, Default)]
 pub struct Recorder {
     reading: Reading,
@@ -166,7 +166,7 @@ impl Recorder {
         }
     }
 
-    /// Store the number that the server has given to the prepared statement.
+    /// Store the number that the server assigned to the prepared statement.
     pub fn prepared(&mut self, number: u32) {
         self.number = Some(number);
     }
@@ -191,7 +191,7 @@ impl Recorder {
         }
     }
 
-    /// Write a prepared statement at its first execution, whose parameters have types.
+    /// Write a prepared statement at its first execution, which contains the types of its parameters.
     pub fn execution(&mut self, number: u32, parameters: &[u8], rules: &Rules, learner: &Learner) {
         if let Some(mut pending) = self.prepared.remove(&number) {
             pending.kinds = kinds(pending.placeholders, parameters);

@@ -85,7 +85,6 @@ impl Greeting {
     }
 }
 
-/// A client's login response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response<'a> {
     capabilities: u32,

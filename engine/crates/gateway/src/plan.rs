@@ -66,7 +66,6 @@ pub struct Limits {
     pub write_seconds: u64,
     /// The maximum number of seconds from the last byte of an answer to the first byte of the next command.
     pub idle_seconds: u64,
-    /// The maximum number of bytes of a statement's text.
     pub statement_bytes: usize,
     /// The maximum number of bytes of parameters for one execution of a prepared statement.
     pub long_data_bytes: usize,
@@ -137,8 +136,8 @@ impl Plan {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
                 return Err(invalid_command("learn has no accounts: name at least one"));
             }
-            // With TLS on only one side, a password could be exposed: authentication methods send it in a form that is
-            // safe only under TLS, and the gateway would pass this form on in plaintext.
+            // With TLS on only one side, a password could be exposed: under TLS clients may send it in a form that is
+            // safe only there, and the gateway would pass it on in plaintext.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: use TLS on both sides or on neither";
                 return Err(invalid_command(&format!("{}: {why}", listener.address)));

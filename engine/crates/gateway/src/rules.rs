@@ -20,8 +20,8 @@ use zeroize::Zeroizing;
 /// The maximum length of a master key's name in bytes. The name is sent with each encrypted column, after a length of
 /// one byte.
 const LONGEST_KEY_NAME: usize = 255;
-/// File permissions that users other than the owner must not have. They must have no access to rules with keys, and
-/// must not be able to write a file of statements.
+/// File permissions that users other than the owner must not have. Other users must have no access to rules with keys,
+/// and must not be able to write a file of statements.
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
 /// The minimum number of consecutive hexadecimal digits that are treated as a key.
@@ -32,7 +32,6 @@ const MIN_KEY_DIGITS: usize = 16;
 pub struct Rules {
     /// The algorithm for column rules without their own, and for encrypted outputs that are not protected columns.
     pub algorithm: Algorithm,
-    /// How the gateway treats clients that do not announce that they decrypt.
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
     /// protected.
@@ -46,7 +45,7 @@ pub struct Rules {
     columns: Vec<ColumnRule>,
 }
 
-/// What an account gets of protected columns.
+/// The form in which an account gets protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
     /// The account gets plaintext and is not guarded.
@@ -57,16 +56,13 @@ pub enum Role {
     Opaque,
 }
 
-/// A master key and its name.
 #[derive(Debug)]
 pub struct NamedKey {
     /// The name, of 1 to 255 bytes.
     pub name: String,
-    /// The key, of 16 bytes.
     pub key: MasterKey,
 }
 
-/// A rule that protects all columns that match it.
 #[derive(Debug, Clone)]
 struct ColumnRule {
     /// The patterns of database, table and column.
@@ -203,7 +199,6 @@ impl Rules {
         self.columns.iter().find(|rule| rule.matches(names)).map(|rule| rule.algorithm)
     }
 
-    /// Return warnings about these rules, for the operator of the gateway.
     pub fn warnings(&self) -> Vec<String> {
         let nothing_approved = self.guard() && self.statements.count() == 0;
         nothing_approved
@@ -212,9 +207,9 @@ impl Rules {
             .collect()
     }
 
-    /// Store the server's columns, and the names of its views without their databases. Statements that name a view get
-    /// encrypted outputs, unless their approval has verdicts: if the alias of a view equals the name of a base table,
-    /// servers report the view's columns as columns of that table.
+    /// Store the server's columns, and the names of its views without their databases. A statement that names a view
+    /// has all outputs encrypted, unless its approval has verdicts. The reason is that servers report the columns of a
+    /// view as columns of a base table if the view's alias equals that table's name.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };
@@ -286,7 +281,6 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The content of a rules file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RulesFile {
@@ -316,7 +310,7 @@ struct StatementsFile {
     statements: Vec<Spanned<Approval>>,
 }
 
-/// How the gateway treats clients that do not announce that they decrypt.
+/// The treatment of clients that do not announce that they decrypt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {

@@ -22,23 +22,23 @@ const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
 
-/// Encrypts the result sets of one session. It has the session's data key, and caches the treatment of known columns.
+/// The encryption of one session's result sets. It has the session's data key, and caches how to treat known columns.
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// The data key, wrapped with the client's master key; None if the client has no master key.
+    /// The data key, wrapped (encrypted) with the client's master key; None if the client has no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
-    /// The salt of a client that understands envelopes; None for other clients. They get no envelopes, because some of
-    /// them fail on unknown bytes.
+    /// The salt of the session's keys. It is None for a client that does not decrypt. Such a client gets no envelopes
+    /// (decryption information after a column's definition), because some clients fail on unknown bytes.
     salt: Option<SessionSalt>,
-    /// The sealers already created, indexed by the numbers of their algorithms, which start at 1.
+    /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// The columns that occurred in this session. The array's index combines verdict and row format; the key is the
-    /// server's definition.
+    /// The columns that occurred in this session, by the server's definition. There is one map for each combination of
+    /// verdict and row format.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
-/// The treatment of one column of an answer.
+/// A column of an answer, with the data to encrypt it if it is to be encrypted.
 #[derive(Debug)]
 pub struct Column {
     /// The column's type on the server, `MYSQL_TYPE_…`.
@@ -85,7 +85,7 @@ impl Sealing {
         self.sealers.iter().flatten().any(|sealer| sealer.left() < MIN_VALUES_LEFT)
     }
 
-    /// Return the treatment of the column with this definition, from the cache if possible.
+    /// Return how to treat the column with this definition, from the cache if possible.
     pub fn column(
         &mut self,
         payload: &[u8],
@@ -118,7 +118,7 @@ impl Sealing {
         rules: &Rules,
     ) -> Result<Column> {
         let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-        // The gateway appends an envelope to the definition. Other bytes there would be passed on unchecked.
+        // The gateway puts the envelope (decryption information) there. It would pass on other bytes unchecked.
         if !tail.is_empty() {
             return Err(Failure::protocol("a column's definition has unexpected bytes at its end"));
         }

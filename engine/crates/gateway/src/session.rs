@@ -3,8 +3,8 @@
 //!
 //! A session begins with a login. If the account is not guarded, the session becomes open: bytes pass unchanged.
 //! Otherwise the gateway sets and checks ("pins") the session's settings, and then commands and answers alternate.
-//! During an answer the session processes no bytes of the client. A command that the client sends before it has the
-//! answer waits. It is checked only when it is processed, against the rules and the session's state at that time.
+//! During an answer the session processes no bytes of the client, so a further command waits. A command is checked only
+//! when it is processed, against the rules and the session's state at that time.
 
 use crate::answers::{DefinitionsOf, Expected, Kind};
 use crate::counters::Tally;
@@ -94,7 +94,6 @@ impl Shared {
     }
 }
 
-/// A complete packet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Packet<'a> {
     pub sequence: u8,
@@ -121,7 +120,6 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The state of one session: of the client's connection and of the server's.
 pub struct Session {
     shared: Arc<Shared>,
     rules: Arc<Rules>,
@@ -148,14 +146,13 @@ pub struct Session {
     /// The number of bytes of the client's current packet that are still to come, and whether the next packet continues
     /// it. Used only in open sessions.
     passing: (usize, bool),
-    /// The session's current database. It is known only for sessions whose settings are pinned.
+    /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
     /// The session's database if the current command succeeds.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
 
-/// The phase of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Greeting,
@@ -168,7 +165,7 @@ enum Phase {
         steps: u8,
         is_clients_turn: bool,
     },
-    /// Waiting for the server's answers to the commands by which the gateway pins the settings.
+    /// Waiting for the server's answers to the commands by which the gateway sets and checks the session's settings.
     Pinning,
     Commands,
     Open,
@@ -176,16 +173,16 @@ enum Phase {
     Over,
 }
 
-/// The treatment of the session's account.
+/// The gateway's treatment of the session's account.
 enum Mode {
-    Nothing,
+    Unguarded,
     Guard(Box<Guard>),
     /// The account's statements are learned. The account may send only the kinds of commands that a guarded account may
     /// send, but all its statements and their answers pass unchanged.
     Learn(Box<Recorder>),
 }
 
-/// The state of pinning a session's settings. The gateway sets the character set for statements, and an SQL mode under
+/// The state of pinning a session's settings: the gateway sets the character set for statements, and an SQL mode under
 /// which the server parses statements as the gateway does. These settings must not depend on `init_connect` or on the
 /// server's own settings. The gateway sends all its commands together, and does not pass on their answers. The client
 /// gets its OK only after the settings have been read back and checked.
@@ -198,7 +195,7 @@ struct Pinning {
     row: Option<Vec<u8>>,
 }
 
-/// The settings that are read back after the SQL mode, with their required values.
+/// The session's settings that the gateway reads back after the SQL mode, with their required values.
 const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.sql_auto_is_null", b"0"),
     ("@@session.character_set_client", b"utf8mb4"),
@@ -207,9 +204,9 @@ const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.collation_connection", b"utf8mb4_general_ci"),
 ];
 
-/// The commands that pin a session's settings. They are plain ASCII without double quotes, so the server parses them
-/// alike under every SQL mode and character set. The server itself selects the allowed modes from its current ones,
-/// which saves a query.
+/// The commands that set a session's settings and read them back. They are plain ASCII without double quotes, so the
+/// server parses them alike under every SQL mode and character set. The server itself selects the allowed modes from
+/// its current ones, which saves a query.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -226,8 +223,8 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     commands
 });
 
-/// What a session is waiting for. The conversation derives the session's deadline from it. `Idle` and `Command` hold the
-/// command's number, so that the waits for two commands differ.
+/// The event for which a session is waiting. The conversation derives the session's deadline from it. `Idle` and
+/// `Command` hold the command's number, so that the waits for two commands differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.
@@ -239,7 +236,6 @@ pub enum Waiting {
 }
 
 impl Waiting {
-    /// Return the timeout in nanoseconds; None if there is none.
     pub fn timeout_ns(self, limits: &Limits) -> Option<u64> {
         match self {
             Waiting::Server => None,
@@ -251,7 +247,6 @@ impl Waiting {
 
 type OrError<T> = std::result::Result<T, ErrPacket>;
 
-/// The decision about a command.
 enum Decision {
     /// The command was passed on. The server will send this answer.
     Passed(Expected),
@@ -272,7 +267,7 @@ impl Session {
             greeting: None,
             account: Vec::new(),
             salt: None,
-            mode: Mode::Nothing,
+            mode: Mode::Unguarded,
             pinning: Pinning::default(),
             expected: Expected::Nothing,
             sequence: 0,
@@ -287,7 +282,7 @@ impl Session {
         }
     }
 
-    /// Return whether the session can process the client's bytes now. During an answer they wait.
+    /// Return whether the session can process the client's bytes now. While the server answers, they wait.
     pub fn listens_to_client(&self) -> bool {
         match self.phase {
             Phase::Response { .. } | Phase::Open => true,
@@ -339,7 +334,7 @@ impl Session {
         std::mem::take(&mut self.tally)
     }
 
-    /// Return what the session is waiting for. `has_bytes`: there are received bytes of the client that are not
+    /// Return the event for which the session is waiting. `has_bytes` means that received bytes of the client are not
     /// processed yet.
     pub fn waiting(&self, has_bytes: bool) -> Waiting {
         match self.phase {
@@ -499,13 +494,13 @@ impl Session {
             return Ok(Mode::Learn(Box::default()));
         }
         Ok(match self.rules.role(&self.account) {
-            Role::Plaintext => Mode::Nothing,
+            Role::Plaintext => Mode::Unguarded,
             role => Mode::Guard(Box::new(Guard::new(role, self.salt)?)),
         })
     }
 
     fn is_pinned_account(&self) -> bool {
-        !matches!(self.mode, Mode::Nothing)
+        !matches!(self.mode, Mode::Unguarded)
     }
 
     /// Return an error if the account would get ciphertext and the client has not announced that it decrypts.
@@ -532,7 +527,7 @@ impl Session {
             _ if is_error => {
                 match self.mode {
                     Mode::Guard(_) => append_server_error(payload, sequence, to_client)?,
-                    Mode::Nothing | Mode::Learn(_) => packet.append(to_client)?,
+                    Mode::Unguarded | Mode::Learn(_) => packet.append(to_client)?,
                 }
                 self.phase = Phase::Over;
             }
@@ -559,7 +554,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begin to pin the session's settings. The client gets this OK packet only once the settings are confirmed.
+    /// Begin to set and check ("pin") the session's settings. The client gets this OK packet only once the settings are
+    /// confirmed.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;
@@ -624,7 +620,7 @@ impl Session {
                 }
                 packet.append(to_client)?;
             }
-            Mode::Nothing => packet.append(to_client)?,
+            Mode::Unguarded => packet.append(to_client)?,
         }
         if self.expected == Expected::Nothing {
             if let Some(next) = self.next_database.take()
@@ -648,11 +644,11 @@ impl Session {
             (self.rules, self.generation) = self.shared.rules();
             let role = self.rules.role(&self.account);
             match (&mut self.mode, role) {
-                (Mode::Learn(_), _) | (Mode::Nothing, Role::Plaintext) => {}
+                (Mode::Learn(_), _) | (Mode::Unguarded, Role::Plaintext) => {}
                 // The account was not guarded until now, and commands that it has already executed cannot be undone.
-                (Mode::Nothing, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
+                (Mode::Unguarded, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
                 (Mode::Guard(_), Role::Plaintext) => {
-                    self.mode = Mode::Nothing;
+                    self.mode = Mode::Unguarded;
                     self.phase = Phase::Open;
                 }
                 (Mode::Guard(guard), role) => guard.renew_rules(role, &self.rules)?,

@@ -27,7 +27,7 @@ const NOTHING: &str = "DO 0";
 const LONGEST_TIMEOUT: u64 = 31_536_000;
 const LONGEST_NAME: usize = 64;
 
-/// Return the allowed texts that are fixed, each with the text that the gateway sends for it.
+/// Return the allowed statements without variable parts, each with the text that the gateway sends instead.
 pub fn fixed() -> Vec<(String, String)> {
     let set = |what: &str| ["SET SESSION", "SET"].map(|set| format!("{set} TRANSACTION {what}"));
     let unchanged = UNCHANGED.split('|').map(str::to_owned).chain(TRANSACTIONS.split('|').flat_map(set));
@@ -35,7 +35,7 @@ pub fn fixed() -> Vec<(String, String)> {
     unchanged.map(|text| (text.clone(), text)).chain(empty).collect()
 }
 
-/// Return the statement about the session that this parsed text is; None if it is none.
+/// Return the session statement for a parsed text; None if the text is not an allowed session statement.
 pub fn read(reading: &Reading) -> Option<Statement> {
     let tokens = reading.shape_tokens().map(|token| str::from_utf8(token).ok()).collect::<Option<Vec<_>>>()?;
     match tokens[..] {
@@ -64,8 +64,8 @@ fn word(token: &str) -> Option<&str> {
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes; None if the name is not valid. Unquoted tokens of a normalised
-/// statement are in lower case, so a name with capital letters must be quoted on servers that distinguish case.
+/// Return the name of a database without its quotes; None if the name is not valid. Unquoted tokens of a parsed
+/// statement are in lower case, so on servers that distinguish case a name with capital letters must be quoted.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),
@@ -74,9 +74,9 @@ fn unquoted_name(token: &str) -> Option<String> {
     is_plain_name(name.as_bytes()).then_some(name)
 }
 
-/// Return whether every server takes this name of a database literally.
+/// Return whether every server uses this name of a database unchanged.
 pub fn is_plain_name(name: &[u8]) -> bool {
-    // The prefix of names in the encoding of MySQL 5.0. With it and without it, servers find the same database.
+    // The prefix marks a name in the encoding of MySQL 5.0. Servers find the same database with it and without it.
     const OLD: &[u8] = b"#mysql50#";
     let Ok(text) = str::from_utf8(name) else { return false };
     let is_old = name.get(..OLD.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD));
@@ -184,8 +184,8 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     Some(Some(format!("@@session.{name} = {sent}")))
 }
 
-/// Return whether the character set is utf8mb4 or a subset of it. A guarded session uses utf8mb4, whichever of them the
-/// client requests.
+/// Return whether the character set is utf8mb4 or a subset of it. If the client requests one of these, a guarded
+/// session uses utf8mb4.
 fn is_utf8(charset: &str) -> bool {
     ["utf8mb4", "utf8", "utf8mb3"].iter().any(|known| charset.eq_ignore_ascii_case(known))
 }

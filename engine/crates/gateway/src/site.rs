@@ -37,7 +37,6 @@ const VIEWS: &str = "SELECT DISTINCT table_name FROM information_schema.tables \
     WHERE table_type NOT IN ('BASE TABLE', 'SYSTEM VERSIONED') AND table_schema <> 'information_schema'";
 const NETWORK: u32 = 64;
 
-/// All listeners of a gateway.
 pub struct Gateway {
     listeners: Listeners<Counters>,
     sites: Vec<Arc<Site>>,
@@ -73,7 +72,6 @@ impl Gateway {
         self.addresses().iter().zip(&self.sites)
     }
 
-    /// Return warnings about the current rules.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for (address, site) in self.listeners_and_sites() {
@@ -199,8 +197,8 @@ fn column(row: Row) -> Result<ColumnFacts> {
     Ok(ColumnFacts { names: [database, table, column], is_generated: is_generated == "1" })
 }
 
-/// Enforces the limits of one listener's connections. Its counters cover all threads: the connections in total, for
-/// each address, and before the login.
+/// The limits of one listener's connections. It counts them over all threads: in total, for each address, and before
+/// the login.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
@@ -251,7 +249,7 @@ impl Admission {
 }
 
 impl Place {
-    /// No longer count the connection as one before its login.
+    /// Stop counting the connection as one that has not logged in.
     pub fn logged_in(&mut self) {
         if std::mem::take(&mut self.is_logging_in) {
             self.admission.counts().logins -= 1;
@@ -273,7 +271,7 @@ impl Drop for Place {
     }
 }
 
-/// Return what is counted as one address: an IPv4 address, or the /64 network of an IPv6 address.
+/// Return the unit in which connections are counted by address: an IPv4 address, or the /64 network of an IPv6 address.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> NETWORK << NETWORK).into(),
@@ -286,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_name_the_limit_and_closed_connections_no_longer_count() {
+    fn error_names_the_reached_limit_and_closed_connections_no_longer_count() {
         let enter = |admission: &Arc<Admission>, address: &str| {
             admission.enter(address.parse().unwrap()).map_err(|error| {
                 let mut out = Vec::new();

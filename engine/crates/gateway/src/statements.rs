@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 use zeroize::optimization_barrier;
 
-/// The separator between the tokens of a shape. No token contains it outside quotes.
+/// The separator between the tokens of a normalised statement (its shape). No token contains it outside quotes.
 pub const SEPARATOR: u8 = 0x1F;
 const MAX_QUOTED_CHARS: usize = 200;
 
@@ -81,15 +81,14 @@ pub enum Verdict {
 pub enum Outputs {
     /// One verdict for each output. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same verdict for all outputs. With None, the treatment of each output depends on the column from which it
+    /// The same verdict for all outputs. With None, whether an output is encrypted depends on the column from which it
     /// originates.
     All(Option<Verdict>),
 }
 
-/// The reason why a statement is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text contains this, which servers could parse differently from the gateway.
+    /// The text contains a construct, described here, that servers could parse differently from the gateway.
     Unreadable(&'static str),
     NotApproved(String),
 }
@@ -103,7 +102,6 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// A value in a parsed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
     /// The kind of a literal; None for a parameter of a prepared statement.
@@ -223,7 +221,7 @@ enum Previous {
     Closed,
 }
 
-/// Scans a text token by token into a [`Reading`].
+/// A scanner that parses a text token by token into a [`Reading`].
 struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
@@ -292,8 +290,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Record the token from `start` to the current position. `shape` is its form in the shape, which may differ from
-    /// the text.
+    /// Record the token from `start` to the current position. `shape` is the token's form in the normalised statement,
+    /// which may differ from the text.
     fn token(&mut self, start: usize, shape: &[u8]) {
         if !self.reading.shape.is_empty() {
             self.reading.shape.push(SEPARATOR);
@@ -303,8 +301,7 @@ impl Scanner<'_> {
         self.previous = Previous::Closed;
     }
 
-    /// Record the token from `start` to the current position, and append it in lower case to the shape, the normalised
-    /// statement.
+    /// Record the token from `start` to the current position, and append it to the normalised statement in lower case.
     fn folded_token(&mut self, start: usize) {
         let text = self.text;
         self.token(start, &text[start..self.at]);
@@ -322,8 +319,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Record the value that was appended to `written` last. In a place where no value is allowed, it becomes part of
-    /// the statement instead.
+    /// Record the value that was appended to `written` last. Where no value is allowed, it becomes part of the
+    /// statement instead.
     fn value(&mut self, kind: Kind, start: usize, written: usize) -> Scanned {
         self.end_token()?;
         let end = self.reading.written.len();
@@ -589,7 +586,7 @@ fn append_hexadecimal(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
-/// The requirement of an approved statement for the value in one place.
+/// The requirement of an approved statement for one of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     /// A `?` in the approved text. It allows any value, or any value of this kind.
@@ -710,7 +707,8 @@ impl Statement {
         })
     }
 
-    /// Return the reason why a text of this shape is refused in this database; None if the statement approves it.
+    /// Return why the statement does not approve this text, whose normalised form is the same; None if it approves the
+    /// text in this database.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -735,7 +733,8 @@ fn places(reading: &Reading) -> Vec<Place> {
     reading.values.iter().map(place).collect()
 }
 
-/// The approved statements of a rules file, and the gateway's own statements about the session, indexed by shape.
+/// The approved statements of a rules file, and the gateway's own statements about the session, by their normalised
+/// form (shape).
 #[derive(Debug, Clone)]
 pub struct Statements {
     by_shape: HashMap<Box<[u8]>, Vec<Arc<Statement>>>,
@@ -833,7 +832,7 @@ impl Statements {
     }
 }
 
-/// Return a token of a shape as a name: in lower case and without its quotes.
+/// Return a token of a normalised statement as a name: in lower case and without its quotes.
 pub fn bare_name(token: &[u8]) -> String {
     String::from_utf8_lossy(token).trim_matches('`').replace("``", "`").to_lowercase()
 }

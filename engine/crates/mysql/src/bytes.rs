@@ -11,7 +11,7 @@ const EIGHT_FOLLOW: u8 = 0xFE;
 /// The byte that stands for NULL in a text row, in place of a length.
 pub const NULL: u8 = 0xFB;
 
-/// Reads fields from a packet. It holds the part that is not read yet.
+/// A reader of a packet's fields. It holds the bytes that are not read yet.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -32,7 +32,7 @@ impl<'a> Reader<'a> {
         self.0.first().copied()
     }
 
-    /// Read this many bytes. Errors: `protocol` if there are fewer. All methods below return the same error.
+    /// Read `count` bytes. Errors: `protocol` if fewer are left. The other methods return the same error.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         self.text().map(Some)
     }
 
-    /// Read a string after its one-byte length.
+    /// Read a string that follows its length, which is one byte.
     pub fn short_text(&mut self) -> Result<&'a [u8]> {
         let length = self.u8()?;
         self.bytes(length.into())
@@ -131,7 +131,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn lengths_of_every_size_are_read() {
+    fn length_encoded_integers_of_every_size_are_read() {
         let cases: [(&[u8], u64); 5] = [
             (b"\0", 0),
             (b"\xfa", 250),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn text_ends_at_a_zero_byte() {
+    fn string_ends_at_its_zero_byte() {
         let mut reader = Reader::new(b"ab\0c");
         assert_eq!(reader.until_zero().unwrap(), b"ab");
         assert!(reader.until_zero().is_err());
@@ -158,14 +158,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lengths_round_trip(number: u64) {
+        fn length_encoded_integers_round_trip(number: u64) {
             let mut out = Vec::new();
             append_length(&mut out, number);
             prop_assert_eq!(Reader::new(&out).length().unwrap(), number);
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn reading_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             let mut reader = Reader::new(&bytes);
             while !reader.is_empty() && reader.text().is_ok() {}
             let mut reader = Reader::new(&bytes);

@@ -23,5 +23,5 @@ pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 pub const MULTI_FACTOR_AUTHENTICATION: u32 = 1 << 28;
 /// This bit means progress reports in MariaDB, and `CAPABILITY_EXTENSION` in MySQL.
 pub const PROGRESS_OR_EXTENSION: u32 = 1 << 29;
-/// The capabilities that every supported server and client must have. All of the last twenty years do.
+/// The capabilities that every supported server and client must have. Every release of the last twenty years has them.
 pub const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;

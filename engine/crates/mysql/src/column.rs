@@ -24,7 +24,7 @@ pub struct OriginalType {
 }
 
 impl OriginalType {
-    /// The number of bytes of a type in a definition and in an envelope.
+    /// The number of bytes in which a type is encoded.
     pub const LENGTH: usize = 10;
 
     pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
@@ -56,7 +56,6 @@ impl OriginalType {
     }
 }
 
-/// A parsed column definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Definition<'a> {
     pub name: &'a [u8],
@@ -64,11 +63,11 @@ pub struct Definition<'a> {
     /// The original names of database, table and column; empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
-    /// The bytes after the last field. Servers send none; a gateway sends an envelope.
+    /// The bytes after the last field. Servers send none; the encrypting gateway sends an envelope (key and type of the
+    /// encrypted column).
     pub tail: &'a [u8],
 }
 
-/// The number of unused bytes at the end of a definition.
 const FILLER: usize = 2;
 /// The number of strings before the type, and the offset of the type's number (`MYSQL_TYPE_…`) after them.
 const NAMES: usize = 6;
@@ -189,7 +188,7 @@ mod tests {
     const LAST: &[u8] = b"\x03def\x04tpcc\x01c\x08customer\x01l\x06c_last\x0c\x2d\0\x40\0\0\0\xfd\x01\x10\0\0\0";
 
     #[test]
-    fn definitions_are_read_like_mysql_common() {
+    fn column_definitions_parse_as_in_crate_mysql_common() {
         let ours = Definition::parse(LAST).unwrap();
         let theirs = Column::deserialize((), &mut ParseBuf(LAST)).unwrap();
         assert_eq!(ours.original, [theirs.schema_ref(), theirs.org_table_ref(), theirs.org_name_ref()]);
@@ -221,7 +220,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             let parsed = Definition::parse(&bytes).inspect(|definition| drop(definition.label()));
             if let Some(kind) = Definition::plain_kind(&bytes) {
                 prop_assert!(parsed.is_err() || parsed.is_ok_and(|definition| definition.stated.kind == kind));

@@ -19,7 +19,7 @@ const CLIENT_CAPABILITIES: u32 = LONG_PASSWORD
 
 /// The first byte of a server's greeting.
 pub const PROTOCOL_VERSION: u8 = 10;
-/// The collation `utf8mb4_general_ci`, which MySQL has had since 5.5 and every MariaDB has.
+/// The collation `utf8mb4_general_ci`. MySQL has it since version 5.5, and every MariaDB has it.
 pub const COLLATION: u8 = 45;
 /// The maximum packet size that the client announces: 16 MB, the default of MySQL's clients.
 const LARGEST_PACKET: u32 = 1 << 24;
@@ -65,8 +65,8 @@ impl Greeting {
         Ok(Greeting { capabilities, nonce: without_zero(&nonce).to_vec(), plugin: plugin.to_vec() })
     }
 
-    /// Return the first bytes of the nonce, which are the server's part of the session salt. They are used even if
-    /// another authentication method with another nonce follows. Errors: `protocol` if the nonce is too short.
+    /// Return the first 20 bytes of the nonce, from which the keys of column encryption are derived. They are used even
+    /// if another authentication method with another nonce follows. Errors: `protocol` if the nonce is too short.
     pub fn scramble(&self) -> Result<&[u8; SCRAMBLE]> {
         self.nonce.first_chunk().ok_or_else(|| Failure::protocol("the nonce in the server's greeting is too short"))
     }
@@ -102,7 +102,7 @@ pub struct Response<'a> {
     pub plugin: &'a [u8],
     /// The first authentication data, computed from password and nonce by the plugin.
     pub proof: &'a [u8],
-    /// Names and values of the connection attributes in turn.
+    /// The connection attributes: each name is followed by its value.
     pub attributes: &'a [&'a [u8]],
     pub tls: bool,
 }
@@ -138,7 +138,7 @@ pub struct AuthSwitch {
 }
 
 impl AuthSwitch {
-    /// Parse the packet; return None if it is not such a request.
+    /// Parse the packet, or return None if it is not a request to switch the authentication plugin.
     pub fn parse(packet: &[u8]) -> Result<Option<Self>> {
         let mut reader = Reader::new(packet);
         if reader.u8()? != AUTH_SWITCH {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_and_old_greetings_are_refused() {
+    fn error_packets_and_greetings_of_old_protocols_are_refused() {
         assert_eq!(Greeting::parse(b"\xff\x10\x04Too many connections").unwrap_err().class, Class::Server);
         assert_eq!(Greeting::parse(b"\x09old").unwrap_err().class, Class::Protocol);
         let old = greeting_with(CapabilityFlags::CLIENT_PROTOCOL_41);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_are_readable_by_mysql_common() {
+    fn crate_mysql_common_parses_our_login_responses() {
         let greeting = Greeting::parse(&greeting_with(CapabilityFlags::all())).unwrap();
         assert_eq!(
             (&greeting.nonce[..], &greeting.plugin[..]),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_sent_as_names_and_values() {
+    fn connection_attributes_are_sent_as_names_and_values() {
         let greeting = Greeting::parse(&greeting_with(CapabilityFlags::all())).unwrap();
         assert_eq!(greeting.scramble().unwrap(), b"01234567abcdefghijkl");
         let attributes: &[&[u8]] = &[b"costof_encrypted", b"1", b"costof_nonce", b"0123"];
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn response_claims_only_the_servers_capabilities() {
+    fn login_response_contains_only_capabilities_that_the_server_offers() {
         let minimal = CapabilityFlags::CLIENT_PROTOCOL_41 | CapabilityFlags::CLIENT_SECURE_CONNECTION;
         let mut packet = Vec::new();
         let greeting = Greeting::parse(&greeting_with(minimal)).unwrap();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn authentication_switch_is_parsed() {
+    fn authentication_switch_request_is_parsed() {
         for (plugin, sent, nonce) in [
             (&b"mysql_native_password"[..], &b"01234567abcdefghijkl\0"[..], &b"01234567abcdefghijkl"[..]),
             (b"client_ed25519", &[0; 32], &[0; 32]),
@@ -273,13 +273,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
             let _ = (Greeting::parse(&bytes), AuthSwitch::parse(&bytes));
         }
 
         /// Damage a valid greeting, because it reaches deeper states of the parser than arbitrary bytes would.
         #[test]
-        fn damaged_greetings_never_panic(at in 0..80_usize, with in any::<u8>(), cut in 0..80_usize) {
+        fn parsing_damaged_greetings_never_panics(at in 0..80_usize, with in any::<u8>(), cut in 0..80_usize) {
             let mut packet = greeting_with(CapabilityFlags::all());
             let place = at % packet.len();
             packet[place] = with;

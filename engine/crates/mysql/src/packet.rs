@@ -33,8 +33,7 @@ pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
     Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
 }
 
-/// Like `split_header`, but return an error for a payload that continues in the next packet. Errors: `protocol` for
-/// such a packet.
+/// Like `split_header`, but refuse a payload that continues in the next packet. Errors: `protocol` for such a payload.
 pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     match split_header(start) {
         Some((TOO_LONG, _)) => Err(Failure::protocol("an answer of 16 MB or more is not supported")),
@@ -92,14 +91,13 @@ impl OkPacket {
     }
 }
 
-/// Return the status flags of an EOF packet.
 pub fn eof_status(packet: &[u8]) -> Result<u16> {
     let mut reader = Reader::new(packet);
     let (_first, _warnings) = (reader.u8()?, reader.u16()?);
     reader.u16()
 }
 
-/// The first packet of the answer to PREPARE.
+/// The first packet of the answer to a command that prepares a statement (COM_STMT_PREPARE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PreparedPacket {
     pub statement: u32,
@@ -144,7 +142,6 @@ fn no_more_results(status: u16) -> Result<()> {
     }
 }
 
-/// The fields of an error packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerError<'a> {
     pub code: u16,
@@ -212,14 +209,14 @@ mod tests {
     const MANUAL_OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 
     #[test]
-    fn error_has_the_servers_message() {
+    fn error_packet_becomes_a_failure_with_the_servers_message() {
         let failure = server_error(NO_TABLES_USED);
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "1096 (HY000): No tables used"));
         assert_eq!(server_error(b"\xff\x10\x04Too many connections").detail, "1040 (HY000): Too many connections");
     }
 
     #[test]
-    fn authentication_errors_have_their_own_class() {
+    fn authentication_errors_have_class_authentication() {
         let class = |packet| server_error(packet).class;
         assert_eq!(class(b"\xff\x15\x04#28000Access denied for user 'u'@'h'"), Class::Authentication);
         assert_eq!(class(b"\xff\xa2\x06#28000Access denied for user 'root'@'h'"), Class::Authentication);
@@ -254,12 +251,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60), without_eof in any::<bool>()) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..60), without_eof in any::<bool>()) {
             let _ = (header(&bytes), changed_rows(&bytes), check_end(&bytes, without_eof), server_error(&bytes));
         }
 
         #[test]
-        fn packets_are_read_like_by_mysql_common(code in any::<u16>(), message in "[a-z ]{0,40}", changed in any::<u64>()) {
+        fn packets_parse_as_in_crate_mysql_common(code in any::<u16>(), message in "[a-z ]{0,40}", changed in any::<u64>()) {
             let mut error = vec![ERR];
             error.extend(code.to_le_bytes());
             error.extend(b"#42S02");

@@ -16,7 +16,7 @@ pub enum RowFormat {
     Binary,
 }
 
-/// Read the beginning of a binary row with this many columns; return its bitmap of NULLs.
+/// Read the beginning of a binary row with this number of columns, and return its bitmap of NULLs.
 pub fn begin_binary<'a>(reader: &mut Reader<'a>, columns: usize) -> Result<Nulls<'a>> {
     if reader.u8()? != BINARY_ROW {
         return Err(Failure::protocol("a row is not in the binary format"));

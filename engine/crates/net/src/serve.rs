@@ -28,7 +28,6 @@ pub const STACK: usize = 32 << 20;
 
 /// The handler of the connections to one address. Each thread has a clone of it.
 pub trait Server: Clone + Send + 'static {
-    /// The counters of one address on one thread.
     type Counters: Counters;
 
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Self::Counters>);

@@ -1,4 +1,4 @@
-//! The transport settings of an arm, as a plan contains them.
+//! The transport settings of an arm (one variant of the experiment), as a plan contains them.
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -88,7 +88,7 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// How the client verifies the server's certificate: `full` checks its chain and name, `ca-only` its chain, and `none`
+/// The verification of the server's certificate: `full` checks its chain and name, `ca-only` its chain, and `none`
 /// nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -6,7 +6,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Connection {
     pub server: String,
-    /// The outcome of the TLS handshake; None for a plain connection.
+    /// None for a plain connection.
     pub security: Option<Security>,
 }
 
@@ -25,7 +25,7 @@ pub struct Security {
 /// The evidence of a slice's connections, as it is collected.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// The different kinds of connections. An arm that works as planned has exactly one.
+    /// The distinct connections, by server and TLS properties. An arm that works as planned has exactly one.
     kinds: Vec<Connection>,
     opened: u64,
     handshakes: u64,
@@ -61,7 +61,7 @@ impl Evidence {
     }
 
     pub fn used(&mut self, mut connection: Connection) {
-        // Resumption is counted separately. A resumed connection is not a different kind of connection.
+        // Resumption is counted separately: a resumed connection is not a different kind of connection.
         if let Some(security) = &mut connection.security {
             security.resumed = false;
         }

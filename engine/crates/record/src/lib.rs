@@ -1,4 +1,4 @@
-//! What is recorded of a slice: times of phases, errors by class, counts and evidence.
+//! The record of a slice: times of phases, errors by class, counts and evidence.
 
 mod evidence;
 mod log;

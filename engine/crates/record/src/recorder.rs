@@ -113,7 +113,7 @@ impl Recorder {
             }
         }
         if steps > 1 {
-            // Only a read-modify-write consists of two steps.
+            // Of all operations, only a read-modify-write has two of these phases.
             self.add(&Span { phase: Phase::ReadModifyWrite, ..operation });
         }
         if steps > 0 {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_add_up_to_the_nanosecond() {
+    fn phases_add_up_to_the_operations_time_to_the_nanosecond() {
         let mut recorder = Recorder::default();
         (0..100).for_each(|_| recorder.record(&timeline()));
         let phases = recorder.answer();
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn read_and_update_count_as_one_operation() {
+    fn read_and_update_of_a_record_count_as_one_operation() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::Read, Phase::Update]));
         recorder.record(&timeline_of(&[Phase::Read]));

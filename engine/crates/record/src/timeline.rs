@@ -29,7 +29,8 @@ macro_rules! phases {
 }
 
 phases! {
-    /// The time from the scheduled instant of an operation to its start; only with a pace.
+    /// The time from the scheduled instant of an operation to its start. It exists only if the workload has a pace (a
+    /// fixed rate of operations).
     Delay = "delay",
     /// Resolution of the host name; absent if the host is an IP address.
     Resolve = "resolve",
@@ -55,7 +56,8 @@ phases! {
     StockLevel = "stock_level",
     /// The total of the phases from `Tcp` to `Auth`.
     Connect = "connect",
-    /// The total of `Delay` and the phases from `Tcp` to `Auth`; only with a pace.
+    /// The total of `Delay` and the phases from `Tcp` to `Auth`. It exists only if the workload has a pace (a fixed
+    /// rate of operations).
     ScheduledConnect = "scheduled_connect",
     /// The total of the phases from `Tcp` to `FirstOperation`.
     ConnectAndFirstOperation = "connect_and_first_operation",

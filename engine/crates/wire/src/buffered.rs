@@ -28,8 +28,9 @@ impl Buffered {
         &self.stream
     }
 
-    /// Continue under TLS, and end the phase `tls`. Errors: those of [`Stream::secure`]; `protocol` if plaintext bytes
-    /// were already received, because they could come from an attacker and would be taken for the server's.
+    /// Continue under TLS, and record the phase `tls`. Errors: those of [`Stream::secure`]; `protocol` if plaintext
+    /// bytes were already received. They could come from an attacker, and would be mistaken for bytes that TLS
+    /// protected.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
         Ok(Buffered { stream: self.stream.secure(transport, address, timeline).await?, ..self })
@@ -47,8 +48,8 @@ impl Buffered {
         &self.inbox[self.start..self.end]
     }
 
-    /// Consume this many received bytes, and return their range for [`Buffered::at`]. They remain there until the next
-    /// [`Buffered::fill`].
+    /// Consume `length` received bytes, and return their range for [`Buffered::at`]. They remain in the buffer until
+    /// the next [`Buffered::fill`].
     pub fn take(&mut self, length: usize) -> Range<usize> {
         let range = self.start..self.start + length;
         self.start = range.end;
@@ -91,7 +92,7 @@ impl Buffered {
         self.stream.close();
     }
 
-    /// Send the outbox and close the connection, without waiting for either.
+    /// Close the connection, after one attempt to send the outbox. Wait for neither.
     pub fn close_with_outbox(self) {
         self.stream.close_with(&self.outbox);
     }

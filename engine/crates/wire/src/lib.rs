@@ -33,7 +33,6 @@ use std::sync::Arc;
 use workload::ycsb::TablePlace;
 use workload::{Job, Kind};
 
-/// All supported protocols.
 pub static PROTOCOLS: &[Protocol] = &[
     // One line for each protocol, so that adding one changes no other line.
     mongodb::PROTOCOL,
@@ -98,7 +97,7 @@ pub trait Service: Send + Sync {
     /// Begin a slice: discard counts from its preparation.
     fn begin_slice(&self) {}
 
-    /// Add to `into` what all workers have counted since the last call. Call this when a slice has ended.
+    /// Add the counts of all workers since the last call to `into`. Call this when a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {
@@ -106,7 +105,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Facts for an arm's evidence. The keys are their names in the results.
+/// Facts for an arm's evidence, by their names in the results.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

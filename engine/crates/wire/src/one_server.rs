@@ -20,7 +20,7 @@ pub trait OneServer: 'static {
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
-/// Opens sessions for one worker.
+/// The client of one worker, which opens the worker's sessions.
 pub struct Client<S> {
     service: Arc<S>,
     reactor: Rc<Reactor>,
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn timeout_names_the_last_step_and_the_limit() {
+    fn timeout_error_names_the_last_completed_step_and_the_time_limit() {
         assert_eq!(detail(&[]), "no TCP connection within 1.5 s");
         assert_eq!(detail(&[Phase::Resolve]), "no TCP connection within 1.5 s");
         assert_eq!(detail(&[Phase::Tcp]), "no answer within 1.5 s after the TCP handshake");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn other_failures_are_unchanged() {
+    fn failures_other_than_timeouts_are_unchanged() {
         let refused = Failure::new(Class::Refused, "nothing listens there");
         assert_eq!(after_last_step(refused.clone(), &Timeline::default(), 1), refused);
     }

@@ -217,7 +217,7 @@ mod tests {
 
     /// The example of RFC 7677, 3.
     #[test]
-    fn example_of_the_rfc_is_reproduced() {
+    fn example_of_rfc_7677_is_reproduced() {
         let exchange = begin(NONCE);
         assert_eq!(exchange.first_message(), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
         let (proof, expected) = exchange.prove(SERVER_FIRST, pencil).unwrap();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn server_without_the_password_is_refused() {
+    fn server_that_does_not_know_the_password_is_refused() {
         let (_, expected) = begin(NONCE).prove(SERVER_FIRST, pencil).unwrap();
         for (answer, class) in [
             (&b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G5="[..], Class::Protocol),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn challenges_that_weaken_the_login_are_refused() {
+    fn server_challenges_that_weaken_the_login_are_refused() {
         for challenge in [
             "r=another,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
             "r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
@@ -277,7 +277,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_messages_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[rsiv=,+/A-Za-z0-9]{0,60}") {
+        fn parsing_arbitrary_messages_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..100), text in "[rsiv=,+/A-Za-z0-9]{0,60}") {
             for message in [&bytes[..], text.as_bytes(), format!("r={NONCE}x,s={text},i={text}").as_bytes()] {
                 let _ = begin(NONCE).prove(message, pencil);
                 let _ = Expected(Digest::default()).verify(message);

@@ -8,7 +8,7 @@ use record::{Connection, Tally, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// Which server of a service a session connects to.
+/// The server of a service to which a session connects.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
     /// A server that fits the read preference. The number of the worker selects one of several such servers.
@@ -25,8 +25,8 @@ pub trait Client: 'static {
         true
     }
 
-    /// Find out again which server this target is, after a session to it broke. The current operation's deadline
-    /// applies. Services with one server need not do anything.
+    /// Find the server of this target again, after a session to it broke. The current operation's deadline applies. The
+    /// default does nothing, for services with one server.
     async fn rediscover(&self, _target: Target) -> Result<()> {
         Ok(())
     }
@@ -36,7 +36,7 @@ pub trait Client: 'static {
         None
     }
 
-    /// Open a session. End each of its phases, from name resolution to authentication, in the timeline.
+    /// Open a session, and record each of its phases, from name resolution to authentication, in the timeline.
     async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
@@ -50,8 +50,8 @@ pub trait Session {
     /// Return the evidence about this connection. This takes time, so do not call it within measured time.
     fn connection(&self) -> Connection;
 
-    /// Do the work that only a connection's first operation needs, unmeasured, as a pool does when it opens a
-    /// connection.
+    /// Do the work that only a connection's first operation needs, as a connection pool does when it opens a
+    /// connection. It is not measured.
     async fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
@@ -60,8 +60,8 @@ pub trait Session {
     fn close(self);
 
     /// Like `close`, but if the server was requested to close the connection, wait until it does. The side that closes
-    /// first keeps its port in TIME_WAIT for a minute, and a client has ports for only a few hundred connections a
-    /// second.
+    /// first keeps its port in TIME_WAIT for a minute; a client that closed first would have ports for only a few
+    /// hundred connections a second.
     async fn end(self)
     where
         Self: Sized,
@@ -72,7 +72,7 @@ pub trait Session {
 
 /// A session that can perform the queries of workloads `query` and `connect`.
 pub trait Ask: Session {
-    /// The data that queries ask for, such as a table of records; `()` if all queries are the same.
+    /// The data that queries read, such as a table of records; `()` if all queries are the same.
     type About: 'static;
 
     /// Perform one query.
@@ -86,7 +86,8 @@ pub trait Ask: Session {
 
 /// A session that performs YCSB's operations on records, which are identified by their keys.
 pub trait Records: Session {
-    /// Do the work that only the first operation on records of this shape needs, unmeasured. Later calls cost nothing.
+    /// Do the work that only the first operation on records of this shape needs. It is not measured. Later calls cost
+    /// nothing.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -124,7 +125,7 @@ pub trait Pgbench: KeyValue + Pipeline {
 
 /// A session that carries one HTTP request at a time. The server may end the session between two requests.
 pub trait Requests: Session {
-    /// Send one request and receive the response, which is counted whatever its status is. `last` says whether this is
+    /// Send one request and receive the response, which is counted whatever its status is. `last` means that this is
     /// the last request of the connection. `arrived` is called with the connection's traffic when the response begins.
     /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and the errors of a
     /// broken connection.
@@ -133,7 +134,7 @@ pub trait Requests: Session {
     /// Return whether the session can carry another request, according to the last response.
     fn may_go_on(&self) -> bool;
 
-    /// Return whether the session is still open, as far as events have shown. Without an event, no system call is made.
+    /// Return whether the session is still open, as far as known from events. Without an event, no system call is made.
     async fn is_still_open(&mut self) -> bool;
 
     /// Like `is_still_open`, but always ask the kernel.
@@ -143,5 +144,5 @@ pub trait Requests: Session {
 /// The type of the counts of a client's sessions.
 pub type TallyOf<C> = <<C as Client>::Session as Session>::Tally;
 
-/// The type of the data that a client's queries ask for.
+/// The type of the data that a client's queries read.
 pub type AboutOf<C> = <<C as Client>::Session as Ask>::About;

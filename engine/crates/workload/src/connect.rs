@@ -1,6 +1,6 @@
-//! Workload `connect`, which simulates a client without a pool. A trial opens a connection, performs a first operation
-//! (unless disabled) and any further operations on it, and ends it. The time for ending it counts in the slice but in
-//! no phase.
+//! Workload `connect`, which simulates a client without a connection pool. An operation is a trial: it opens a
+//! connection, performs a first query (unless disabled) and any further queries on it, and ends it. The time for ending
+//! the connection counts in the slice but in no phase.
 
 use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};

@@ -16,8 +16,8 @@ use net::runtime::{Executor, Reactor, Semaphore, TaskId};
 use std::rc::Rc;
 
 /// The maximum number of connections that a thread opens at the same time, for protocols that wait for
-/// [`Job::opening`]. A server's listen queue may be as short as nginx's 511. TCP retries connections beyond it with
-/// growing pauses until they time out. The wait counts in no phase except `delay`.
+/// [`Job::opening`]. A server's listen queue may be as short as nginx's 511. If a queue is full, TCP retries with
+/// growing pauses until the connection times out. The wait for a permit counts in no phase except `delay`.
 pub const OPENING_AT_A_TIME: usize = 256;
 
 /// All that is needed to create one worker.

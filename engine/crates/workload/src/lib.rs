@@ -29,7 +29,7 @@ pub use request::Request;
 pub use schedule::Schedule;
 pub use settings::{Arrivals, CACHE, Data, Kind, PGBENCH, Pace, QUERIES, RECORDS, REQUESTS, SQL, Settings};
 pub use share::Share;
-pub use worker::{Order, Slot, Window};
+pub use worker::{Slot, Window, WorkerCommand};
 
 use base::error::Result;
 use record::{Counts, Evidence, Recorder, Timeline};
@@ -67,6 +67,7 @@ pub trait Workload: 'static {
     /// Record the operations that the last call of [`Workload::operate`] performed but did not put into the timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Move the counts since the last call into `into`. The worker calls this at the end of each order.
+    /// Add the counts since the last call to `into`, and reset them. The worker calls this after each preparation and
+    /// each slice.
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

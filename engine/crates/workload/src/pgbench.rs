@@ -28,7 +28,7 @@ pub struct Transfer {
 }
 
 impl Bank {
-    /// `branches` is what pgbench calls the scale factor.
+    /// Create the sizes of the tables. `branches` is what pgbench calls the scale factor.
     pub fn new(accounts: u64, branches: u64) -> Self {
         Bank { accounts, branches }
     }

@@ -1,7 +1,7 @@
-//! Workloads that use a persistent connection. If it breaks, it is opened again, unmeasured. `query`, `write`,
-//! `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys. `load` writes the
-//! table's records in batches to the server that accepts writes; it counts each record as an operation and times each
-//! batch as phase `operation`.
+//! Workloads that use a persistent connection. When it breaks, a new one is opened outside the measured time. `query`,
+//! `write`, `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys. `load` writes
+//! the table's records in batches to the server that accepts writes; it counts each record as an operation and times
+//! each batch as phase `operation`.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};
@@ -11,10 +11,10 @@ use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The number of queries in a pipeline: they are sent before the first answer is awaited.
+/// The number of queries in a pipeline. All are sent before the first answer is awaited.
 const PIPELINE_LENGTH: usize = 16;
 
-/// What one operation of a [`Query`] workload does.
+/// The operation of a [`Query`] workload.
 pub trait QueryKind<S: Ask>: 'static {
     async fn ask(session: &mut S, about: &S::About, random: &mut Random, tally: &mut S::Tally) -> Result<()>;
 }
@@ -55,7 +55,7 @@ impl<S: Pgbench> QueryKind<S> for PgbenchTransactions {
     }
 }
 
-/// A workload of one worker on a persistent session. `Q` is what an operation does.
+/// A workload of one worker on a persistent session. `Q` defines its operation.
 pub struct Query<C: Client<Session: Ask>, Q = SingleQuery> {
     session: Persistent<C>,
     table: AboutOf<C>,
@@ -93,10 +93,10 @@ impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q>
     }
 }
 
-/// What is done with a new session before its first operation. It is not measured.
+/// The preparation of a new session before its first operation. It is not measured.
 pub trait Preparation<S> {
-    /// Whether to find out again which server is responsible after a connection broke, because a new primary may have
-    /// been elected.
+    /// Whether to find the responsible server again after a connection broke, because a new primary may have been
+    /// elected.
     const REDISCOVERS: bool = false;
 
     async fn prepare(&self, session: &mut S) -> Result<()>;
@@ -111,7 +111,7 @@ impl<S: Session> Preparation<S> for SessionPreparation {
     }
 }
 
-/// The persistent session of one worker. It is opened again when it broke.
+/// The persistent session of one worker. It is opened again after it broke.
 pub struct Persistent<C: Client, P = SessionPreparation> {
     client: C,
     target: Target,
@@ -141,8 +141,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Ok(())
     }
 
-    /// Take the session out for one operation. [`Persistent::settle`] puts it back. If an operation is abandoned, its
-    /// session is therefore lost, and its answer can never reach the next operation.
+    /// Take the session out for one operation. [`Persistent::settle`] puts it back. The session of an abandoned
+    /// operation is thus lost, so its answer can never reach the next operation.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),
@@ -150,9 +150,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Put the session back after an operation, and return the outcome. The session is closed instead if the server
-    /// answered that another server is responsible, or if the operation failed without an error answer of the server:
-    /// the session's state is then unknown.
+    /// Put the session back after an operation, and return the outcome. Two outcomes close the session instead: the
+    /// server answered that another server is responsible, or the operation failed without an error answer of the
+    /// server, which leaves the session's state unknown.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),
@@ -161,12 +161,10 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         outcome
     }
 
-    /// Keep the session for the next operation.
     pub fn keep(&mut self, session: C::Session) {
         self.session = Some(session);
     }
 
-    /// Close a session that is no longer usable.
     pub fn discard(&mut self, session: C::Session) {
         session.close();
         self.broken = true;

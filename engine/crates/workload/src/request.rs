@@ -24,8 +24,8 @@ struct OpenConnection<S> {
 }
 
 impl<C: Client<Session: Requests>> Request<C> {
-    /// The first connection of worker w ends earlier, as if it had already carried w modulo `requests_per_connection`
-    /// requests. Otherwise the connections of all workers would end at the same time.
+    /// Create the workload of one worker. The first connection of worker w ends earlier, as if it had already carried w
+    /// modulo `requests_per_connection` requests. Otherwise the connections of all workers would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
         let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {
@@ -36,10 +36,6 @@ impl<C: Client<Session: Requests>> Request<C> {
             head_start,
             tally: TallyOf::<C>::default(),
         }
-    }
-
-    fn is_last(&self, requests: u64) -> bool {
-        self.requests_per_connection.is_some_and(|limit| requests + 1 >= limit.get())
     }
 
     async fn take_connection(&mut self) -> Option<OpenConnection<C::Session>> {
@@ -78,7 +74,7 @@ impl<C: Client<Session: Requests>> Workload for Request<C> {
                 OpenConnection { session, requests: std::mem::take(&mut self.head_start) }
             }
         };
-        let last = self.is_last(requests);
+        let last = self.requests_per_connection.is_some_and(|limit| requests + 1 >= limit.get());
         let arrived = |traffic| timeline.end_phase(Phase::Waiting, traffic);
         let outcome = session.request(last, &mut self.tally, arrived).await;
         timeline.end_phase(Phase::Receiving, session.traffic());

@@ -13,7 +13,7 @@ const MAX_DRAWN: f64 = 10_000_000.0;
 /// A number that is combined with the seed, so that paces and keys get different random numbers from the same seed.
 const DOMAIN: u64 = 0x7061_6365;
 
-/// The start times of this host's operations in one slice. This host's operations are numbered without gaps, also if
+/// The start times of this host's operations in one slice. This host numbers its own operations without gaps, even if
 /// other hosts perform a part of the slice's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_arrivals_do_not_drift() {
+    fn start_times_at_constant_intervals_do_not_drift() {
         let constant = schedule(Arrivals::Constant, 0);
         assert_eq!([0, 1, 500].map(|n| constant.offset(n)), [Some(0), Some(2_000_000), Some(SECOND)]);
         let thirds = Schedule::Constant { gap_ns: 1e9 / 3.0, share: Share::ALL };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_arrivals_keep_the_rate_and_are_memoryless() {
+    fn poisson_start_times_have_the_rate_and_are_memoryless() {
         let Schedule::Drawn(offsets) = schedule(Arrivals::Poisson, 0) else { panic!("drawn") };
         // 50,000 expected; four standard deviations of a Poisson count are 900.
         assert!((49_100..50_900).contains(&offsets.len()), "{}", offsets.len());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn count_equals_the_number_of_start_times() {
+    fn operation_count_equals_the_number_of_start_times() {
         for (paced, operations) in [(Arrivals::Constant, u64::MAX), (Arrivals::Constant, 7), (Arrivals::Poisson, 7)] {
             let pace = Pace { per_second: 500.0, arrivals: paced };
             let schedule = Schedule::new(pace, Share::ALL, operations, SECOND, (42, 0)).unwrap();
@@ -192,7 +192,7 @@ mod tests {
         let times = times(Some(2.0), 0);
         let share = |limit: u64| times.iter().filter(|time| **time > limit * 1_000_000).count() as f64 / 50_000.0;
         let mean = times.iter().sum::<u64>() as f64 / 50_000.0;
-        // Four standard deviations of such a mean are 1.8 %.
+        // Four standard deviations of the mean of this many exponentially distributed times are 1.8 %.
         assert!((mean / 2e6 - 1.0).abs() < 0.018, "{mean}");
         for limit in [1, 2, 4] {
             assert!((share(limit) - (-(limit as f64) / 2.0).exp()).abs() < 0.01, "{limit}");

@@ -10,7 +10,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
-    /// The number of records. Their keys are computed from the numbers below it.
+    /// The number of records. They are numbered from 0, and their keys are computed from these numbers.
     pub records: u64,
     #[serde(default = "ten")]
     pub fields: u32,
@@ -26,7 +26,6 @@ fn a_hundred() -> u32 {
     100
 }
 
-/// The settings of a workload in a plan.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename = "Workload")]
 pub struct Settings {
@@ -46,7 +45,8 @@ pub struct Settings {
     pub keep_connections: bool,
     /// The rate at which operations begin. If absent, a worker begins its next operation as soon as it is free.
     pub pace: Option<Pace>,
-    /// The mean time for which a worker waits before each operation, as a user thinks. If absent, workers do not wait.
+    /// The mean time for which a worker waits before each operation, like a user who thinks. If absent, workers do not
+    /// wait.
     pub think_ms: Option<f64>,
     pub ycsb: Option<ycsb::Settings>,
     pub tpcc: Option<tpcc::Settings>,
@@ -112,7 +112,7 @@ fn one() -> usize {
     1
 }
 
-/// The kind of a workload: what its operations are.
+/// The kind of a workload, which determines its operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {

@@ -1,5 +1,5 @@
 //! The division of work among several hosts that load a service together. All hosts get the same commands. Workers,
-//! operations and new records are numbered, and number n belongs to host n modulo `hosts`.
+//! operations and new records are numbered; number n belongs to host n modulo `hosts`.
 
 use crate::settings::{Kind, Settings};
 use crate::tpcc::TpccPhase;
@@ -105,7 +105,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn host_must_be_below_hosts() {
+    fn host_number_must_be_below_the_number_of_hosts() {
         let read = |text| serde_json::from_str::<Share>(text);
         assert_eq!(read(r#"{"host": 1, "hosts": 3}"#).unwrap(), Share { host: 1, hosts: 3 });
         for wrong in [r#"{"host": 3, "hosts": 3}"#, r#"{"host": 0, "hosts": 0}"#, r#"{"host": 0, "hosts": 1, "of": 1}"#]
@@ -148,7 +148,7 @@ pub(crate) mod tests {
         }
 
         #[test]
-        fn counts_of_any_size_are_divided_evenly(hosts in 1..=8_u64, ceiling in any::<u64>()) {
+        fn operations_are_divided_evenly_among_hosts(hosts in 1..=8_u64, ceiling in any::<u64>()) {
             let counts: Vec<_> = shares(hosts).iter().map(|share| share.count(ceiling)).collect();
             prop_assert_eq!(counts.iter().map(|count| u128::from(*count)).sum::<u128>(), u128::from(ceiling));
             prop_assert!(counts[0] - counts[counts.len() - 1] <= 1);

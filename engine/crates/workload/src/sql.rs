@@ -4,11 +4,10 @@
 use crate::client::Session;
 use base::error::Result;
 
-/// The type of a statement's parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
-    /// `DECIMAL`, with which the server calculates exactly. With a string it would use floating point.
+    /// `DECIMAL`, with which the server calculates exactly. With a string the server would use floating point.
     Decimal,
     Text,
     DateTime,
@@ -22,7 +21,6 @@ pub struct Statement {
     pub columns: &'static [Column],
 }
 
-/// The type of a column in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     Tiny,
@@ -43,13 +41,9 @@ pub struct DateTime {
     pub year: u16,
     /// 1 to 12.
     pub month: u8,
-    /// 1 to 31.
     pub day: u8,
-    /// 0 to 23.
     pub hour: u8,
-    /// 0 to 59.
     pub minute: u8,
-    /// 0 to 59.
     pub second: u8,
 }
 
@@ -98,8 +92,8 @@ pub trait Row<'a> {
     /// Like `integer`, but return None for NULL.
     fn integer_or_null(&mut self) -> Result<Option<i64>>;
 
-    /// Read a `DECIMAL` with at most `places` decimal places, and return it in units of the last place: with two
-    /// places, 12.5 is 1250.
+    /// Read a `DECIMAL` with at most `places` decimal places, and return it in units of the last decimal place. With
+    /// two places, 12.5 is returned as 1250.
     fn decimal(&mut self, places: u32) -> Result<i64>;
 
     fn text(&mut self) -> Result<&'a [u8]>;
@@ -121,7 +115,7 @@ pub trait Sql: Session {
     type Parameters: Parameters;
     type Row<'a>: Row<'a>;
 
-    /// Prepare these statements, unmeasured. The other methods refer to a statement by its index.
+    /// Prepare these statements. This is not measured. The other methods refer to a statement by its index.
     /// Errors: `server` if a table is missing or has other columns; `protocol`; the errors of a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
@@ -135,14 +129,13 @@ pub trait Sql: Session {
     /// `(1,'a'),(2,'b')`.
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64>;
 
-    /// Execute the prepared statement with the index `place`, which has no result, and return the number of changed
-    /// rows.
-    async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64>;
+    /// Execute the prepared statement with this index, which has no result, and return the number of changed rows.
+    async fn change(&mut self, index: usize, fill: impl Fill<Self>) -> Result<u64>;
 
-    /// Execute the prepared query with the index `place`, call `each` for each row, and return the number of rows.
+    /// Execute the prepared query with this index, call `each` for each row, and return the number of rows.
     async fn select(
         &mut self,
-        place: usize,
+        index: usize,
         fill: impl Fill<Self>,
         each: impl FnMut(&mut Self::Row<'_>) -> Result<()>,
     ) -> Result<u64>;

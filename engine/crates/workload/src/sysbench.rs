@@ -10,7 +10,6 @@ const GROUPS_OF_C: usize = 10;
 const GROUPS_OF_PAD: usize = 5;
 const GROUP_LIMIT: u64 = 100_000_000_000;
 
-/// sysbench's table in a run.
 #[derive(Debug, Clone)]
 pub struct Table {
     records: u64,
@@ -18,7 +17,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The contents of a row depend only on the seed and the row's number.
+    /// Create the table. The contents of a row depend only on the seed and the row's number.
     pub fn new(records: u64, seed: u64) -> Self {
         Table { records, seed }
     }

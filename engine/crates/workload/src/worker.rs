@@ -17,25 +17,25 @@ use std::task::Poll;
 
 /// The time for which an operation may continue after its slice has closed. If it ends in this time it is counted,
 /// because leaving it out would favour short operations. Otherwise it is abandoned, which is an error of class
-/// `abandoned`. The time is multiplied by [`Workload::in_a_row`].
+/// `abandoned`. The time is multiplied by [`Workload::in_a_row`], the number of consecutive queries in an operation.
 const GRACE_NS: u64 = 1_000_000_000;
 /// The pause after a failed operation. It doubles with each consecutive failure, so that a dead server does not cause a
 /// busy loop.
 const FIRST_PAUSE_NS: u64 = 1_000_000;
 const LONGEST_PAUSE_NS: u64 = 100_000_000;
 
-/// Execute the orders that arrive in a slot, one after the other. This never returns.
+/// Execute the commands that arrive in `slot`, one after the other. This never returns.
 pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>, mut think: Think) {
     loop {
         let mut evidence = Evidence::default();
-        match slot.next_order().await {
-            Order::Prepare { reconnect } => {
+        match slot.next_command().await {
+            WorkerCommand::Prepare { reconnect } => {
                 if reconnect {
                     workload.disconnect();
                 }
                 prepare(&mut workload, &slot, &mut evidence).await;
             }
-            Order::Run(window) => run(&mut workload, &slot, &window, &mut think, &mut evidence).await,
+            WorkerCommand::Run(window) => run(&mut workload, &slot, &window, &mut think, &mut evidence).await,
         }
         let mut log = slot.log.borrow_mut();
         log.evidence.merge(evidence);
@@ -138,9 +138,9 @@ fn fail(slot: &Slot, failure: Failure) {
     log.ended(clock::now());
 }
 
-/// An order to a worker.
+/// A command to a worker: to prepare for a slice, or to run it.
 #[derive(Clone)]
-pub enum Order {
+pub enum WorkerCommand {
     Prepare { reconnect: bool },
     Run(Arc<Window>),
 }
@@ -206,31 +206,31 @@ impl Window {
     }
 }
 
-/// The slot through which a thread gives orders to one of its workers.
+/// The slot through which a thread sends commands to one of its workers.
 pub struct Slot {
     pub reactor: Rc<Reactor>,
     pub log: Rc<RefCell<SliceLog>>,
     /// The timeout of one operation in nanoseconds.
     pub timeout_ns: u64,
-    order: RefCell<Option<Order>>,
+    command: RefCell<Option<WorkerCommand>>,
     busy: Rc<Cell<usize>>,
 }
 
 impl Slot {
-    /// `busy` is the number of the thread's workers that have not finished their order. All slots of the thread share
-    /// it.
+    /// Create a slot. `busy` is the number of the thread's workers that have not finished their command. All slots of
+    /// the thread share it.
     pub fn new(reactor: Rc<Reactor>, log: Rc<RefCell<SliceLog>>, busy: Rc<Cell<usize>>, timeout_ns: u64) -> Self {
-        Slot { reactor, log, timeout_ns, order: RefCell::default(), busy }
+        Slot { reactor, log, timeout_ns, command: RefCell::default(), busy }
     }
 
-    pub fn give(&self, task: TaskId, order: Order) {
-        *self.order.borrow_mut() = Some(order);
+    pub fn give(&self, task: TaskId, command: WorkerCommand) {
+        *self.command.borrow_mut() = Some(command);
         self.busy.set(self.busy.get() + 1);
         self.reactor.wake(task);
     }
 
-    pub async fn next_order(&self) -> Order {
-        poll_fn(|_| self.order.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
+    pub async fn next_command(&self) -> WorkerCommand {
+        poll_fn(|_| self.command.borrow_mut().take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
     pub fn finish(&self) {
@@ -243,14 +243,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_is_claimed_once() {
+    fn every_operation_of_a_window_is_claimed_once() {
         let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);
     }
 
     #[test]
-    fn closed_window_grants_no_operations() {
+    fn operations_cannot_be_claimed_after_the_window_closed() {
         assert_eq!(Window::new(250, 0, 10).claim(1, 10), None);
     }
 }

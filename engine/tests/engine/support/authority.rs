@@ -12,10 +12,9 @@ use std::path::PathBuf;
 
 /// The number of days until a valid certificate expires.
 pub const VALID: i64 = 30;
-/// The number of days for a certificate that expired yesterday.
+/// A number of days for [`Authority::identity`] with which the certificate expired yesterday.
 pub const EXPIRED: i64 = -1;
 
-/// A certificate authority.
 pub struct Authority {
     key: PKey<Private>,
     certificate: X509,

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The maximum duration of slices that should end after their number of operations. A slice that takes so long hangs.
+/// The maximum duration of slices that should end after their number of operations. A slice that reaches it has hung.
 pub const HANG_SECONDS: f64 = 600.0;
 /// The number of times that a slice is tried on a machine that stalls during some of them.
 const ATTEMPTS: usize = 20;
@@ -31,7 +31,6 @@ impl Engine {
         writeln!(self.input, "{line}").unwrap();
     }
 
-    /// Send a line and return the answer.
     pub fn ask(&mut self, line: &Value) -> Value {
         self.send(line);
         self.receive()
@@ -49,8 +48,8 @@ impl Engine {
     }
 
     /// Measure slices that end after a time, until a slice has no errors and satisfies `is_right`. On a machine that
-    /// stalls, operations may take longer than the grace after the slice. Only such `abandoned` operations are
-    /// tolerated as errors.
+    /// stalls, operations may last longer than is tolerated after a slice's end. Only such `abandoned` operations are
+    /// accepted as errors.
     pub fn undisturbed(
         &mut self,
         arm: &str,

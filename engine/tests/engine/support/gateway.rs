@@ -54,20 +54,19 @@ pub fn beginning() -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition()), packet(3, b"\x05smith")].concat()
 }
 
-/// What a server does after it has accepted a login and read a command.
+/// The actions of a test server after it has accepted a login and read a command.
 #[derive(Clone)]
 pub enum ServerScript {
     SendsAndCloses(Vec<u8>),
     /// Send the bytes one by one and wait until the client closes the connection.
     Sends(Vec<u8>),
-    /// Send rows without end.
     SendsWithoutEnd,
 }
 
-/// Which part of the gateway opened a connection to the server.
+/// The part of the gateway that opened a connection to the server.
 enum ConnectionKind {
     Client,
-    /// The gateway's check of the server's catalogue.
+    /// The gateway's check of the list of the server's columns.
     Catalogue,
 }
 
@@ -170,7 +169,7 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Start a gateway without columns to encrypt. It does not query the server's catalogue.
+    /// Start a gateway without columns to encrypt. It does not query the server's list of columns.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }

@@ -12,14 +12,11 @@ pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\n
 /// A correct response, after which the server closes the connection.
 pub const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length: 2\r\nConnection: close\r\n\r\nOK";
 
-/// How the server answers a request.
 #[derive(Clone)]
 pub enum Response {
     /// Send these bytes and keep the connection, unless the request or the response contains `Connection: close`.
     Bytes(&'static [u8]),
-    /// Send these bytes and close the connection.
     ThenCloses(&'static [u8]),
-    /// Send these bytes and reset the connection.
     ThenResets(&'static [u8]),
     /// Send the first bytes, then repeat the second bytes without end.
     ThenForEver(&'static [u8], &'static [u8]),

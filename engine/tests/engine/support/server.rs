@@ -9,7 +9,6 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 
-/// The behaviour of a test server.
 #[derive(Clone)]
 pub enum Behaviour {
     Plain,

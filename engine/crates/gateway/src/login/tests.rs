@@ -1,4 +1,4 @@
-//! Greetings and responses are compared with those of the crate `mysql_common`.
+//! Tests that compare greetings and login responses with those of the crate `mysql_common`.
 
 use super::*;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
@@ -56,7 +56,7 @@ fn greeting_offers_only_supported_capabilities() {
 }
 
 #[test]
-fn login_response_tells_the_account_and_whether_the_client_decrypts() {
+fn login_response_contains_the_account_and_whether_the_client_decrypts() {
     let nonce = ClientNonce::random().unwrap();
     let digits = &nonce.hex()[..];
     let announces = |value| ("costof_encrypted", value);
@@ -73,7 +73,7 @@ fn login_response_tells_the_account_and_whether_the_client_decrypts() {
         let response = Response::parse(&packet).unwrap();
         assert_eq!((response.account, response.client_reads), (&b"shop"[..], client_reads), "{attributes:?}");
     }
-    // Different readers of this response could choose different nonces.
+    // Two nonces are refused, because different readers of this response could choose different ones.
     let twice: Vec<u8> = [("costof_encrypted", "1"), ("costof_nonce", digits), ("costof_nonce", digits)]
         .iter()
         .flat_map(|(name, value)| [name, value].map(|text| [&[text.len() as u8], text.as_bytes()].concat()).concat())
@@ -82,7 +82,7 @@ fn login_response_tells_the_account_and_whether_the_client_decrypts() {
 }
 
 #[test]
-fn guarded_sessions_drop_capabilities_that_change_parsing() {
+fn guarded_session_gets_no_capabilities_that_change_parsing() {
     let mut packet = response(&[("a", "b")]);
     packet[8] = 8;
     for guarded in [false, true] {
@@ -100,7 +100,7 @@ fn guarded_sessions_drop_capabilities_that_change_parsing() {
 }
 
 #[test]
-fn name_that_a_server_cuts_or_converts_is_ambiguous() {
+fn account_name_that_a_server_cuts_or_converts_is_ambiguous() {
     let greeting = Greeting { capabilities: 0, collation: 28, scramble: [0; SCRAMBLE] };
     for (collation, name, is_unambiguous, is_plain) in [
         (45, "shop", true, true),

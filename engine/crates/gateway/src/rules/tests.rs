@@ -37,7 +37,7 @@ fn documented() -> Rules {
 }
 
 #[test]
-fn documented_example_is_valid() {
+fn example_rules_in_the_documentation_are_valid() {
     let rules = documented();
     assert!(rules.guard() && rules.statements.count() > 0 && rules.warnings().is_empty());
     assert_eq!(rules.algorithm_for(["shop", "PEOPLE", "name"]), Some(Algorithm::Aes128Gcm));
@@ -61,7 +61,7 @@ fn first_matching_column_rule_applies() {
 }
 
 #[test]
-fn errors_are_reported_with_their_line() {
+fn errors_in_rules_are_reported_with_their_line() {
     let account = |rest: &str| format!("[master_keys]\napp = '{KEY}'\n\n[[accounts]]\nname = 'shop'\n{rest}\n");
     let column = "[[columns]]\ndatabase = 'd'\ntable = 't'\n";
     for (text, line, words) in [
@@ -95,7 +95,7 @@ fn errors_are_reported_with_their_line() {
 }
 
 #[test]
-fn separate_statements_file_must_not_be_writable_by_others() {
+fn statements_file_must_not_be_writable_by_other_users() {
     let statements = file("[[statements]]\ntext = 'SELECT ?, ?'\n", 0o644);
     let name = statements.file_name().unwrap().to_str().unwrap();
     let text = format!("statements_file = '{name}'\n[[statements]]\ntext = 'SELECT ?'");
@@ -113,7 +113,7 @@ fn separate_statements_file_must_not_be_writable_by_others() {
 }
 
 #[test]
-fn columns_are_divided_by_the_rules_and_unmatched_rules_are_reported() {
+fn rules_divide_columns_into_protected_and_plain_and_unmatched_rules_are_reported() {
     let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), is_generated: true };
     let mut rules =
         Rules::parse_valid(&format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n"));
@@ -127,7 +127,7 @@ fn columns_are_divided_by_the_rules_and_unmatched_rules_are_reported() {
 }
 
 #[test]
-fn star_matches_any_characters() {
+fn star_in_a_pattern_matches_any_characters() {
     let matches = |pattern: &str, name: &str| Pattern(pattern.into()).matches(name.as_bytes());
     for (pattern, name) in [("c_*", "c_last"), ("*", ""), ("*_id", "C_W_ID"), ("a*b*c", "aXbYbc"), ("x", "X")] {
         assert!(matches(pattern, name), "{pattern} {name}");

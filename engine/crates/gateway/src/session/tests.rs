@@ -219,7 +219,7 @@ fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn open_session_passes_all_bytes_until_its_account_changes_or_is_guarded() {
+fn unguarded_session_passes_all_bytes_until_its_account_changes_or_is_guarded() {
     let mut open = TestSession::accepted("admin", false);
     assert_eq!(open.take(), (vec![b"\x00\x00\x00\xff\xff\x07\x00welcome".to_vec()], vec![]));
     let answer = text_answer(&[SECRET, PLAIN], &[&[Some(b"smith"), Some(b"1")]]);
@@ -255,7 +255,7 @@ fn open_session_passes_all_bytes_until_its_account_changes_or_is_guarded() {
 }
 
 #[test]
-fn only_the_holder_of_the_key_can_decrypt() {
+fn only_the_holder_of_the_master_key_can_decrypt_answers() {
     let rows: [&[Option<&[u8]>]; 3] = [
         &[Some(b"smith"), Some(b"1")],
         &[None, None],
@@ -282,7 +282,7 @@ fn only_the_holder_of_the_key_can_decrypt() {
     other_client.query(NAME);
     other_client.server(&text_answer(&[SECRET], &[&[Some(b"smith")]]));
     assert!(!other_client.is_revealed());
-    // A client without envelopes gets definitions of the original length, because some drivers refuse longer ones.
+    // A client that does not decrypt gets definitions of the original length, because some drivers refuse longer ones.
     assert_eq!(other_client.take().0[1].len(), definition(SECRET).len());
 }
 
@@ -300,7 +300,7 @@ fn each_new_data_key_has_a_higher_number() {
 }
 
 #[test]
-fn login_needs_unambiguous_account_decryption_and_utf8() {
+fn guarded_login_needs_an_unambiguous_account_name_decryption_and_utf8() {
     let mut other_charset = response("shop", true);
     // The number of the collation gbk_chinese_ci.
     other_charset[4 + 8] = 28;
@@ -355,7 +355,7 @@ fn login_needs_unambiguous_account_decryption_and_utf8() {
 }
 
 #[test]
-fn guarded_login_is_confirmed_after_settings_are_pinned() {
+fn guarded_login_is_confirmed_after_session_settings_are_set_and_checked() {
     let mut test = TestSession::accepted("shop", true);
     assert!(test.to_client.is_empty() && !test.session.listens_to_client() && !test.session.is_logged_in());
     let sent: Vec<_> = test.take().1.iter().map(|packet| String::from_utf8(packet[1..].to_vec()).unwrap()).collect();
@@ -397,7 +397,7 @@ fn guarded_login_is_confirmed_after_settings_are_pinned() {
 }
 
 #[test]
-fn reset_pins_the_session_again_and_drops_prepared_statements() {
+fn reset_sets_session_settings_again_and_drops_prepared_statements() {
     let mut test = TestSession::logged_in("shop");
     test.prepared(CITY, 0, &[PLAIN]);
     test.client(&[packet(0, b"\x1f"), packet(0, b"\x0e")].concat());
@@ -417,7 +417,7 @@ fn reset_pins_the_session_again_and_drops_prepared_statements() {
 }
 
 #[test]
-fn only_listed_commands_reach_the_server() {
+fn only_allowed_kinds_of_commands_reach_the_server() {
     let allowed = [
         &b"\x01"[..],
         b"\x02d",
@@ -502,10 +502,10 @@ fn server_gets_the_approved_text_and_never_the_clients_bytes() {
     }
 }
 
-/// A protected column is always encrypted. The treatment of other outputs depends on the approval or on the origin that
-/// the server reports.
+/// A protected column is always encrypted. Other outputs are encrypted or not as the approval says or, if it says
+/// nothing, depending on the column from which the server says that they originate.
 #[test]
-fn outputs_are_encrypted_by_their_origin_and_their_approval() {
+fn origin_and_approval_of_an_output_decide_whether_it_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
     for (sql, column, is_plain) in [
         (NAME, SECRET, false),
@@ -528,8 +528,8 @@ fn outputs_are_encrypted_by_their_origin_and_their_approval() {
         assert_eq!(test.to_client == answer, is_plain, "{sql}");
         assert_eq!(test.is_revealed(), is_plain, "{sql}");
     }
-    // Each output has its own verdict. If the answer has another number of columns, the session ends before any of them
-    // is sent.
+    // The approval has a verdict on each output. If the answer has another number of columns, the session ends before
+    // any of them is sent.
     for columns in 1..=3_u8 {
         let row = vec![Some(&b"smith"[..]); columns.into()];
         let definitions = vec![COMPUTED; columns.into()];
@@ -575,7 +575,7 @@ fn new_rules_apply_from_the_next_command() {
 }
 
 #[test]
-fn approval_for_a_database_needs_it_to_be_selected() {
+fn approval_for_a_database_applies_only_while_it_is_selected() {
     let passes = |test: &mut TestSession| {
         test.query("SELECT t FROM notes");
         let passes = !test.to_server.is_empty();
@@ -655,7 +655,7 @@ fn learning_passes_all_statements_and_writes_each_new_one_once() {
 const UNREADABLE: &str = "\n# Cannot be approved because it has a second statement after ';':\n# SELECT 2; SELECT 3\n";
 
 #[test]
-fn executions_keep_the_verdicts_of_their_own_statement() {
+fn each_execution_uses_the_verdicts_of_its_own_prepared_statement() {
     let mut test = TestSession::logged_in("shop");
     let is_sealed = |answer: &[u8]| answer.windows(7).any(|seven| seven == b"costofE");
     for (number, sql) in [(1, "SELECT x FROM (SELECT name AS x FROM people) t"), (2, CITY)] {
@@ -720,7 +720,7 @@ fn prepared_statement_survives_new_rules_only_with_the_same_approval() {
 
 /// Comparing a protected text with a number would reveal the digits with which the text begins.
 #[test]
-fn parameters_must_have_the_approved_kinds() {
+fn execution_whose_parameters_have_other_kinds_than_approved_is_refused() {
     const DATE: u8 = 0x0A;
     const GEOMETRY: u8 = 0xFF;
     let sql = "SELECT city FROM people WHERE id = ? AND name = ?";
@@ -762,7 +762,7 @@ fn parameters_must_have_the_approved_kinds() {
 }
 
 #[test]
-fn long_data_after_a_number_ends_the_session() {
+fn long_data_for_a_parameter_that_was_a_number_ends_the_session() {
     const NULL: u8 = 0x06;
     const CURSOR: usize = 4 + 1 + 4;
     for (before, passes) in [(&[TEXT][..], true), (&[NUMBER], false), (&[NULL], true), (&[NUMBER, TEXT], true)] {
@@ -793,7 +793,7 @@ fn long_data_after_a_number_ends_the_session() {
 }
 
 #[test]
-fn oversized_commands_are_skipped_and_refused_once() {
+fn oversized_command_is_skipped_and_gets_one_error() {
     let limits = Limits { statement_bytes: 100, long_data_bytes: 10, prepared_statements: 2, ..Limits::default() };
     for (length, size, fits) in [(100, 1, true), (101, 1, false), (60_000, 999, false)] {
         for command in [b"\x03", b"\x16"] {
@@ -851,7 +851,7 @@ fn each_wait_of_a_guarded_session_has_its_own_timeout() {
     assert_eq!(seconds(test.session.waiting(true)), None, "commands sent ahead have no timeout");
     test.server(&packet(1, OK));
     assert_ne!(test.session.waiting(false), idle, "each wait has a new number");
-    // The timeout of a refused command runs from its first byte to its last, as for any command.
+    // The timeout of a refused command covers the time from its first byte to its last, like that of any command.
     let long = packet(0, &[b'\x03'; 100]);
     let begun = test.session.waiting(true);
     test.client(&long[..50]);
@@ -890,7 +890,7 @@ fn malformed_answers_end_the_session_with_one_error_and_no_plaintext() {
 
 proptest! {
     #[test]
-    fn result_does_not_depend_on_how_bytes_are_divided(
+    fn session_does_the_same_however_received_bytes_are_divided(
         values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..300)), 0..8),
         length in 0..40_000_usize,
         size in 1..20_000_usize,

@@ -82,7 +82,7 @@ fn attacks() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn every_attack_is_refused() {
+fn every_known_attack_is_refused() {
     assert!(attacks().len() > 250);
     for attack in attacks() {
         for is_prepared in [false, true] {
@@ -93,7 +93,7 @@ fn every_attack_is_refused() {
 }
 
 #[test]
-fn server_gets_the_approved_text_with_reencoded_values() {
+fn server_gets_the_approved_text_with_the_clients_values_encoded_again() {
     let approved = "SELECT city FROM People WHERE id = ? AND name IN (?, ?)";
     for (text, expected) in [
         ("select CITY from people where id=7 and name in ('a','b')", "id = 7 AND name IN ('a', 'b')"),
@@ -125,7 +125,7 @@ fn server_gets_the_approved_text_with_reencoded_values() {
 }
 
 #[test]
-fn ambiguous_texts_are_refused() {
+fn texts_that_servers_could_parse_differently_are_refused() {
     for text in [
         "SELECT a FROM t WHERE b = 1 -- c",
         "SELECT a FROM t WHERE b = 1 # c",
@@ -171,7 +171,7 @@ fn ambiguous_texts_are_refused() {
 }
 
 #[test]
-fn aliases_and_output_numbers_are_part_of_the_statement() {
+fn other_aliases_or_output_numbers_make_another_statement() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),
@@ -197,7 +197,7 @@ fn aliases_and_output_numbers_are_part_of_the_statement() {
 }
 
 #[test]
-fn approvals_limit_database_and_kinds_and_prefer_literals() {
+fn approval_can_limit_database_and_kinds_and_the_one_with_most_literals_applies() {
     let for_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
     statements.add(&for_database).unwrap();
@@ -284,7 +284,7 @@ enum Token {
 }
 
 /// Return the tokens of an approved statement in which these values replace the question marks. A literal of the
-/// approved text counts as a word.
+/// approved text becomes a word token.
 fn tokens(approved: &str, values: &[String]) -> Vec<Token> {
     let mut reading = Reading::default();
     reading.read(approved.as_bytes(), true).unwrap();
@@ -319,8 +319,8 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// Return all ways to read the tokens: unchanged, and with one of the negative numbers split into a minus and a number,
-/// because servers read `a -1` as `a - 1`.
+/// Return all ways to parse the tokens: unchanged, and with one of the negative numbers split into a minus and a
+/// number, because servers parse `a -1` as `a - 1`.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut result = vec![tokens.to_vec()];
     for (position, token) in tokens.iter().enumerate() {
@@ -357,7 +357,7 @@ proptest! {
     /// Delete, repeat, swap, replace or insert a token; only the resulting values may differ from the approved
     /// statement.
     #[test]
-    fn edits_outside_values_are_refused(
+    fn changed_tokens_outside_values_are_refused(
         statement: Index, other: Index, edit in 0..5_u8, position: Index, second: Index, strange: Index,
         values in prop::collection::vec(literal(), 1..8),
     ) {
@@ -409,7 +409,7 @@ proptest! {
     }
 
     #[test]
-    fn binary_values_reach_the_server_in_hexadecimal(value in bytes()) {
+    fn binary_literals_reach_the_server_in_hexadecimal(value in bytes()) {
         let escaped: Vec<u8> = value.iter().flat_map(|byte| match byte {
             0 => b"\\0".to_vec(),
             b'\'' | b'\\' => vec![b'\\', *byte],

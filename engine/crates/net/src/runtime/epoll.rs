@@ -10,10 +10,9 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// The maximum number of events that one call of `epoll_wait` returns.
 const EVENTS: usize = 256;
-/// The alarm's key in epoll events. No source has this key.
+/// The key in epoll events of the alarm, which is the thread's timer. No source (watched descriptor) has this key.
 const ALARM: u64 = u64::MAX;
 
-/// The epoll instance of one thread.
 pub(super) struct Epoll {
     fd: OwnedFd,
     events: RefCell<Vec<Event>>,
@@ -32,8 +31,8 @@ impl Epoll {
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(key as u64), flags)?)
     }
 
-    /// Wait for events, update the readiness of their sources, and wake the tasks that wait for these sources. Return
-    /// whether the alarm rang.
+    /// Wait for events, record which sources are ready, and wake the tasks that wait for them. Return whether the alarm
+    /// (the thread's timer) rang.
     pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
         let mut events = self.events.borrow_mut();
         events.clear();
@@ -47,8 +46,8 @@ impl Epoll {
             if key == ALARM {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
-                // While a batch of events is handled, a source may be removed and its key reused. The new source then
-                // gets an event that is not its own, which only costs one failing read.
+                // While a batch of events is handled, a source may be removed and a new source may get its key. The new
+                // source then gets an event of the old one, which only costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

@@ -39,8 +39,8 @@ pub struct Reactor {
     current: Cell<TaskId>,
 }
 
-/// The instant at which a task's current operation times out. Deadlines need no timers: all of them are checked from
-/// time to time, so a timeout may be slightly late.
+/// The instant at which a task's current operation times out. Deadlines need no timers: all of them are checked every
+/// 20 ms, so a timeout may be slightly late.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: u64,
@@ -72,7 +72,7 @@ impl Reactor {
         self.spawned.borrow_mut().push(Box::pin(task));
     }
 
-    /// Set the current task's deadline. After this instant whatever the task waits for fails with `timeout`.
+    /// Set the current task's deadline. After this instant the task's waits fail with `timeout`.
     pub fn set_deadline(&self, at: u64) {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
@@ -87,7 +87,8 @@ impl Reactor {
         poll_fn(|_| if clock::now() >= instant { Poll::Ready(()) } else { Poll::Pending }).await;
     }
 
-    /// Let other tasks run and let deadlines be checked. For a task that would otherwise run without waiting.
+    /// Let other tasks run. A task that otherwise never waits must call this, so that other tasks progress and
+    /// deadlines are checked.
     /// Errors: `timeout` if the task's deadline has passed.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();

@@ -47,7 +47,7 @@ impl Semaphore {
         })
         .await
         .inspect_err(|_| self.wake_next())?;
-        // Further permits may be free, and no other task would wake the next one that waits.
+        // More permits may be free, and nothing else would wake the next waiting task.
         self.wake_next();
         Ok(Permit(self))
     }
@@ -76,7 +76,7 @@ mod tests {
     use base::error::Class;
 
     #[test]
-    fn permits_are_limited_and_granted_in_order() {
+    fn permits_are_limited_and_granted_in_the_order_of_requests() {
         let mut executor = Executor::new().unwrap();
         let reactor = executor.reactor().clone();
         let semaphore = Rc::new(Semaphore::new(reactor.clone(), 3));

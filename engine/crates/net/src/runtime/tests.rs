@@ -81,7 +81,7 @@ fn long_answer_is_received_completely_while_it_is_sent() {
 }
 
 #[test]
-fn dropped_connection_closes_at_once_and_does_not_disturb_the_next() {
+fn dropped_connection_closes_at_once_and_does_not_disturb_the_next_connection() {
     run(|reactor| async move {
         for round in 0..20 {
             let (ours, mut theirs) = pair(&reactor);
@@ -105,7 +105,7 @@ fn dropped_connection_closes_at_once_and_does_not_disturb_the_next() {
 }
 
 #[test]
-fn hang_up_is_noticed_without_a_waiting_task() {
+fn peers_hang_up_is_noticed_without_a_waiting_task() {
     run(|reactor| async move {
         let (quiet, mut theirs) = pair(&reactor);
         theirs.write_all(b"x").unwrap();

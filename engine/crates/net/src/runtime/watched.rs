@@ -54,7 +54,6 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// Watch this descriptor.
     /// Errors: the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         let source = Rc::new(Source::new());
@@ -65,8 +64,8 @@ impl Watched {
     }
 
     /// Receive the bytes that have arrived and return their number; 0 is the end of the stream. If no event has
-    /// reported arrived bytes, return `AGAIN` without a system call: right after a request the answer has never arrived
-    /// yet.
+    /// reported arrived bytes, return `AGAIN` without a system call. This saves a call after each request, when the
+    /// answer cannot have arrived yet.
     /// Errors: `AGAIN` if nothing has arrived, and the errors of a broken connection.
     pub fn receive(&self, buffer: &mut [u8]) -> rustix::io::Result<usize> {
         if !self.is_readable() {

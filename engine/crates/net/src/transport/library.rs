@@ -79,7 +79,7 @@ fn group_number(ssl: &SslRef) -> i32 {
     }
 }
 
-/// Return a session that only one connection uses. AWS-LC's sessions are immutable, so the same one is returned.
+/// Return a session for use by one connection. AWS-LC's sessions are immutable, so this is the same session.
 #[cfg(feature = "aws-lc")]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn library_is_the_one_selected_by_the_features() {
+    fn tls_library_is_the_one_that_the_features_select() {
         let expected = if cfg!(feature = "aws-lc") { "AWS-LC" } else { "OpenSSL" };
         let (name, version) = library();
         assert_eq!(name, expected);

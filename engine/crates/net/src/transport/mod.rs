@@ -54,7 +54,6 @@ impl Transport {
     }
 }
 
-/// The size of the shared receive buffer, in bytes.
 const SHARED_BUFFER_SIZE: usize = 64 * 1024;
 
 thread_local! {
@@ -81,8 +80,8 @@ enum Attempt {
 }
 
 impl Stream {
-    /// Connect to the first of the host's addresses that accepts the connection. End the phases `resolve` (if the host
-    /// is a name) and `tcp`.
+    /// Connect to the first of the host's addresses that accepts the connection. Record the phases `resolve` (if the
+    /// host is a name) and `tcp`.
     /// Errors: `resolve`, or the error of the last address.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
@@ -104,7 +103,7 @@ impl Stream {
         Ok(Self::over(outcome?, timeline))
     }
 
-    /// Connect to an address that is already resolved, and end the phase `tcp`.
+    /// Connect to an address that is already resolved, and record the phase `tcp`.
     pub async fn reach(reactor: &Rc<Reactor>, address: SocketAddr, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         Ok(Self::over(Tcp::connect(reactor, address).await?, timeline))
@@ -115,8 +114,8 @@ impl Stream {
         Stream { layer: Layer::Plain(tcp) }
     }
 
-    /// Perform the TLS handshake and end the phase `tls`. The protocol decides when to call this: MySQL does it after
-    /// the server's greeting.
+    /// Perform the TLS handshake and record the phase `tls`. The protocol decides when to call this: MySQL does it
+    /// after the server's greeting.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS is already active, or the transport has no TLS settings"));
@@ -342,8 +341,8 @@ impl Tcp {
         let watched = Watched::new(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
-        // The client sends the last packet of TCP's handshake, so a greeting that the server sends unasked arrives one
-        // round trip later.
+        // In the TCP handshake the client sends the last packet, so a greeting that the server sends first arrives one
+        // round trip after it.
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 

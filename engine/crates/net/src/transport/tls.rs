@@ -1,6 +1,5 @@
-//! TLS over the TCP connection that counts its traffic: the client, descriptions of certificates and of verification
-//! errors, and the server side of accepted connections. The library is OpenSSL, which most drivers use, or AWS-LC with
-//! the same interface.
+//! TLS connections: the client, the server side of accepted connections, and descriptions of certificates and of
+//! verification errors. The library is OpenSSL, which most drivers use, or AWS-LC with the same interface.
 
 use super::{Address, Layer, Stream, Tcp, library};
 use crate::runtime::Watched;
@@ -73,7 +72,8 @@ impl TlsClient {
         }
         match &settings.ca_file {
             Some(path) => trust_file(&mut builder, path)?,
-            // Even without verification, OpenSSL would build a chain and search the system's folder for each issuer.
+            // Load no authorities: if there are any, OpenSSL builds a certificate chain even without verification, and
+            // searches the system's folder for each issuer.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
@@ -217,7 +217,7 @@ pub(super) fn broken(error: &openssl::ssl::Error) -> Failure {
     }
 }
 
-/// Return the failure for a TLS handshake that failed. `silent`: the server had not sent a single byte.
+/// Return the failure for a failed TLS handshake. `silent` means that the server had not sent a single byte.
 fn failed_handshake(error: &openssl::ssl::Error, ssl: &SslRef, server: &Address, silent: bool) -> Failure {
     if let Some(objection) = take_objection() {
         return objection.into_failure(server);
@@ -257,7 +257,7 @@ fn misconfigured(stack: &ErrorStack) -> Failure {
     Failure::new(Class::TlsConfiguration, format!("{} rejects the TLS settings: {}", library::label(), describe(stack)))
 }
 
-/// Why a certificate was rejected. It is recorded while OpenSSL still has the certificate.
+/// The reason why a certificate was rejected. It is recorded while OpenSSL still has the certificate.
 pub(super) struct Objection {
     class: Class,
     detail: String,
@@ -504,14 +504,14 @@ mod tests {
     }
 
     #[test]
-    fn legacy_suites_can_be_offered() {
+    fn client_can_offer_legacy_cipher_suites() {
         client("AES256-SHA", None).unwrap();
         // AWS-LC has no suite with DHE.
         assert_eq!(client("DHE-RSA-AES256-SHA", None).is_ok(), !cfg!(feature = "aws-lc"));
     }
 
     #[test]
-    fn unknown_or_multiple_suites_are_rejected_by_name() {
+    fn setting_other_than_one_known_cipher_suite_is_rejected_and_quoted() {
         for suite in ["NO-SUCH-SUITE", "TLS_AES_256_GCM_SHA384", "HIGH", "AES256-SHA:ALL", "-AES256-SHA", "AES-", ""] {
             let failure = client(suite, None).unwrap_err();
             assert_eq!(failure.class, Class::TlsConfiguration, "{suite}");

@@ -68,7 +68,6 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default ports without and with TLS.
 const PLAIN_PORT: u16 = 80;
 const TLS_PORT: u16 = 443;
 
@@ -83,7 +82,7 @@ pub struct Service {
     proof: Proof,
 }
 
-/// The facts about the response that verified the arm.
+/// The properties of the response by which the arm was verified.
 #[derive(Default)]
 struct Proof {
     body_length: u64,
@@ -214,7 +213,7 @@ fn plain_refused(failure: Failure) -> Failure {
     }
 }
 
-/// Opens sessions for one worker.
+/// The client of one worker, which opens the worker's sessions.
 pub struct Client {
     service: Arc<Service>,
     reactor: Rc<Reactor>,
@@ -254,7 +253,7 @@ mod tests {
         "path": "/?wait=200", "headers": ["Cookie: s3cret"], "requests_per_connection": 1, "any_status": false}"#;
 
     #[test]
-    fn reads_an_http_service() {
+    fn settings_of_an_http_service_are_parsed() {
         let settings: Settings = serde_json::from_str(HTTP).unwrap();
         assert_eq!(settings.requests_per_connection, NonZeroU64::new(1));
         assert!(!format!("{settings:?}").contains("s3cret"));

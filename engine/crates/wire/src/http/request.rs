@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn last_request_of_a_connection_announces_its_close() {
+    fn last_request_announces_that_the_client_closes_the_connection() {
         let request = Request::new(&settings("/?wait=200", None, &["Accept: */*", "user-agent: x"]), "h:8080").unwrap();
         let keep_alive = "GET /?wait=200 HTTP/1.1\r\nHost: h:8080\r\nAccept: */*\r\nuser-agent: x\r\n";
         assert_eq!(request.bytes(false), format!("{keep_alive}\r\n").as_bytes());
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_refused_without_showing_values() {
+    fn invalid_settings_are_refused_without_quoting_their_values() {
         for (path, host, header) in [
             ("", None, "A: b"),
             ("index", None, "A: b"),

@@ -5,7 +5,6 @@ use base::error::{Class, Failure, Result};
 use httparse::{EMPTY_HEADER, Header, ParserConfig};
 use std::mem::MaybeUninit;
 
-/// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Response {
     pub status: u16,
@@ -14,7 +13,7 @@ pub struct Response {
     pub body_bytes: u64,
 }
 
-/// Parses consecutive responses.
+/// A parser of the consecutive responses on one connection.
 #[derive(Debug, Default)]
 pub struct Reader {
     state: State,
@@ -98,7 +97,8 @@ impl Reader {
         }
     }
 
-    /// Return the failure for a connection that ended without announcing its end, as TLS does by `close_notify`.
+    /// Return the failure for a connection that was cut off: under TLS, the server did not announce its end by
+    /// `close_notify`.
     pub fn cut(&mut self) -> Failure {
         self.end().err().unwrap_or_else(|| short("the body's end was not announced".into()))
     }
@@ -185,14 +185,14 @@ pub const LONGEST_HEAD: usize = 64 * 1024;
 const MOST_FIELDS: usize = 128;
 /// The beginning of every supported response.
 const BEGINNING: &[u8] = b"HTTP/1.";
-/// The first byte of a TLS alert (RFC 8446, 5.1). A TLS server may answer a plain request with an alert.
+/// The first byte of a TLS alert (RFC 8446, 5.1), with which a TLS server may answer a plain request.
 const TLS_ALERT: u8 = 21;
 /// The maximum number of bytes that messages quote from an invalid response.
 const QUOTED: usize = 24;
 /// The maximum length of the server's name.
 const LONGEST_SOFTWARE: usize = 100;
 
-/// How the body after a header ends.
+/// The way in which the end of a response's body is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body {
     Length(u64),
@@ -202,7 +202,6 @@ pub enum Body {
     Interim,
 }
 
-/// The parsed fields of a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     pub status: u16,
@@ -347,7 +346,7 @@ enum Position {
     LastEnd,
 }
 
-/// Parses the framing of a chunked body.
+/// A parser of the framing of a chunked body.
 #[derive(Debug, Clone)]
 pub struct Chunked {
     position: Position,
@@ -356,7 +355,6 @@ pub struct Chunked {
     framing: usize,
 }
 
-/// The result of processing received bytes.
 pub struct Progress {
     pub bytes: usize,
     pub data: u64,
@@ -465,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_headers_are_recognized_and_changed_ones_parsed() {
+    fn repeated_header_is_recognized_and_a_changed_one_is_parsed() {
         let mut reader = Reader::default();
         for status in [200, 200, 404, 404, 200] {
             let bytes = format!("HTTP/1.1 {status} x\r\nContent-Length: 2\r\n\r\nOK").into_bytes();
@@ -491,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn body_has_the_stated_length() {
+    fn body_ends_after_its_stated_length() {
         assert_eq!(body_length("Content-Length: 3\r\n", "abc"), Ok(3));
         assert_eq!(body_length("content-length: 3, 3\r\nContent-Length: 3\r\n", "abc"), Ok(3));
         assert_eq!(body_length("Transfer-Encoding: gzip, Chunked\r\n", "3\r\nabc\r\n0\r\n\r\n"), Ok(3));
@@ -508,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_and_conflicting_lengths_are_errors() {
+    fn invalid_and_conflicting_body_lengths_are_errors() {
         for length in ["3\r\nContent-Length: 4", "3, 4", "", "-1", "+3", "0x3", "3 3", "18446744073709551616"] {
             assert_eq!(body_length(&format!("Content-Length: {length}\r\n"), "abc"), Err(Class::Protocol), "{length}");
         }
@@ -521,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_alive_follows_version_and_connection_header() {
+    fn connection_is_kept_as_http_version_and_connection_header_require() {
         assert!(is_kept_alive("HTTP/1.1 200 OK", ""));
         assert!(!is_kept_alive("HTTP/1.1 200 OK", "Connection: x, Close\r\n"));
         assert!(!is_kept_alive("HTTP/1.0 200 OK", ""));
@@ -530,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_headers_are_errors() {
+    fn invalid_response_headers_are_errors() {
         for bytes in ["HTTP/2 200\r\n\r\n", "HTTP/1.1 20 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "SSH-2.0"]
         {
             assert_eq!(whole(bytes.as_bytes()), Err(Class::Protocol), "{bytes}");
@@ -540,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_limited_to_64_kib() {
+    fn response_headers_are_limited_to_64_kib() {
         let header = |length: usize| {
             let frame = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: \r\n\r\n".len();
             format!("HTTP/1.1 200 OK\r\nContent-Length: 0\r\nA: {}\r\n\r\n", "x".repeat(length - frame)).into_bytes()
@@ -593,7 +591,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn result_does_not_depend_on_how_bytes_are_divided(bytes in response_like_bytes(), cuts in prop::collection::vec(1..20_usize, 1..20)) {
+        fn parsed_response_does_not_depend_on_how_its_bytes_are_divided(bytes in response_like_bytes(), cuts in prop::collection::vec(1..20_usize, 1..20)) {
             let mut rest = &bytes[..];
             let mut cuts = cuts.into_iter().cycle();
             let parts = std::iter::from_fn(|| {
@@ -606,7 +604,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = whole(&[b"HTTP/1.1 200 OK\r\n", &bytes[..]].concat());
             let _ = whole(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat());
             let _ = whole(&bytes);

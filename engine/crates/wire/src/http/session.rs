@@ -151,8 +151,8 @@ impl Ask for Session {
     }
 }
 
-/// Counts one worker's complete responses, including those of failed requests. Bytes are counted as the application
-/// sees them, without TLS.
+/// The counts of one worker's complete responses, including those of failed requests. Bytes are counted as the
+/// application sees them, without TLS.
 #[derive(Debug, Default)]
 pub struct Responses {
     statuses: Vec<(u16, u64)>,
@@ -163,8 +163,8 @@ pub struct Responses {
 }
 
 impl Responses {
-    /// Count a response. `reused`: the connection had already been used for another request; `usual`: the body has the
-    /// expected length.
+    /// Count a response. `reused` means that the connection had already carried another request, `usual` that the body
+    /// has the expected length.
     pub fn count(&mut self, response: &Response, reused: bool, usual: bool) {
         match self.statuses.iter_mut().find(|(known, _)| *known == response.status) {
             Some((_, count)) => *count += 1,

@@ -27,13 +27,13 @@ pub struct Commands {
     /// The batch insert, which is unordered as in YCSB's binding.
     insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
-    /// The first element of `find`.
+    /// The first BSON element of the command `find`.
     find: Vec<u8>,
-    /// The last elements of `find` for one document.
+    /// The last BSON elements of the command `find` for one document.
     one: Vec<u8>,
-    /// The last elements of `find` for many documents.
+    /// The last BSON elements of the command `find` for many documents.
     many: Vec<u8>,
-    /// The elements of `getMore` after the cursor.
+    /// The BSON elements of the command `getMore` after the cursor.
     more: Vec<u8>,
 }
 
@@ -111,8 +111,8 @@ impl Commands {
         check_written(channel.exchange().await?).map(|_| ())
     }
 
-    /// Read this many documents, from this key on, in as many batches as the server returns. `last` is a reusable
-    /// buffer for the last key.
+    /// Read `count` documents, from this key on, in as many batches as the server returns. `last` is a reusable buffer
+    /// for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_contain_the_write_concern() {
+    fn write_commands_contain_the_write_concern() {
         for (concern, expected) in
             [(serde_json::json!("majority"), rawdoc! { "w": "majority" }), (serde_json::json!(3), rawdoc! { "w": 3 })]
         {
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_contain_the_read_preference() {
+    fn read_commands_contain_the_read_preference() {
         let commands = commands(serde_json::json!({"read_preference": "nearest"}));
         let mut message = Vec::new();
         append_body(&mut message, |message| message.extend_from_slice(&commands.many));
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn scans_are_counted_and_must_be_in_order() {
+    fn scanned_documents_are_counted_and_must_be_in_key_order() {
         let reply = |keys: &[&str], id: i64| {
             let documents: bson::RawArrayBuf = keys.iter().map(|key| rawdoc! { "_id": *key }).collect();
             rawdoc! { "cursor": { "firstBatch": documents, "id": id, "ns": "d.c" }, "ok": 1.0 }
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_non_primaries_are_recognized() {
+    fn error_of_a_server_that_is_not_the_primary_is_recognized() {
         let reply = |code: i32| rawdoc! { "ok": 0.0, "errmsg": "not primary", "code": code };
         let moved = |reply: &RawDocument| written(reply, "written").unwrap_err().moved;
         assert!(moved(&reply(10107)) && moved(&reply(11602)) && !moved(&reply(11000)));
@@ -473,7 +473,7 @@ mod tests {
     proptest! {
         /// Keys and values have various lengths, so every length field around them is tested.
         #[test]
-        fn every_write_is_a_complete_document(record in any::<u64>(), count in 1..12_u32, longest in 1..400_u64) {
+        fn insert_contains_a_complete_document_for_every_key_and_length(record in any::<u64>(), count in 1..12_u32, longest in 1..400_u64) {
             let commands = commands(serde_json::json!({}));
             let (key, lengths) = (Key::new(record), Lengths::uniform(1, longest));
             let (mut message, mut random) = (Vec::new(), Random::new(record));
@@ -496,7 +496,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 5..120)) {
+        fn parsing_arbitrary_replies_never_panics(bytes in prop::collection::vec(any::<u8>(), 5..120)) {
             if let Ok(document) = RawDocument::from_bytes(&bytes) {
                 let _ = (read_batch(document, &mut Vec::new()), written(document, "written"));
             }
@@ -504,7 +504,7 @@ mod tests {
 
         /// Damage a valid batch, because it reaches deeper states of the parser than arbitrary bytes would.
         #[test]
-        fn damaged_batches_never_panic(at in 4..120_usize, with in any::<u8>()) {
+        fn parsing_damaged_batches_never_panics(at in 4..120_usize, with in any::<u8>()) {
             let reply = rawdoc! { "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1 }], "id": 5_i64 }, "ok": 1.0 };
             let mut bytes = reply.into_bytes();
             let place = at % (bytes.len() - 5) + 4;
@@ -516,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn find_on_a_secondary_equals_the_drivers_command() {
+    fn find_on_a_secondary_equals_the_command_of_drivers() {
         let mut message = Vec::new();
         let commands = commands(serde_json::json!({"read_preference": "secondary"}));
         commands.append_find(&mut message, &Key::new(0), Fields::All);
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn find_must_return_one_document() {
+    fn reply_to_find_must_contain_one_document() {
         let reply = |batch: bson::RawArrayBuf| rawdoc! { "cursor": { "id": 0_i64, "firstBatch": batch }, "ok": 1.0 };
         let one = || rawdoc! { "_id": "user1" };
         let class = |batch| check_one_document(&reply(batch)).err().map(|failure| failure.class);
@@ -542,7 +542,7 @@ mod tests {
     proptest! {
         /// Keys have various lengths, so every length field around them is tested.
         #[test]
-        fn every_key_makes_a_complete_document(record in any::<u64>()) {
+        fn find_is_a_complete_document_for_every_key(record in any::<u64>()) {
             let mut message = Vec::new();
             commands(serde_json::json!({})).append_find(&mut message, &Key::new(record), Fields::All);
             let body = RawDocument::from_bytes(&message[message::BODY_AT..]).unwrap();
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_have_complete_documents_with_ycsbs_fields() {
+    fn insert_of_a_batch_contains_complete_documents_with_the_fields_of_ycsb() {
         let table = Table::new(Data { records: 5, fields: 10, field_length: 100 }, 1);
         let mut message = Vec::new();
         let body = commands(serde_json::json!({})).insert_many;
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn write_errors_in_a_batch_are_errors() {
+    fn reply_with_write_errors_is_an_error() {
         let failed = rawdoc! { "n": 0, "ok": 1.0, "writeErrors": [{ "index": 0, "code": 11000, "errmsg": "dup key" }] };
         assert_eq!(check_written(&failed).unwrap_err().class, Class::Server);
         let unsafe_write = rawdoc! { "n": 1, "ok": 1.0, "writeConcernError": { "code": 64, "errmsg": "waiting" } };

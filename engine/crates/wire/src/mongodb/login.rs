@@ -1,6 +1,6 @@
-//! hello and authentication in two round trips, as drivers do it: hello contains the first message of SCRAM
-//! ("speculative authentication", MongoDB Handshake specification), so authentication needs only one more round trip.
-//! SASLprep is applied to the password, but not to the user name (Authentication specification).
+//! The command hello and the authentication, in two round trips as in drivers. hello contains the first message of
+//! SCRAM ("speculative authentication", MongoDB Handshake specification), so authentication needs only one more round
+//! trip. SASLprep is applied to the password, but not to the user name (Authentication specification).
 
 use super::Settings;
 use super::message::{self, Channel};
@@ -71,8 +71,8 @@ pub async fn authenticate(
 ) -> Result<()> {
     let first = match speculative {
         Some(reply) => reply,
-        // A server that does not know the user ignores the first SCRAM message in hello. Sent again in a command of its
-        // own, the message gets the server's error.
+        // A server that does not know the user ignores the first SCRAM message in hello. If the message is sent again
+        // in a command of its own, the server answers with the error.
         None => {
             let mut start = start_command(&exchange);
             start.append(cstr!("$db"), credentials.source());
@@ -113,7 +113,7 @@ fn binary(bytes: Vec<u8>) -> Binary {
 
 async fn converse(channel: &mut Channel, command: &RawDocumentBuf) -> Result<SaslReply> {
     let reply = channel.command(command).await?;
-    // Every error that a server returns here concerns authentication.
+    // Every error in a reply to these commands concerns authentication.
     message::check_ok(reply).map_err(|failure| match failure.class {
         Class::Server => Failure { class: Class::Authentication, ..failure },
         _ => failure,
@@ -144,9 +144,9 @@ pub struct Credentials {
     username: String,
     prepared_password: String,
     source: String,
-    /// The salted password of the last authentication. The specification requires drivers to cache it. Salting costs
-    /// thousands of hash operations, which drivers avoid from the second connection on, so later connections must not
-    /// include them.
+    /// The salted password of the last authentication, which the specification requires drivers to cache. Salting costs
+    /// thousands of hash operations. Drivers perform them only for the first connection, so measured connections must
+    /// not include them.
     cached: Mutex<Option<CachedPassword>>,
 }
 

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn reply_body_is_returned() {
+    fn body_of_a_valid_reply_is_returned() {
         let document = rawdoc! { "ok": 1.0 };
         let message = reply(0, document.as_bytes(), &[]);
         assert_eq!(length(&message).unwrap(), Some(message.len()));
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_lengths_are_refused() {
+    fn impossible_message_lengths_are_refused() {
         for claimed in [i32::MIN, -1, 0, 25, MAX_MESSAGE as i32 + 1, i32::MAX] {
             assert_eq!(length(&claimed.to_le_bytes()).unwrap_err().class, Class::Protocol, "{claimed}");
         }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn error_has_the_servers_message() {
+    fn error_reply_becomes_a_failure_with_the_servers_message() {
         let error = rawdoc! { "ok": 0.0, "errmsg": "not allowed", "code": 13, "codeName": "Unauthorized" };
         let failure = check_ok(&error).unwrap_err();
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "Unauthorized (13): not allowed"));
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), id in any::<i32>()) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), id in any::<i32>()) {
             let _ = length(&bytes);
             if let Ok(document) = body(&bytes, id) {
                 let _ = check_ok(document);
@@ -215,7 +215,7 @@ mod tests {
 
         /// Damage a valid reply, because it reaches deeper states of the parser than arbitrary bytes would.
         #[test]
-        fn damaged_replies_never_panic(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
+        fn parsing_damaged_replies_never_panics(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
             let document = rawdoc! {
                 "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1_i64 }], "id": 0_i64, "ns": "a.b" },
                 "ok": 1.0, "errmsg": "words", "hosts": ["a:1"], "writeErrors": [{ "code": 1 }],

@@ -48,7 +48,7 @@ pub struct Settings {
     pub write_concern: Option<WriteConcern>,
 }
 
-/// How many members must have a write before it is acknowledged (MongoDB's `w`).
+/// The number of members that must have a write before it is acknowledged (MongoDB's `w`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WriteConcernValue")]
 pub enum WriteConcern {
@@ -82,7 +82,7 @@ fn admin() -> String {
     "admin".into()
 }
 
-/// Which members are read (MongoDB server selection specification, "Read preference").
+/// The members that are read (MongoDB server selection specification, "Read preference").
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ReadPreference {
@@ -112,10 +112,9 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default port.
 const DEFAULT_PORT: u16 = 27017;
-/// The pause between two discoveries during an election, and the time limit for one member's answer then, in
-/// nanoseconds.
+/// Two times in nanoseconds for discoveries during an election: the pause between two of them, and the timeout for one
+/// member's answer.
 const LOOK_EVERY_NS: u64 = 50_000_000;
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
@@ -220,7 +219,7 @@ fn no_primary() -> Failure {
     Failure::new(Class::NoMember, "the set has no primary to write to")
 }
 
-/// Opens sessions for one worker.
+/// The client of one worker, which opens the worker's sessions.
 #[derive(Clone)]
 pub struct Client {
     service: Arc<Service>,
@@ -258,7 +257,7 @@ impl workload::Client for Client {
         let deadline = self.reactor.deadline();
         loop {
             let result = self.service.rediscover_once(&self.reactor, target).await;
-            // The discovery has changed the deadline.
+            // The discovery has replaced the deadline by its own.
             self.reactor.set_deadline(deadline);
             let next = clock::now() + LOOK_EVERY_NS;
             if result.is_ok() || next >= deadline {
@@ -334,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_write_concern() {
+    fn write_concern_is_parsed() {
         let service = r#"{"addresses": [], "database": "d", "collection": "c", "write_concern": X}"#;
         let read = |concern: &str| serde_json::from_str::<Settings>(&service.replace('X', concern));
         for (concern, expected) in

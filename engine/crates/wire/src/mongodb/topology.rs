@@ -34,7 +34,8 @@ pub(super) struct Description {
     members: Vec<String>,
 }
 
-/// Asks servers for their descriptions, over separate connections without authentication.
+/// The discovery of a service's members. It queries servers for their descriptions, over separate connections without
+/// authentication.
 pub struct Scout<'a> {
     pub settings: &'a Settings,
     /// The arm's transport. In a TLS arm, a member without TLS cannot be used.
@@ -96,8 +97,8 @@ impl Scout<'_> {
     }
 }
 
-/// Select the members that match the read preference among those that answered. If none matches, return `silent`, the
-/// failure of a member that did not answer, or an error with the counts of members.
+/// Select the members that match the read preference among those that answered. If none matches, return an error:
+/// `silent`, which is the failure of a member that did not answer, or else one with the counts of members.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn each_preference_selects_its_members_in_order() {
+    fn each_read_preference_selects_its_members_in_sorted_order() {
         use ReadPreference::*;
         let set = [(3, false, true), (1, true, false), (2, false, true), (4, false, false)];
         for (preference, expected) in [
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn preferred_reads_fall_back_to_other_members() {
+    fn preference_for_a_kind_of_member_falls_back_to_other_members() {
         use ReadPreference::*;
         assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
         assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);

@@ -1,4 +1,4 @@
-//! Queries about a server's tables, which the gateway sends with an account of its own.
+//! Queries about a server's tables. The gateway sends them with a separate account.
 
 use super::channel::Layout;
 use super::login::{self, Credentials};

@@ -12,7 +12,6 @@ use net::transport::{Address, Stream, Transport};
 use record::Timeline;
 use std::ops::Range;
 
-/// A connection to a MySQL server.
 pub struct Channel {
     pub(super) io: Buffered,
     /// The sequence number of the next packet, whichever side sends it. Each command starts again at 0.
@@ -168,7 +167,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn result_set_begins_with_its_column_count() {
+    fn answer_to_a_query_must_begin_with_a_column_count() {
         assert_eq!(read_column_count(b"\x01").unwrap(), 1);
         assert!(read_column_count(b"\x00").is_err(), "no columns");
         assert!(read_column_count(b"\x00\x00\x00\x02\x00\x00\x00").is_err(), "an OK");
@@ -178,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = (read_column_count(&bytes), expect_eof(&bytes));
         }
     }

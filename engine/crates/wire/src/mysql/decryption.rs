@@ -1,6 +1,6 @@
 //! Decryption of columns that a gateway has encrypted (docs/column-encryption-protocol.md, "What is sent"). Each
-//! definition is examined as it arrives. Then each row is restored to what the server sent to the gateway. The
-//! definition of a plaintext column is only skipped over, and a row without encrypted columns is not copied.
+//! definition is examined as it arrives. Each row is then restored to what the server sent to the gateway. For speed,
+//! the definition of a plaintext column is only skipped over, and a row without encrypted columns is not copied.
 
 use base::error::{Class, Failure, Result};
 use encryption::{
@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The maximum number of cached column definitions, after which the cache is cleared. Otherwise statements with ever
-/// new column names would fill the memory.
+/// The maximum number of cached column definitions. When it is reached, the cache is cleared; otherwise statements with
+/// ever new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
 /// The number of values and bytes that a slice has decrypted, including its failed operations.
@@ -49,8 +49,8 @@ impl MasterKeys {
         MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    /// Return the numbers of values and bytes decrypted since the last call. Each session adds to them at the end of a
-    /// result set.
+    /// Return the numbers of values and bytes decrypted since the last call. Each session adds its numbers at the end
+    /// of a result set.
     pub fn take_decrypted(&self) -> Decrypted {
         Decrypted { values: self.values.swap(0, Ordering::Relaxed), bytes: self.bytes.swap(0, Ordering::Relaxed) }
     }
@@ -84,11 +84,11 @@ impl MasterKeys {
     }
 }
 
-/// Decrypts the result sets of one session.
+/// The decryption of one session's result sets.
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The current data key. Older keys are dropped, and refused because their numbers are lower.
+    /// The current data key. Older keys are not kept. They are refused, because their numbers are lower.
     data_key: Option<SessionKey>,
     /// Columns that occurred before, by the bytes of their definitions.
     cached_columns: HashMap<Box<[u8]>, Column>,
@@ -99,7 +99,7 @@ pub struct Decryption {
     decrypted: Decrypted,
 }
 
-/// A session's unwrapped data key, and the openers already created from it.
+/// A session's unwrapped data key, and the openers (decryptors of values) already created from it.
 struct SessionKey {
     master_key: String,
     wrapped: [u8; WRAPPED_KEY],
@@ -107,7 +107,6 @@ struct SessionKey {
     openers: HashMap<Algorithm, Rc<Opener>>,
 }
 
-/// A column of the current result set.
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
@@ -116,7 +115,6 @@ struct Column {
     encrypted: Option<Rc<Encrypted>>,
 }
 
-/// The data to decrypt a column.
 struct Encrypted {
     label: String,
     form: BinaryForm,
@@ -246,8 +244,8 @@ impl Decryption {
             self.cached_columns.clear();
         }
         let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            // Ciphertext without a key for this client does not count as encrypted, because the client cannot verify
-            // it.
+            // Ciphertext without a key for this client does not satisfy the requirement of encryption, because the
+            // client cannot verify it.
             self.master_keys.demand(&definition).map_err(named)?;
             let column = Column { form, encrypted: None };
             self.cached_columns.insert(packet.into(), column.clone());
@@ -279,7 +277,7 @@ impl Decryption {
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // The cached columns use the previous key.
+                // The cached columns belong to the previous key.
                 self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })

@@ -234,7 +234,6 @@ impl Credentials {
     }
 }
 
-/// A supported authentication plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plugin {
     /// `mysql_native_password`, used by MySQL 4.1 to 5.7 and by MariaDB.
@@ -333,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn all_authentication_steps_are_recognized() {
+    fn every_step_of_an_authentication_is_recognized() {
         let sha2 = Plugin::CachingSha2;
         assert!(matches!(step(b"\x00\x00\x00\x02\x00\x00\x00", sha2), Ok(Step::Accepted)));
         assert!(matches!(step(b"\x01\x03", sha2), Ok(Step::Wait)));
@@ -342,9 +341,9 @@ mod tests {
         assert_eq!(step(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
     }
 
-    /// During another authentication method, a server must not get the password itself.
+    /// While another authentication method is used, a server must not get the password itself.
     #[test]
-    fn servers_request_for_the_password_is_refused_unless_the_plugin_sends_it() {
+    fn password_is_sent_only_with_a_plugin_that_requires_it() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {
             assert_eq!(step(b"\x01\x04", plugin).err(), Some(Class::Protocol));
         }
@@ -354,7 +353,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             for plugin in [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519] {
                 let _ = read_step(&bytes, plugin);
             }
@@ -387,7 +386,7 @@ mod tests {
 
     /// The server stores only SHA1(SHA1(password)). MySQL's manual gives this hash for "mypass" (PASSWORD()).
     #[test]
-    fn server_with_only_the_hash_can_verify_the_proof() {
+    fn server_that_stores_only_the_hash_can_verify_the_password_proof() {
         let stored_hash = BigNum::from_hex_str("6C8989366EAF75BB670AD8EA7A7FC1176A95CEF4").unwrap().to_vec();
         let nonce = *b"dvH@I-CJ*4d|cZwk4^]:";
         let proof = native(b"mypass", &nonce);
@@ -408,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_servers_key_decrypts_the_password() {
+    fn encrypted_password_is_decrypted_only_by_the_servers_key() {
         let key = Rsa::generate(2048).unwrap();
         let nonce = b"dvH@I-CJ*4d|cZwk4^]:";
         let user = user("a password that is longer than the nonce");
@@ -421,14 +420,14 @@ mod tests {
     }
 
     #[test]
-    fn proof_without_a_password_is_empty() {
+    fn proof_of_an_empty_password_is_empty() {
         assert_eq!(Plugin::Native.proof(&user(""), &[1; SCRAMBLE]).unwrap(), b"");
         assert_eq!(Plugin::CachingSha2.proof(&user(""), &[1; SCRAMBLE]).unwrap(), b"");
     }
 
     proptest! {
         #[test]
-        fn proofs_equal_those_of_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
+        fn password_proofs_equal_those_of_crate_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
             let short: [u8; SCRAMBLE] = nonce[..SCRAMBLE].try_into().unwrap();
             prop_assert_eq!(Some(native(password.as_bytes(), &short)), scramble_native(&short, password.as_bytes()));
             prop_assert_eq!(
@@ -440,7 +439,7 @@ mod tests {
         }
 
         #[test]
-        fn nonces_of_any_length_never_panic(nonce in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn proof_for_a_nonce_of_any_length_never_panics(nonce in prop::collection::vec(any::<u8>(), 0..40)) {
             for plugin in [Plugin::Native, Plugin::CachingSha2, Plugin::Ed25519] {
                 let _ = plugin.proof(&user("secret"), &nonce);
             }

@@ -73,7 +73,7 @@ fn sbtest1() -> String {
     "sbtest1".into()
 }
 
-/// How statements are sent: prepared, or as text.
+/// The form in which statements are sent: prepared, or as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
@@ -108,7 +108,6 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default port.
 const DEFAULT_PORT: u16 = 3306;
 
 pub struct Service {
@@ -202,7 +201,6 @@ impl OneServer for Service {
     }
 }
 
-/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: channel::Channel,
@@ -234,17 +232,17 @@ impl Sql for Session {
         query::write_rows(&mut self.channel, into.as_bytes(), rows).await
     }
 
-    async fn change(&mut self, place: usize, fill: impl Fill<Self>) -> Result<u64> {
-        ready(&mut self.set)?.change(&mut self.channel, place, fill).await
+    async fn change(&mut self, index: usize, fill: impl Fill<Self>) -> Result<u64> {
+        ready(&mut self.set)?.change(&mut self.channel, index, fill).await
     }
 
     async fn select(
         &mut self,
-        place: usize,
+        index: usize,
         fill: impl Fill<Self>,
         each: impl FnMut(&mut Row<'_>) -> Result<()>,
     ) -> Result<u64> {
-        ready(&mut self.set)?.select(&mut self.channel, place, fill, each).await
+        ready(&mut self.set)?.select(&mut self.channel, index, fill, each).await
     }
 }
 
@@ -328,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_a_mysql_service() {
+    fn settings_of_a_mysql_service_are_parsed() {
         let service = r#"{"addresses": ["127.0.0.1:3306"], "username": "u", "password": "s3cret",
             "database": "sbtest", "table": "sbtest1"}"#;
         let settings: Settings = serde_json::from_str(service).unwrap();
@@ -341,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_parsed_and_never_shown() {
+    fn master_keys_are_parsed_and_never_shown() {
         let service = r#"{"addresses": [], "database": "d", "table": "t", "decryption":
             {"master_keys": {"app": "00112233445566778899aabbccddeeff"}}}"#;
         let settings: Settings = serde_json::from_str(service).unwrap();

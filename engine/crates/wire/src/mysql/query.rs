@@ -14,7 +14,7 @@ use workload::sysbench::Table;
 
 /// The parameter type `MYSQL_TYPE_LONGLONG`, signed.
 pub const BIGINT: [u8; 2] = [0x08, 0x00];
-/// Reads one row by its key.
+/// The query of one row by its key.
 pub struct PointSelect {
     statements: Statements,
     text: Vec<u8>,
@@ -60,7 +60,6 @@ impl PointSelect {
     }
 }
 
-/// A statement's numbers of columns and parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Width {
     /// The number of columns of the result; 0 for a statement without a result.
@@ -87,7 +86,7 @@ pub fn quoted(name: &str) -> String {
 
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // The flags (no cursor), one iteration, a bitmap without NULLs, and the mark that types follow.
+    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and the byte that announces types.
     request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&BIGINT);
     request.extend_from_slice(&id.to_le_bytes());
@@ -139,7 +138,7 @@ fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row contains more than one string")) }
 }
 
-/// Inserts many rows with one INSERT.
+/// The insertion of many rows with one INSERT statement.
 pub struct BulkInsert {
     text: Vec<u8>,
 }
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_equal_sysbenchs_and_names_are_quoted() {
+    fn queries_equal_those_of_sysbench_and_quote_names() {
         let mut text = Vec::new();
         select("sbtest1", Statements::Text).append_text(42, &mut text);
         assert_eq!(text, b"SELECT c FROM `sbtest1` WHERE id=42");
@@ -218,7 +217,7 @@ mod tests {
     /// The expected bytes follow MySQL Internals, "COM_STMT_EXECUTE": statement, flags, iterations, bitmap, types,
     /// values.
     #[test]
-    fn execution_sends_the_key_as_a_big_integer() {
+    fn execution_sends_the_key_as_a_bigint() {
         let mut request = Vec::new();
         append_execute(Prepared(0x0102_0304), 0x1_0000_0005, &mut request);
         assert_eq!(request, b"\x04\x03\x02\x01\x00\x01\0\0\0\x00\x01\x08\x00\x05\0\0\0\x01\0\0\0");
@@ -235,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn row_must_be_one_string() {
+    fn answer_row_must_be_one_string() {
         check_row(b"\x03abc", false).unwrap();
         check_row(b"\x00\x00\x03abc", true).unwrap();
         for (row, binary, class) in [
@@ -252,14 +251,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let _ = read_prepared(&bytes, Width { columns: 1, parameters: 1 });
             let _ = (check_row(&bytes, true), check_row(&bytes, false));
         }
     }
 
     #[test]
-    fn rows_are_separated_by_commas() {
+    fn rows_of_an_insert_are_separated_by_commas() {
         let insert = BulkInsert { text: b"INSERT INTO `t` (id, k, c, pad) VALUES ".to_vec() };
         let mut request = Vec::new();
         insert.append(&Table::new(10, 1), 3..5, &mut request);

@@ -21,8 +21,8 @@ pub struct PreparedSet {
     sent: u64,
 }
 
-/// A prepared statement, with whether its parameter types were sent. The server keeps the types, so they are sent only
-/// once.
+/// A prepared statement, and whether its parameter types were already sent. The server keeps the types, so they are
+/// sent only once.
 #[derive(Clone, Copy)]
 struct Bound {
     prepared: Prepared,
@@ -141,7 +141,7 @@ fn append_execute(
     assert_eq!(parameters.count, statement.parameters.len(), "{}", statement.text);
 }
 
-/// Appends a statement's parameters one after the other, and checks their types.
+/// The parameters of one execution. They are appended one after the other, and their types are checked.
 pub struct Parameters {
     request: Vec<u8>,
     nulls: usize,
@@ -195,7 +195,6 @@ impl Parameters {
     }
 }
 
-/// A row. Its columns are read one after the other.
 pub struct Row<'a> {
     reader: Reader<'a>,
     nulls: Nulls<'a>,
@@ -302,7 +301,7 @@ fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     if !reader.is_empty() {
         (read.hour, read.minute, read.second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     }
-    // These are the microseconds, which the measured tables do not have.
+    // The microseconds follow. The measured tables do not have them.
     if !reader.is_empty() {
         reader.u32()?;
     }
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn money_is_sent_as_decimals() {
+    fn amounts_of_money_are_sent_as_decimals() {
         let one = statement(vec![Parameter::Decimal]);
         for (cents, text) in
             [(0, &b"0.00"[..]), (-5, b"-0.05"), (123_456, b"1234.56"), (i64::MIN, b"-92233720368547758.08")]
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_sent_once() {
+    fn parameter_types_are_sent_only_once() {
         let one = statement(vec![Parameter::Integer]);
         let first = executed(one, false, |fill| fill.integer(5));
         let later = executed(one, true, |fill| fill.integer(5));
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn statement_without_parameters_has_no_bitmap() {
+    fn execution_without_parameters_has_no_bitmap_of_nulls() {
         assert_eq!(executed(statement(vec![]), false, |fill| fill), b"\x17\x07\0\0\0\x00\x01\0\0\0");
     }
 
@@ -374,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn executions_equal_those_of_mysql_common(values in prop::collection::vec(test_value(), 1..20)) {
+        fn executions_equal_those_of_crate_mysql_common(values in prop::collection::vec(test_value(), 1..20)) {
             let kinds = values.iter().map(|value| match value {
                 TestValue::Integer(_) => Parameter::Integer,
                 TestValue::Text(_) | TestValue::Null => Parameter::Text,
@@ -442,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn mismatching_rows_are_refused() {
+    fn rows_that_do_not_match_the_statement_are_refused() {
         const TEXT: &[Column] = &[Column::Text];
         assert!(Row::new(b"\x01\x00\x01a", TEXT).is_err(), "not a binary row");
         assert!(Row::new(b"\x00\x04", TEXT).unwrap().text().is_err(), "NULL");
@@ -452,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn only_exact_decimals_are_accepted() {
+    fn decimals_that_are_invalid_or_have_too_many_digits_are_refused() {
         for (text, places, units) in [
             (&b"0.1234"[..], 4, 1234),
             (b"-10.00", 2, -1000),
@@ -469,7 +468,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn values_of_mysql_common_are_read(number: i64, text in prop::collection::vec(any::<u8>(), 0..400), day in 0_u64..5_000_000_000) {
+        fn values_encoded_by_crate_mysql_common_are_read(number: i64, text in prop::collection::vec(any::<u8>(), 0..400), day in 0_u64..5_000_000_000) {
             const THREE: &[Column] = &[Column::Big, Column::Text, Column::DateTime];
             let date = DateTime::from_unix(day);
             let DateTime { year, month, day, hour, minute, second } = date;
@@ -494,7 +493,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
             const SOME: &[Column] = &[Column::Decimal, Column::DateTime, Column::Text, Column::Big, Column::Tiny, Column::Short, Column::Int];
             if let Ok(mut row) = Row::new(&bytes, SOME) {
                 let _ = (row.decimal(2), row.datetime_or_null(), row.text(), row.integer());

@@ -86,7 +86,7 @@ impl Statements {
         check_one_row(read_rows(channel, self.without_eof, |_| Ok(())).await?)
     }
 
-    /// Read this many rows, from this key on. `last` is a reusable buffer for the last key.
+    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -200,7 +200,7 @@ mod tests {
     use workload::ycsb::Lengths;
 
     #[test]
-    fn insert_sends_strings() {
+    fn insert_sends_key_and_values_as_strings() {
         let mut request = Vec::new();
         append_head(&mut request, Prepared(7), 2, STRING);
         append_text(&mut request, b"user1");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn scan_sends_a_number_as_last_parameter() {
+    fn scan_sends_its_count_as_a_number_in_the_last_parameter() {
         let mut request = Vec::new();
         append_head(&mut request, Prepared(7), 9, BIGINT);
         assert_eq!(request[..12], *b"\x07\0\0\0\x00\x01\0\0\0\x00\x00\x01", "nine parameters need two bytes");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn row_must_have_a_key_and_the_fields() {
+    fn row_must_have_a_key_and_the_requested_fields() {
         assert_eq!(read_key(b"\x00\x00\x05user1\x01a\x00", 3).unwrap(), b"user1");
         for (row, class) in [
             (&b"\x00\x08\x05user1"[..], Class::Server),
@@ -231,7 +231,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn appended_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
+        fn appended_parameter_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
             let lengths = Lengths::uniform(1, longest);
             append_values(&mut request, Values::new(Fields::All, count, &lengths, &mut random));
@@ -243,7 +243,7 @@ mod tests {
         }
 
         #[test]
-        fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..60), columns in any::<u64>()) {
+        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..60), columns in any::<u64>()) {
             let _ = read_key(&bytes, columns);
             let _ = read_key(&bytes, columns % 20);
         }

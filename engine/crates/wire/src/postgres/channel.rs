@@ -96,7 +96,6 @@ pub struct Answer<E> {
     failure: Option<Failure>,
 }
 
-/// The result of a complete answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outcome {
     pub commands: usize,
@@ -185,7 +184,7 @@ mod tests {
     const READY: (u8, &[u8]) = (b'Z', b"I");
 
     #[test]
-    fn answer_ends_with_ready_for_query() {
+    fn answer_is_complete_at_ready_for_query() {
         let extended_answer = [(b'1', &b""[..]), (b'2', b""), (b'T', b""), ROW, (b'C', b"SELECT 1\0"), READY];
         let one = Outcome { commands: 1, rows: 1, changed: 1, in_transaction: false };
         assert_eq!(answer(&extended_answer).unwrap(), one);
@@ -194,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn error_is_returned_when_the_server_is_ready() {
+    fn servers_error_is_returned_at_ready_for_query() {
         let failed = answer(&[(b'E', b"C42P01\0Mno table\0\0"), (b'E', b"C25P02\0Mlater\0\0"), READY]).unwrap_err();
         assert_eq!((failed.class, &failed.detail[..]), (Class::Server, "42P01: no table"));
     }
 
-    /// The session has ended, so the failure's class is always `closed`, whatever class the error itself has.
+    /// The session has ended, so the failure's class is always `closed`, and not the class of the server's error.
     #[test]
-    fn broken_answers_report_the_servers_reason() {
+    fn answer_that_is_cut_off_reports_the_servers_reason() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());
         let killed = answer(&[ROW, (b'E', b"C57P01\0Mterminating connection\0\0")]).unwrap_err();
         assert_eq!((killed.class, &killed.detail[..]), (Class::Closed, "57P01: terminating connection"));
@@ -209,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn unexpected_messages_are_refused() {
+    fn unexpected_messages_in_an_answer_are_refused() {
         for message in [(b'G', &b""[..]), (b'R', b"\0\0\0\0"), (b'Z', b""), (b'Z', b"X"), (b'K', b"")] {
             assert_eq!(answer(&[message]).unwrap_err().class, Class::Protocol, "{message:?}");
         }
     }
 
     #[test]
-    fn row_must_have_the_requested_columns() {
+    fn row_must_have_the_requested_number_of_columns() {
         let mut reader = row(ROW.1, 1).unwrap();
         assert_eq!(reader.value().unwrap(), Some(&b"1"[..]));
         end(reader).unwrap();

@@ -166,7 +166,7 @@ impl Opening {
 }
 
 /// Request TLS. Read only one byte of the answer: an attacker could send further plaintext bytes, which would otherwise
-/// be taken for the server's bytes under TLS.
+/// be mistaken for bytes that TLS protected.
 async fn request_tls(stream: &mut Stream) -> Result<()> {
     let mut request = Vec::new();
     message::append_tls_request(&mut request);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_requests_are_refused() {
+    fn invalid_authentication_requests_are_refused() {
         assert_eq!(request(b"\0\0"), Err(Class::Protocol));
         assert_eq!(request(b"\0\0\0\x0aSCRAM-SHA-256"), Err(Class::Protocol));
         assert_eq!(read_request((b'Z', b"I")).unwrap_err().class, Class::Protocol);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plaintext_clients_get_plain_refused() {
+    fn refusal_for_lack_of_tls_is_plain_refused_only_for_plaintext_clients() {
         let message = "28000: no pg_hba.conf entry for host \"127.0.0.1\", user \"u\", database \"d\", no encryption";
         let failure = Failure::new(Class::Authentication, message);
         assert_eq!(refusal(failure.clone(), true).class, Class::PlainRefused);
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_requests_of_arbitrary_bytes() {
+    fn fuzz_authentication_requests_of_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             let _ = read_request((b'R', bytes));
             let _ = read_request((b'R', &[b"\0\0\0\x0a", bytes].concat()));

@@ -5,8 +5,8 @@ use base::error::{Class, Failure, Result};
 
 /// The number of bytes of a message's type and length.
 pub const HEADER: usize = 5;
-/// The maximum length of messages whose type is always short: libpq's limit (`VALID_LONG_MESSAGE_TYPE`). A longer one
-/// shows that the peer is not PostgreSQL, or that bytes are missing from the stream.
+/// The maximum length of messages of the types that are always short: libpq's limit (`VALID_LONG_MESSAGE_TYPE`). A
+/// longer one shows that the peer is not PostgreSQL, or that bytes are missing from the stream.
 const LONGEST_OF_SHORT_ONES: usize = 30_000;
 /// The maximum length of any message: no server can create a longer one (PostgreSQL's `MaxAllocSize`).
 const LONGEST: usize = 0x3fff_ffff;
@@ -139,7 +139,7 @@ pub fn rows_in_tag(body: &[u8]) -> Option<u64> {
     tag.rsplit_once(' ')?.1.parse().ok()
 }
 
-/// Reads the fields of a message's body.
+/// A reader of the fields of a message's body.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -197,7 +197,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn header_is_read_once_complete() {
+    fn message_header_is_read_once_it_is_complete() {
         assert_eq!(header(b"").unwrap(), None);
         assert_eq!(header(b"Z\0\0\0").unwrap(), None);
         assert_eq!(header(b"Z\0\0\0\x05I").unwrap(), Some((b'Z', 1)));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_match_the_documentation() {
+    fn requests_match_the_documented_formats() {
         let mut out = Vec::new();
         append_tls_request(&mut out);
         assert_eq!(out, b"\0\0\0\x08\x04\xd2\x16\x2f");
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_classes_by_their_sqlstate() {
+    fn sqlstate_of_an_error_determines_its_class() {
         for (state, class) in [
             ("28P01", Class::Authentication),
             ("28000", Class::Authentication),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn row_count_is_read_from_the_tag() {
+    fn row_count_is_read_from_the_command_tag() {
         assert_eq!(rows_in_tag(b"SELECT 1\0"), Some(1));
         assert_eq!(rows_in_tag(b"INSERT 0 5\0"), Some(5));
         assert_eq!(rows_in_tag(b"COPY 100\0"), Some(100));

@@ -65,7 +65,7 @@ fn one() -> u64 {
     1
 }
 
-/// How queries are sent. The names are those of pgbench's option `--protocol`.
+/// The form in which queries are sent, by the names of pgbench's option `--protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {
@@ -75,7 +75,6 @@ pub enum Statements {
     Prepared,
 }
 
-/// The format of values in results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Results {
@@ -85,7 +84,7 @@ pub enum Results {
     Binary,
 }
 
-/// How TLS begins.
+/// The way in which TLS begins on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Negotiation {
@@ -96,7 +95,6 @@ pub enum Negotiation {
     Direct,
 }
 
-/// The protocol of PostgreSQL servers.
 pub const PROTOCOL: Protocol = Protocol::of::<Settings>("postgres", PGBENCH);
 
 impl crate::Settings for Settings {
@@ -130,7 +128,6 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default port.
 const DEFAULT_PORT: u16 = 5432;
 
 pub struct Service {
@@ -231,7 +228,6 @@ impl OneServer for Service {
     }
 }
 
-/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,
@@ -343,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_postgres_service() {
+    fn settings_of_a_postgres_service_are_parsed() {
         let settings: Settings = serde_json::from_str(SERVICE).unwrap();
         assert_eq!((settings.statements, settings.results), (Statements::Prepared, Results::Text));
         assert_eq!((settings.negotiation, settings.channel_binding), (Negotiation::Request, false));
@@ -359,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_refused_with_the_plan() {
+    fn invalid_settings_are_refused_before_connecting() {
         assert!(with(r#""scale": 8"#).unwrap().check(&[]).is_ok());
         assert_eq!(with(r#""scale": 0"#).unwrap().check(&[]).unwrap_err().class, Class::Plan);
         for name in ["search_path", "table_schema"] {

@@ -131,7 +131,7 @@ impl Scripts {
         Ok(())
     }
 
-    /// Execute a statement, and check that it changes one row, or no row if it has no parameters.
+    /// Execute a statement, and check that it changes one row or, if it has no parameters, no row.
     async fn change(
         &self,
         channel: &mut Channel,
@@ -239,7 +239,7 @@ impl Numbered {
                 }
                 out.extend_from_slice(part.as_bytes());
             }
-            // The zero byte that ends the text, and no types of parameters.
+            // The zero byte that ends the text, and the number of parameter types (none).
             out.extend_from_slice(&[0, 0, 0]);
         });
     }
@@ -255,8 +255,8 @@ impl Numbered {
     }
 }
 
-/// Append the requests that `append_requests` writes, and what must enclose them. The simple protocol puts all
-/// statements into one message; the extended protocol ends them with Sync.
+/// Append the requests that `append_requests` writes, in the form that the query protocol requires. The simple protocol
+/// puts all statements into one message; the extended protocol ends the requests with Sync.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {
@@ -318,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn balance_must_be_one_integer() {
+    fn result_of_select_must_be_one_integer() {
         check_balance(b"\0\x01\0\0\0\x02-5", false).unwrap();
         check_balance(b"\0\x01\0\0\0\x04\xff\xff\xff\xfb", true).unwrap();
         for (body, binary) in [
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_rows_of_arbitrary_bytes() {
+    fn fuzz_balances_of_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             let _ = (check_balance(bytes, true), check_balance(bytes, false));
         });
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn simple_queries_are_sent_as_one_message() {
+    fn simple_queries_of_a_pipeline_are_sent_as_one_message() {
         let out = requests(Statements::Simple, Results::Text, &[&[1, 2], &[3, 4]]);
         assert_eq!(out, b"Q\0\0\0\x1fSELECT 1 + 2;SELECT 3 + 4;\0");
     }
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn extended_query_is_parsed_each_time() {
+    fn extended_query_is_parsed_at_each_execution() {
         let out = requests(Statements::Extended, Results::Text, &[&[1, 2], &[3, 4]]);
         let parse = b"P\0\0\0\x16\0SELECT $1 + $2\0\0\0";
         assert!(out.starts_with(parse));

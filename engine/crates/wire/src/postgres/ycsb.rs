@@ -82,7 +82,7 @@ impl Statements {
         check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
-    /// Read this many rows, from this key on. `last` is a reusable buffer for the last key.
+    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the last key.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn row_must_have_a_key_and_the_fields() {
+    fn row_must_have_a_key_and_the_requested_fields() {
         assert_eq!(read_key(b"\0\x02\0\0\0\x05user1\0\0\0\0", 2).unwrap(), b"user1");
         for body in [&b"\0\x02\0\0\0\x05user1\xff\xff\xff\xff"[..], b"\0\x02\0\0\0\x05user1", b"\0\x01\0\0\0\0", b""] {
             assert_eq!(read_key(body, 2).unwrap_err().class, Class::Protocol, "{body:?}");
@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn appended_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
+        fn appended_parameter_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
             append_values(Values::new(Fields::All, count, &Lengths::uniform(1, longest), &mut random), &mut request);
             let mut reader = Reader::new(&request);

@@ -23,8 +23,8 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send the command in the outbox, and return what `read` makes of its reply. `read` gets the first element and the
-    /// rest.
+    /// Send the command in the outbox, and return the result of `read`, which gets the first element of the reply and
+    /// the bytes after it.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {
@@ -33,7 +33,7 @@ impl Channel {
         }
     }
 
-    /// Send the outbox, which contains this many commands, in one write, and pass each reply to `read`. If the server
+    /// Send the outbox, which contains `commands` commands, in one write, and pass each reply to `read`. If the server
     /// answers a command with an error, the error is returned after all replies, so the connection can be used again.
     pub async fn ask_all(
         &mut self,
@@ -80,10 +80,9 @@ fn not_a_number() -> Failure {
     Failure::protocol("the answer is not a number")
 }
 
-/// The maximum number of digits of a number.
 const LONGEST_NUMBER: usize = 20;
 
-/// Append the beginning of a command with this many arguments, including its name.
+/// Append the beginning of a command. `arguments` is the number of its arguments, including its name.
 pub fn append_head(out: &mut Vec<u8>, arguments: usize) {
     out.push(b'*');
     append_digits(out, arguments as u64, 1);
@@ -145,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn replies_of_other_kinds_are_refused() {
+    fn reply_of_an_unexpected_kind_is_refused() {
         let rest = Reader::new(b"");
         ok(Element::Line(b"OK"), rest).unwrap();
         assert_eq!(number(Element::Line(b"-3"), rest).unwrap(), -3);
@@ -164,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_written_completely(number in any::<i64>()) {
+        fn numbers_in_commands_are_written_with_all_their_digits(number in any::<i64>()) {
             let mut out = Vec::new();
             append_number(&mut out, number);
             prop_assert_eq!(length(&out).unwrap(), Some(out.len()));

@@ -27,7 +27,7 @@ impl Opening {
         Opening { username, password, resp }
     }
 
-    /// Open a session, and end the phases `resolve`, `tcp`, `tls` and `auth`. With RESP3 and without a password, the
+    /// Open a session, and record the phases `resolve`, `tcp`, `tls` and `auth`. With RESP3 and without a password, the
     /// last phase is `hello` instead of `auth`.
     pub async fn log_in(
         &self,
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn server_must_confirm_resp3() {
+    fn server_must_confirm_version_3_of_the_protocol() {
         greeted(b"%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*0\r\n$5\r\nproto\r\n:3\r\n").unwrap();
         for refused in [&b"%1\r\n$5\r\nproto\r\n:2\r\n"[..], b"%1\r\n$1\r\na\r\n:3\r\n", b"+OK\r\n", b"%0\r\n"] {
             assert_eq!(greeted(refused).unwrap_err().class, Class::Protocol, "{}", refused.escape_ascii());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn client_info_is_parsed() {
+    fn answer_to_client_info_is_parsed() {
         let info = b"txt:id=3 addr=127.0.0.1:4000 laddr=127.0.0.1:6380 fd=8 name= db=0 user=u resp=3\n";
         let server_side = ServerSide::read(Element::Bytes(info));
         assert_eq!(server_side, ServerSide { resp: Some("3".into()), address: Some("127.0.0.1:6380".into()) });
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_greetings_of_arbitrary_bytes() {
+    fn fuzz_login_replies_of_arbitrary_bytes() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             let _ = (greeted(bytes), ServerSide::read(Element::Bytes(bytes)));
         });

@@ -98,7 +98,6 @@ impl crate::Settings for Settings {
     }
 }
 
-/// The default port.
 const DEFAULT_PORT: u16 = 6379;
 
 pub struct Service {
@@ -148,8 +147,8 @@ impl Service {
     }
 
     /// Return a more precise failure if the first connection reached the wrong port. A TLS port closes a plain
-    /// connection without an answer. A plain port takes the first message of a TLS client for an incomplete line, and
-    /// waits for its end.
+    /// connection without an answer. A plain port mistakes the first message of a TLS client for an incomplete line,
+    /// and waits for its end.
     fn refusal(&self, failure: Failure, timeline: &Timeline) -> Failure {
         let has_ended = |phase| timeline.spans().any(|span| span.phase == phase);
         match (&self.transport, failure.class) {
@@ -199,7 +198,6 @@ impl OneServer for Service {
     }
 }
 
-/// A logged-in connection.
 pub struct Session {
     service: Arc<Service>,
     channel: Channel,
@@ -295,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_redis_service() {
+    fn settings_of_a_redis_service_are_parsed() {
         let settings: Settings = serde_json::from_str(SERVICE).unwrap();
         assert_eq!((settings.resp, settings.value_bytes, &settings.key_prefix[..]), (2, 100, ""));
         assert!(!format!("{settings:?}").contains("s3cret"));
@@ -315,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_refused_with_the_plan() {
+    fn invalid_settings_are_refused_before_connecting() {
         assert!(with(r#""resp": 3"#).unwrap().check(&[]).is_ok());
         for wrong in [r#""resp": 4"#, r#""value_bytes": 0"#, r#""value_bytes": 101"#] {
             assert_eq!(with(wrong).unwrap().check(&[]).unwrap_err().class, Class::Plan, "{wrong}");

@@ -1,5 +1,5 @@
 //! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). An
-//! element of a reply is either a line, or a line with a length and then this many bytes. An aggregate is a line with a
+//! element of a reply is either a line, or a line with a length and then the bytes. An aggregate is a line with a
 //! count, followed by its elements. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
@@ -13,7 +13,6 @@ const LONGEST_BYTES: u64 = 512 * 1024 * 1024;
 /// The maximum number of elements: Redis's limit for a command's arguments. The expected replies have far fewer.
 const MOST_ELEMENTS: u64 = 1024 * 1024;
 
-/// An element of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element<'a> {
     /// A simple string, a number or a boolean, as its text.
@@ -26,7 +25,7 @@ pub enum Element<'a> {
     Aggregate(u64),
 }
 
-/// Reads elements from received bytes.
+/// A reader of elements from received bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Reader<'a>(&'a [u8]);
 
@@ -93,7 +92,7 @@ pub fn failure(text: &[u8]) -> Failure {
         Some("NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED") => Class::Authentication,
         // The client sent a password, but the server has no password configured.
         Some("ERR") if message.starts_with("ERR AUTH ") => Class::Authentication,
-        // Such as LOADING, OOM, MOVED, or ERR because the maximum number of clients is reached.
+        // Other errors, such as LOADING, OOM, MOVED, or ERR when the maximum number of clients is reached.
         _ => Class::Server,
     };
     let moved = ["MOVED ", "ASK ", "READONLY "].iter().any(|word| message.starts_with(word));
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn incomplete_replies_need_more_bytes() {
+    fn incomplete_reply_has_no_length_yet() {
         let reply = b"*2\r\n%1\r\n$3\r\nabc\r\n_\r\n$4\r\n\r\n\r\n\r\n";
         for end in 0..reply.len() {
             assert_eq!(length(&reply[..end]).unwrap(), None, "{end}");
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_replies_are_refused_early() {
+    fn invalid_reply_is_refused_at_its_first_invalid_bytes() {
         let endless = [b"+", &[b'a'; LONGEST_LINE + 1][..]].concat();
         for received_bytes in [
             &b"HTTP/1.1 400 Bad Request\r\n"[..],
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_have_classes_by_their_first_word() {
+    fn first_word_of_an_error_determines_its_class() {
         for (words, class, moved) in [
             (&b"NOAUTH Authentication required."[..], Class::Authentication, false),
             (b"WRONGPASS invalid username-password pair or user is disabled.", Class::Authentication, false),

@@ -107,7 +107,7 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // Check the rarest size first. Records that belong to no size are small; no arm reads them.
+    // Check the rarest size first. Records that belong to no size have the smallest one; no arm reads them.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]
@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn keys_equal_those_of_redis_benchmark() {
+    fn string_keys_equal_those_of_redis_benchmark() {
         let mut out = Vec::new();
         Strings::new("", 100, 100).append_get(42, &mut out);
         assert_eq!(out, b"*2\r\n$3\r\nGET\r\n$16\r\nkey:000000000042\r\n");
@@ -144,13 +144,13 @@ mod tests {
     }
 
     #[test]
-    fn values_of_each_size_add_up_to_about_as_many_bytes() {
+    fn values_of_every_size_have_about_the_same_number_of_bytes_in_total() {
         let count_of_size = |bytes| (0..1000).filter(|record| value(*record).len() == bytes).count();
         assert_eq!((count_of_size(100), count_of_size(1024), count_of_size(100 * 1024)), (899, 100, 1));
     }
 
     #[test]
-    fn value_must_exist_with_its_length() {
+    fn value_must_exist_and_have_the_expected_length() {
         let (strings, rest) = (Strings::new("", 10, 100), Reader::new(b""));
         strings.check(Element::Bytes(&[b'a'; 100]), rest).unwrap();
         for element in [Element::Bytes(b"ab"), Element::Null] {

@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hashes_equal_javas() {
+    fn key_hashes_equal_those_of_java() {
         for (text, hash) in [("", 0), ("a", 97), ("hello", 99_162_322), ("user6284781860667377211", -594_971_599)] {
             assert_eq!(java_hash(text.as_bytes()), hash, "{text}");
         }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_with_resp2_and_resp3() {
+    fn records_are_parsed_in_resp2_and_resp3() {
         read(b"*2\r\n$6\r\nfield0\r\n$1\r\na\r\n", 2).unwrap();
         read(b"%1\r\n$6\r\nfield0\r\n$1\r\na\r\n", 2).unwrap();
         for (reply, class) in [
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_a_scan_are_stored() {
+    fn keys_that_a_scan_returned_are_stored() {
         let mut scanned = ScannedKeys::default();
         let mut reader = Reader::new(b"*2\r\n$5\r\nuser1\r\n$0\r\n\r\n");
         let element = first(&mut reader).unwrap();

@@ -111,7 +111,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// `number` is the number of the unit. The rows depend only on the seed and this number.
+    /// Create the generator of the unit with this number. The rows depend only on the seed and the number.
     pub fn new(seed: u64, number: u64, now: DateTime) -> Self {
         let DateTime { year, month, day, hour, minute, second } = now;
         Rows {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn district_follows_clause_4_3_3_1() {
+    fn generated_district_follows_clause_4_3_3_1() {
         let parts = rows(Unit::District { warehouse: 3, district: 7 }, 1);
         assert!(parts.iter().flat_map(|(_, rows)| rows).all(|row| row[0] == "3" && row[1] == "7"));
         let counts =
@@ -449,14 +449,14 @@ mod tests {
     }
 
     #[test]
-    fn unit_depends_on_seed_and_number() {
+    fn rows_of_a_unit_depend_on_its_number() {
         let unit = Unit::Warehouse { warehouse: 1 };
         assert_eq!(rows(unit, 5), rows(unit, 5));
         assert_ne!(rows(unit, 5), rows(unit, 6));
     }
 
     #[test]
-    fn units_cover_all_data_once() {
+    fn units_cover_all_data_without_repetition() {
         for warehouses in [1, 3] {
             let units: Vec<_> = (0..).map_while(|number| Unit::numbered(number, warehouses)).collect();
             assert_eq!(units.len() as u32, 111 * warehouses + 100);

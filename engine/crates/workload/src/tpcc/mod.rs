@@ -92,7 +92,6 @@ pub const ORDERS: u32 = 3000;
 pub const FIRST_UNDELIVERED: u32 = 2101;
 /// The numbers of lines that an order may have (clause 2.4.1.3).
 pub const LINES: std::ops::RangeInclusive<u32> = 5..=15;
-/// The maximum number of lines in an order.
 pub const MAX_LINES: usize = 15;
 
 #[cfg(test)]

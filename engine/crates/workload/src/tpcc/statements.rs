@@ -7,7 +7,7 @@ use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};
 use crate::sql::{Column, Statement};
 use std::sync::LazyLock;
 
-/// The index of a statement in [`all`], as are the following constants.
+/// The index of a statement in [`all`]. The same holds for the constants below.
 pub const ITEMS: usize = 0;
 pub const CUSTOMER_OF_ORDER: usize = 1;
 pub const DISTRICT_FOR_ORDER: usize = 2;
@@ -40,8 +40,8 @@ const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// The numbers of rows for which updates of stock are prepared. If an update has more rows than needed, the last row is
-/// repeated without effect.
+/// The numbers of rows of stock for which an update is prepared. If an order needs fewer rows, the last row is
+/// repeated, without effect.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
 /// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so this is one less than
 /// an order may have.
@@ -324,15 +324,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_question_mark_has_a_parameter() {
+    fn each_question_mark_of_a_statement_has_a_parameter() {
         for Statement { text, parameters, .. } in all() {
             assert_eq!(text.matches('?').count(), parameters.len(), "{text}");
         }
     }
 
-    /// The gateway of the study approves exactly these statements.
+    /// The gateway in the study `mysql-column-encryption` must approve exactly these statements.
     #[test]
-    fn study_approves_exactly_these_statements() {
+    fn gateway_of_the_study_approves_exactly_these_statements() {
         let file = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");
         for Statement { text, .. } in all() {
             assert!(file.contains(&format!("\ntext = \"{text}\"\n")), "{text}");
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_refer_to_their_statements() {
+    fn statement_indices_refer_to_the_right_statements() {
         let begins = |place: usize, with: &str| {
             let text = &all()[place].text;
             assert!(text.starts_with(with), "{text}");

@@ -48,7 +48,7 @@ impl Home {
     }
 }
 
-/// How a transaction selects a customer: by number or by last name.
+/// The selection of a customer by a transaction: by number or by last name.
 #[derive(Debug, Clone)]
 pub enum CustomerSelection {
     Number(u32),
@@ -56,8 +56,8 @@ pub enum CustomerSelection {
 }
 
 impl CustomerSelection {
-    /// Return the customer's number. If customers with the same last name are sorted by first name, it is the number of
-    /// the one in the middle, rounded up (clause 2.5.2.2).
+    /// Return the customer's number. A customer selected by last name is the middle one, rounded up, of those with this
+    /// last name sorted by first name (clause 2.5.2.2).
     /// Errors: those of the statement; `protocol` if no customer has the name.
     pub async fn customer(
         &self,
@@ -262,18 +262,18 @@ pub fn rows_changed(changed: u64, expected: u64, what: &str) -> Result<()> {
     Err(Failure::protocol(format!("the server changed {changed} rows of {what} instead of {expected}")))
 }
 
-/// A kind of transaction, as a card of the deck.
+/// A kind of transaction: a card in the deck from which a terminal draws its next transaction (clause 5.2.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Card {
-    /// Clause 2.4 of the specification.
+    /// TPC-C's transaction New-Order (clause 2.4).
     NewOrder,
-    /// Clause 2.5 of the specification.
+    /// TPC-C's transaction Payment (clause 2.5).
     Payment,
-    /// Clause 2.6 of the specification.
+    /// TPC-C's transaction Order-Status (clause 2.6).
     OrderStatus,
-    /// Clause 2.7 of the specification.
+    /// TPC-C's transaction Delivery (clause 2.7).
     Delivery,
-    /// Clause 2.8 of the specification.
+    /// TPC-C's transaction Stock-Level (clause 2.8).
     StockLevel,
 }
 
@@ -318,7 +318,6 @@ impl Card {
     }
 }
 
-/// The deck of cards of one terminal.
 pub struct Deck {
     cards: Vec<Card>,
     dealt: usize,
@@ -340,14 +339,14 @@ impl Deck {
     }
 }
 
-/// Shuffle the slice, so that all orders have the same probability (Fisher and Yates).
+/// Shuffle the elements, so that every order has the same probability (Fisher and Yates).
 pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
     for last in (1..things.len()).rev() {
         things.swap(last, random.below(last as u64 + 1) as usize);
     }
 }
 
-/// What is prepared on a new session: prepared statements, and settings.
+/// The preparation of a new session: statements to prepare, and settings.
 pub struct Statements {
     prepared: &'static [Statement],
     /// The statements with settings, which are executed once on each new session.
@@ -373,8 +372,8 @@ impl<C: Client<Session: Sql>> Connection<C> {
     }
 
     /// Put the session back after a transaction, and return the outcome. If the server answered with an error, roll the
-    /// transaction back first. After any other error close the session, because its state is unknown; the server then
-    /// rolls the transaction back.
+    /// transaction back first. After any other error the session's state is unknown, so close it; the server then rolls
+    /// the transaction back.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,

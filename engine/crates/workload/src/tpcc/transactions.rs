@@ -38,7 +38,7 @@ struct Ordered {
     quantity: u32,
 }
 
-/// What a New-Order transaction reads from the database for one line of the order.
+/// The data that a New-Order transaction reads from the database for one line of the order.
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     price_cents: i64,
@@ -798,14 +798,14 @@ mod tests {
     }
 
     #[test]
-    fn total_includes_both_taxes_and_the_discount() {
+    fn order_total_includes_both_taxes_and_the_discount() {
         let rates = Rates { discount: 1000, district_tax: 500, warehouse_tax: 1500 };
         assert_eq!(rates.total(10_000), 10_800);
         assert_eq!(Rates { discount: 1, district_tax: 1, warehouse_tax: 0 }.total(1), 1);
     }
 
     #[test]
-    fn item_ordered_twice_is_one_row_of_stock() {
+    fn order_lines_for_the_same_item_change_one_row_of_stock() {
         let mut order = draw(3, 1).remove(0);
         order.count = 5;
         for (place, (item, supply)) in [(7, 2), (5, 2), (7, 2), (7, 1), (UNUSED_ITEM, 2)].into_iter().enumerate() {

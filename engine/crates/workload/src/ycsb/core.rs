@@ -30,7 +30,7 @@ pub struct Core {
     pub requests: Requests,
     pub keys: KeyNames,
     pub scan_lengths: Lengths,
-    /// The number of the first record that this workload may insert.
+    /// The number of the first record that this workload inserts.
     pub begins_at: u64,
     field_count: u32,
     field_lengths: Lengths,
@@ -195,7 +195,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // As in YCSB, one more than the expected number of records.
+            // As in YCSB, the range has one record more than expected.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -225,7 +225,6 @@ fn hotspot(settings: &Settings, loaded: std::ops::Range<u64>) -> Result<Requests
     Ok(Requests::Hotspot { hot, cold, operations })
 }
 
-/// A kind of YCSB operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Read,
@@ -272,7 +271,7 @@ impl Mix {
 /// table.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
-/// Where a table is: the servers' addresses, the database, and the name of the table or collection.
+/// The location of a table: the servers' addresses, the database, and the name of the table or collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TablePlace<'a> {
     pub addresses: &'a [String],
@@ -280,9 +279,9 @@ pub struct TablePlace<'a> {
     pub table: &'a str,
 }
 
-/// Validate the workloads and create the state that their workers share, once for all workers: computing zeta takes
-/// long for a large table. `arms` are the tables of the arms. Arms with the same table share one sequence of new
-/// records. This host inserts only records of its share.
+/// Validate the workloads and create the state that their workers share. This is done once for all workers, because
+/// preparing a Zipfian distribution (its constant zeta) takes long for a large table. `arms` are the tables of the
+/// arms. Arms with the same table share one sequence of new records. This host inserts only records of its share.
 /// Errors: `plan` if a setting is invalid.
 pub fn resolve<'a>(
     workloads: &[crate::Settings],
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_are_those_of_ycsb() {
+    fn default_settings_are_those_of_ycsb() {
         let core = core(json!({"record_count": 1000})).unwrap();
         assert!(core.mix.has(Operation::Read) && core.mix.has(Operation::Update));
         assert!(!core.mix.has(Operation::Insert) && !core.mix.has(Operation::Scan));
@@ -347,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn load_inserts_from_insert_start() {
+    fn load_phase_inserts_records_from_insert_start_on() {
         let core = core(json!({"phase": "load", "insert_start": 500, "record_count": 1000})).unwrap();
         assert_eq!(core.begins_at, 500);
         assert!(core.mix.has(Operation::Insert) && !core.mix.has(Operation::Read));
@@ -357,7 +356,7 @@ mod tests {
     /// YCSB's CoreWorkload reserves room for twice the expected number of inserts, so that popular records stay
     /// popular.
     #[test]
-    fn zipfian_leaves_room_for_new_records() {
+    fn zipfian_requests_leave_room_for_new_records() {
         let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,
             "scan_proportion": 0.95, "read_proportion": 0, "update_proportion": 0, "request_distribution": "zipfian"});
         let mut core = core(settings).unwrap();
@@ -373,7 +372,7 @@ mod tests {
     /// readproportion=0.95 -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p
     /// basicdb.verbose=true`.
     #[test]
-    fn zipfian_reads_the_same_popular_records_as_ycsb() {
+    fn zipfian_requests_read_the_same_popular_records_as_ycsb() {
         let settings = json!({"record_count": 1000, "operation_count": 200_000, "insert_proportion": 0.05,
             "read_proportion": 0.95, "update_proportion": 0, "request_distribution": "zipfian"});
         let mut core = core(settings).unwrap();
@@ -395,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_settings_are_rejected_in_one_line() {
+    fn invalid_settings_are_rejected_with_a_message_of_one_line() {
         for (settings, word) in [
             (json!({}), "record_count"),
             (json!({"record_count": 10, "insert_start": 5, "insert_count": 6}), "insert_start"),

@@ -56,8 +56,8 @@ impl Zipfian {
             return 1;
         }
         let rank = items as f64 * (self.eta * fraction - self.eta + 1.0).powf(1.0 / (1.0 - THETA));
-        // YCSB keeps the initial eta. Because of this (after a tiny table has grown) and because of rounding, the rank
-        // can be too large.
+        // The rank can be too large because of rounding, and, after a tiny table has grown, because YCSB keeps the
+        // initial eta.
         (rank as u64).min(items - 1)
     }
 }
@@ -72,7 +72,7 @@ pub struct ScrambledZipfian {
 
 impl ScrambledZipfian {
     pub fn new(first: u64, items: u64) -> Self {
-        // As in YCSB, one number more can be drawn than the precomputed zeta covers.
+        // As in YCSB, the range has one number more than the precomputed zeta covers.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_gives_the_same_zeta_as_a_new_distribution() {
+    fn grown_distribution_has_the_same_zeta_as_a_new_one() {
         let mut grown = Zipfian::new(100);
         grown.next_below(1000, &mut Random::new(1));
         assert!((grown.zeta - Zipfian::new(1000).zeta).abs() < 1e-12);
@@ -187,7 +187,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_in_range(items in 1..5000_u64, more in 0..5000_u64, seed in any::<u64>()) {
+        fn drawn_numbers_are_in_range(items in 1..5000_u64, more in 0..5000_u64, seed in any::<u64>()) {
             let mut random = Random::new(seed);
             let mut zipfian = Zipfian::new(items);
             let scrambled = ScrambledZipfian::new(more, items);
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn mean_lengths_match_the_distributions() {
+    fn mean_of_drawn_lengths_matches_the_distribution() {
         assert_eq!(mean(&Lengths::Constant(100)), 100.0);
         // The standard deviation of a uniformly distributed length is 28.9; that of the mean is 0.09.
         assert!((mean(&Lengths::uniform(1, 100)) - 50.5).abs() < 0.5);
@@ -220,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lengths_are_in_range(minimum in 0..300_u64, more in 0..300_u64, seed in any::<u64>()) {
+        fn drawn_lengths_are_in_range(minimum in 0..300_u64, more in 0..300_u64, seed in any::<u64>()) {
             let mut random = Random::new(seed);
             for lengths in [Lengths::uniform(minimum, minimum + more), Lengths::zipfian(minimum, minimum + more)] {
                 prop_assert!((0..20).all(|_| (minimum..=minimum + more).contains(&lengths.next(&mut random))));

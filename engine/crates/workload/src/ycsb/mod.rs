@@ -27,8 +27,8 @@ pub struct Settings {
     /// The number of records to load or read, beginning with `insert_start`. If absent, these are all records up to
     /// `record_count`.
     pub insert_count: Option<u64>,
-    /// The number of operations in the whole run. Zipfian requests use it to estimate how many records will be
-    /// inserted.
+    /// The number of operations in the whole run. Zipfian requests use it to estimate how many records the run will
+    /// insert.
     pub operation_count: u64,
     pub insert_order: InsertOrder,
     /// The minimum number of digits in a key. Shorter numbers are padded with zeros.
@@ -92,7 +92,6 @@ impl Default for Settings {
     }
 }
 
-/// A phase of YCSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum YcsbPhase {
@@ -100,7 +99,7 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// How the number of a record becomes the number in its key.
+/// The rule by which the number of a record becomes the number in its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {
@@ -108,7 +107,6 @@ pub enum InsertOrder {
     Ordered,
 }
 
-/// The distribution of field lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FieldLengthDistribution {
@@ -129,7 +127,6 @@ pub enum RequestDistribution {
     Hotspot,
 }
 
-/// The distribution of scan lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScanLengthDistribution {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// The state that all workers of a workload on an arm share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The record numbers of the table. Other workloads and arms with the same table share it, too.
+    /// The record numbers of the table. All workloads and arms with the same table share it.
     pub sequence: Arc<Sequence>,
     pub position: Arc<SequentialPosition>,
 }
@@ -82,7 +82,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // A failure of the update has the phase of the update already.
+            // If its update fails, the failure already names the update's phase.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {
@@ -96,12 +96,12 @@ impl<C: Client<Session: Records>> Ycsb<C> {
     async fn insert(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
         // Connect before claiming a record number, so that a failure to connect does not waste a number.
         let mut session = self.writer.take(evidence).await?;
-        let place = self.shared.sequence.claim();
-        let key = self.core.keys.key(self.shared.sequence.record(place));
+        let index = self.shared.sequence.claim();
+        let key = self.core.keys.key(self.shared.sequence.record(index));
         timeline.start(session.traffic());
         let outcome = session.insert_record(&key, self.core.inserted(&mut self.random)).await;
         timeline.end_phase(Phase::Insert, session.traffic());
-        self.shared.sequence.acknowledge(place);
+        self.shared.sequence.acknowledge(index);
         self.writer.settle(session, outcome)
     }
 
@@ -168,8 +168,8 @@ impl<C: Client<Session: Records>> Ycsb<C> {
 
     fn next_key(&mut self) -> Key {
         let Shared { sequence, position } = &self.shared;
-        let place = self.core.requests.next(sequence.readable(), position, &mut self.random);
-        self.core.keys.key(sequence.record(place))
+        let index = self.core.requests.next(sequence.readable(), position, &mut self.random);
+        self.core.keys.key(sequence.record(index))
     }
 
     /// Return the connection for reads. If reads and writes use the same server, it is the connection for writes, as in

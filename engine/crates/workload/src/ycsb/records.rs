@@ -77,7 +77,7 @@ pub enum Fields {
     One(u32),
 }
 
-/// Which operations and fields a workload uses. From this a protocol knows which statements to prepare.
+/// The operations and fields that a workload uses. A protocol derives from them which statements to prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,
@@ -122,7 +122,6 @@ impl<'a> Values<'a> {
     }
 }
 
-/// YCSB's table in a run.
 #[derive(Debug, Clone)]
 pub struct Table {
     data: Data,
@@ -197,7 +196,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hash_equals_the_reference_algorithm(number in any::<u64>()) {
+        fn fnv_hash_equals_the_reference_algorithm(number in any::<u64>()) {
             prop_assert_eq!(fnv_hash(number), reference_hash(number));
         }
 
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn each_value_follows_its_header() {
+    fn each_appended_value_follows_its_header() {
         let (mut message, mut random) = (Vec::new(), Random::new(1));
         let lengths = Lengths::uniform(1, 9);
         Values::new(Fields::All, 3, &lengths, &mut random).append(&mut message, |message, field, length| {
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_printable_and_depend_on_seed_and_record() {
+    fn table_values_are_printable_and_depend_on_seed_and_record() {
         let data = Data { records: 10, fields: 10, field_length: 100 };
         let fields = |seed, record| {
             let mut all = Vec::new();

@@ -35,8 +35,8 @@ impl Requests {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// Draw the place of the next record, from 0 to below `readable`, which is at least 1. Sequential requests take it
-    /// from `position` and advance it.
+    /// Draw the index (see [`Sequence`]) of the next record to request. It is below `readable`, which is at least 1.
+    /// Sequential requests take the index from `position` and advance `position`.
     pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, position, random);
@@ -83,8 +83,8 @@ impl SequentialPosition {
 
 /// The record numbers of one table, shared by all workers that insert into the table or read from it.
 ///
-/// It counts places: first one for each loaded record, then one for each record that this host inserts. If there is
-/// only one host, the place of a record is its number.
+/// It gives each record an index: first the loaded records, then the records that this host inserts. If there is only
+/// one host, a record's index is its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
@@ -92,9 +92,10 @@ pub struct Sequence {
     /// The number of the first record that this host inserts.
     first_new: AtomicU64,
     next: AtomicU64,
-    /// All places below this number have records that can be read.
+    /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// For each place from `readable` on: whether its insert has ended. (An earlier insert is still in flight.)
+    /// For each index from `readable` on: whether the insert of its record has ended. The record is not readable yet,
+    /// because an earlier insert is still in flight.
     ended: Mutex<VecDeque<bool>>,
 }
 
@@ -120,30 +121,30 @@ impl Sequence {
         self.readable.store(next, Ordering::Release);
     }
 
-    /// Return the number of the record at a place.
-    pub fn record(&self, place: u64) -> u64 {
-        match place.checked_sub(self.loaded.load(Ordering::Relaxed)) {
-            None => place,
+    /// Return the number of the record with this index.
+    pub fn record(&self, index: u64) -> u64 {
+        match index.checked_sub(self.loaded.load(Ordering::Relaxed)) {
+            None => index,
             Some(new) => self.first_new.load(Ordering::Relaxed) + new * self.share.step(),
         }
     }
 
-    /// Claim the place of the next new record.
+    /// Claim the index of the next new record.
     pub fn claim(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Mark the insert at a place as ended, whether it succeeded or not. As in YCSB, the records after this place
-    /// cannot be read before, so a failed insert must be marked as well.
-    pub fn acknowledge(&self, place: u64) {
+    /// Mark the insert of the record with this index as ended, whether it succeeded or not. As in YCSB, later records
+    /// become readable only then, so a failed insert must be marked as well.
+    pub fn acknowledge(&self, index: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
-        let Some(place) = place.checked_sub(readable) else { return };
-        let place = place as usize;
-        if ended.len() <= place {
-            ended.resize(place + 1, false);
+        let Some(index) = index.checked_sub(readable) else { return };
+        let index = index as usize;
+        if ended.len() <= index {
+            ended.resize(index + 1, false);
         }
-        ended[place] = true;
+        ended[index] = true;
         let mut more = 0;
         while ended.front() == Some(&true) {
             ended.pop_front();
@@ -152,7 +153,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// Return how many records can be read. Their places are the numbers below this one.
+    /// Return how many records can be read. Their indices are the numbers below this one.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_requests_wrap_around() {
+    fn sequential_requests_start_again_after_the_last_record() {
         let (position, mut random) = (SequentialPosition::default(), Random::new(8));
         let mut requests = Requests::Sequential(5..8);
         let drawn: Vec<_> = (0..7).map(|_| requests.next(100, &position, &mut random)).collect();
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_requests_have_their_percentile_among_the_newest() {
+    fn exponential_requests_choose_the_newest_records_at_the_configured_percentage() {
         let counts = counts(Requests::exponential(95.0, 1000.0 * 0.5), 1000);
         // Numbers below 0 are drawn again. Their share is 0.05^2.
         let expected = 0.95 / (1.0 - 0.05_f64.powi(2));
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn records_not_yet_inserted_are_not_drawn() {
+    fn zipfian_requests_draw_no_records_that_are_not_inserted_yet() {
         let counts = counts(Requests::Zipfian(ScrambledZipfian::new(0, 200)), 100);
         let popular = (0..100).max_by_key(|at| counts[*at]).unwrap() as u64;
         // The key space has 200 numbers, so the most popular record is the first whose hash modulo 200 is below 100.
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn only_records_with_ended_inserts_are_readable() {
+    fn record_is_readable_after_all_inserts_up_to_it_have_ended() {
         let sequence = Sequence::default();
         sequence.begin_at_least(10);
         let numbers: Vec<_> = (0..4).map(|_| sequence.claim()).collect();
@@ -273,14 +274,14 @@ mod tests {
             let sequence = Sequence::new(share);
             (0..share.count(5)).for_each(|_| sequence.acknowledge(sequence.claim()));
             sequence.begin_at_least(1);
-            let readable: Vec<_> = (0..sequence.readable()).map(|place| sequence.record(place)).collect();
+            let readable: Vec<_> = (0..sequence.readable()).map(|index| sequence.record(index)).collect();
             let inserted = (1..5).filter(|record| share.first_from(*record) == *record);
             assert_eq!(readable, [0].into_iter().chain(inserted).collect::<Vec<_>>());
         }
     }
 
     #[test]
-    fn threads_share_one_sequence() {
+    fn sequence_counts_the_claims_of_all_threads() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {
@@ -320,16 +321,16 @@ mod tests {
                 let sequence = Sequence::new(share);
                 sequence.begin_at_least(begins_at);
                 let inserted: Vec<_> = (0..5).map(|_| sequence.claim()).collect();
-                inserted.iter().for_each(|place| sequence.acknowledge(*place));
-                let records = inserted.iter().map(|place| sequence.record(*place));
+                inserted.iter().for_each(|index| sequence.acknowledge(*index));
+                let records = inserted.iter().map(|index| sequence.record(*index));
                 let expected: Vec<_> = (0..begins_at).chain(records).collect();
-                let readable: Vec<_> = (0..sequence.readable()).map(|place| sequence.record(place)).collect();
+                let readable: Vec<_> = (0..sequence.readable()).map(|index| sequence.record(index)).collect();
                 prop_assert_eq!(readable, expected);
             }
         }
 
         #[test]
-        fn all_records_become_readable_in_any_order(order in Just((0..50_u64).collect::<Vec<_>>()).prop_shuffle()) {
+        fn records_become_readable_in_order_whatever_the_order_of_their_inserts(order in Just((0..50_u64).collect::<Vec<_>>()).prop_shuffle()) {
             let sequence = Sequence::default();
             (0..50).for_each(|_| { sequence.claim(); });
             let mut ended = std::collections::BTreeSet::new();

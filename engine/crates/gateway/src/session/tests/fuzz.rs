@@ -6,7 +6,7 @@ use super::*;
 const MARK: &[u8] = b"S3CRET-OF-A-COLUMN";
 const ITERATIONS: usize = 3000;
 
-/// Reads choices from a fuzzer's bytes. After the last byte all choices are 0.
+/// A source of choices that are read from a fuzzer's bytes. After the last byte all choices are 0.
 struct Choices<'a>(&'a [u8]);
 
 impl<'a> Choices<'a> {
@@ -65,7 +65,7 @@ fn arbitrary_bytes_cause_no_panic() {
 
 /// Damage the packets of a login. The client of a guarded account must get either its OK, one error or nothing yet.
 #[test]
-fn damaged_logins_never_confirm_early() {
+fn damaged_login_is_never_confirmed_early() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
         let mut test = TestSession::new(rules(RULES), Limits::default(), choices.byte() % 4 == 1);
@@ -96,8 +96,8 @@ fn damaged_logins_never_confirm_early() {
     });
 }
 
-/// Damage an answer that has a mark in each row. All outputs of the statement are encrypted, whatever origin the server
-/// reports, so the mark must not reach the client.
+/// Damage an answer that has a mark in each row. All outputs of the statement are encrypted, even if the server reports
+/// another origin of an output, so the mark must not reach the client.
 #[test]
 fn damaged_answers_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {

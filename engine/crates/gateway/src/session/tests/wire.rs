@@ -176,7 +176,7 @@ pub fn numbered(payloads: &[Vec<u8>]) -> Vec<u8> {
 /// The values that the server returns for the settings that the gateway reads back.
 pub const PINNED: [&str; 7] = ["STRICT_TRANS_TABLES", "0", "utf8mb4", "utf8mb4", "utf8mb4", "utf8mb4_general_ci", "d"];
 
-/// Return the server's answers to the commands by which the gateway pins a session's settings.
+/// Return the server's answers to the commands by which the gateway sets and checks a session's settings.
 pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
     let row: Vec<_> = values.iter().map(|value| Some(value.as_bytes())).collect();
     let mut payloads = packets(&text_answer(&vec![COMPUTED; values.len()], &[&row]));
@@ -188,8 +188,8 @@ pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
     [packet(1, OK), numbered(&payloads)].concat()
 }
 
-/// Parse rules, and give them a server with these columns, written `table.column` and all in the database `d`. The
-/// server generates the values of a column with a `+` at its end.
+/// Parse rules, and assign them to a server with these columns, written `table.column` and all in the database `d`. A
+/// `+` at the end of a column means that the server generates its values.
 pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     let column = |text: &&str| {
         let name = text.trim_end_matches('+');
@@ -201,7 +201,7 @@ pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     rules
 }
 
-/// Parse rules, and give them a server that has the columns of these tests.
+/// Parse rules, and assign them to a server with the columns of these tests.
 pub fn rules(text: &str) -> Rules {
     static USUAL: LazyLock<Rules> = LazyLock::new(|| rules_with_columns(RULES, &COLUMNS));
     if text == RULES { USUAL.clone() } else { rules_with_columns(text, &COLUMNS) }

@@ -56,7 +56,7 @@ fn customers_by(gateway: &mut Gateway, algorithm: Algorithm) -> Table {
 }
 
 #[test]
-fn values_are_counted_at_the_end_of_a_result_set() {
+fn decrypted_values_are_counted_at_the_end_of_a_result_set() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let row = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
@@ -80,7 +80,7 @@ fn rows_without_encrypted_columns_are_not_copied() {
 }
 
 #[test]
-fn ciphertext_without_a_key_is_unchanged() {
+fn ciphertext_for_which_the_client_has_no_key_is_unchanged() {
     let mut gateway = Gateway::opaque();
     let table = customers(&mut gateway);
     for format in [RowFormat::Text, RowFormat::Binary] {
@@ -91,7 +91,7 @@ fn ciphertext_without_a_key_is_unchanged() {
 }
 
 #[test]
-fn errors_name_the_column_and_neither_value_nor_key() {
+fn error_names_the_column_and_neither_value_nor_key() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let good = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
@@ -167,7 +167,7 @@ fn replayed_answers_of_the_same_session_are_refused() {
 }
 
 #[test]
-fn earlier_data_keys_are_refused_after_a_later_one() {
+fn data_key_is_refused_after_one_with_a_higher_number() {
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
     let mut gateways = [0, 1, 5].map(|number| Gateway::for_session(salt(), number));
     let answers = gateways.each_mut().map(|gateway| {
@@ -194,7 +194,7 @@ fn earlier_data_keys_are_refused_after_a_later_one() {
 }
 
 #[test]
-fn clearing_the_column_cache_keeps_the_counters() {
+fn clearing_the_column_cache_does_not_change_the_counters() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
@@ -226,10 +226,10 @@ fn plaintext_in_a_column_that_must_be_encrypted_is_an_error() {
     read(&mut decryption, &other.definitions, &[], RowFormat::Text).unwrap();
 }
 
-/// A holder of the master key could encrypt values that contradict the definition. Whoever reads the row must not get
-/// them.
+/// A holder of the master key could encrypt values that contradict the column's definition. The application must not
+/// get them.
 #[test]
-fn values_that_do_not_fit_their_type_are_refused() {
+fn values_that_do_not_fit_the_type_of_their_column_are_refused() {
     let mut gateway = Gateway::known();
     for (kind, value) in [(3, &b"\x07\0\0"[..]), (0x0C, &[1; 256])] {
         let table = gateway.table(&[("c", kind, Some(Algorithm::Sm4Gcm))]);

@@ -1,4 +1,4 @@
-//! A minimal gateway whose data key is known.
+//! A minimal gateway for tests. Its data key is known, so its output is always the same.
 
 use super::super::*;
 use super::{APP, salt};

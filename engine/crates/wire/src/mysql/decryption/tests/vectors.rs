@@ -1,6 +1,6 @@
-//! Test vectors, by which this driver and `costof.encrypted` are verified against each other. They are created here
-//! with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to the file; without this
-//! variable the test compares them with the file.
+//! Test vectors, by which this client and the Python driver `costof.encrypted` are verified against each other. They
+//! are created here with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to the file;
+//! without this variable the test compares them with the file.
 
 use super::*;
 use openssl::sha::sha256;
@@ -32,13 +32,13 @@ const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
 ];
 
-/// Lengths of plaintexts. At each of them the length-encoded length of the plaintext or of the ciphertext gets another
-/// form.
+/// Lengths of plaintexts around those at which the length-encoded length of the plaintext or of the ciphertext needs
+/// more bytes.
 const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
 #[test]
-fn vectors_match_gateway_and_driver() {
+fn test_vectors_in_the_file_match_gateway_and_client() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../tests/vectors/column-encryption.json");
     let vectors = json!({
         "about": ABOUT, "scramble": SCRAMBLE, "nonce": NONCE, "master_keys": {"app": APP}, "cases": cases(),
@@ -92,7 +92,8 @@ fn cases() -> Vec<Json> {
     vectors
 }
 
-/// A row with every type, where encrypted and plain columns alternate, and a row of encrypted NULLs.
+/// Return the case of two rows: one has every type, and encrypted and plain columns alternate; the other has encrypted
+/// NULLs.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
     let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
@@ -197,7 +198,7 @@ fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }
 
-/// Cases with values out of order. ECB cannot detect them.
+/// Return cases with values out of order. ECB cannot detect them.
 fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     let mut gateway = Gateway::known();
     let (table, first) = both_names(&mut gateway, algorithm);
@@ -226,7 +227,7 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Cases in which a column is not encrypted although the client requires it: a rule is missing, the envelope was
+/// Return cases in which a column is not encrypted although the client requires it: a rule is missing, the envelope was
 /// removed, or the connection bypasses the gateway.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
@@ -250,7 +251,6 @@ fn demanded() -> Vec<Json> {
     ]
 }
 
-/// The number of bytes of a tag or MAC.
 const TAG: usize = 16;
 
 fn word(format: RowFormat) -> &'static str {

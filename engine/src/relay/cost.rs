@@ -1,13 +1,16 @@
-//! The delay that an entrance adds to requests, and the sums of the delays that it has added.
+//! The delay that an entrance (listening address) of the relay adds to requests, and the sums of the added delays.
 
 use base::{Random, clock};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The delay of an entrance: `added_ns` is added to each request that `payers` selects.
+/// The delay of an entrance (listening address): `base_ns` for each request, and `added_ns` more for each request that
+/// `payers` selects.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
+    #[serde(default)]
+    pub base_ns: u64,
     pub added_ns: u64,
     pub payers: Payers,
 }
@@ -38,9 +41,10 @@ impl Payers {
     }
 }
 
-/// Sums over all requests since the start. `added_ns` is the delay that was really added, in nanoseconds.
+/// Sums over all requests of an entrance since the start. `added_ns` is the sum of the delays that were really added,
+/// in nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Paid {
+pub struct DelayTotals {
     pub requests: u64,
     pub paying: u64,
     pub added_ns: u64,
@@ -59,26 +63,25 @@ impl Entrance {
         Entrance { cost, requests: AtomicU64::new(0), paying: AtomicU64::new(0), added_ns: AtomicU64::new(0) }
     }
 
-    /// Delay a request if the entrance's cost applies to it, and count the request. The delay is a busy loop: a sleep
-    /// would end about 50 µs late, when a timer and the scheduler allow it, and would leave a core idle, whose wake-up
+    /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop. A sleep
+    /// would end about 50 µs late because of the timer and the scheduler, and would leave a core idle, whose wake-up
     /// costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);
-        if self.cost.added_ns == 0 || !self.cost.payers.pays(start, random) {
-            return;
-        }
-        self.paying.fetch_add(1, Relaxed);
+        let pays = self.cost.added_ns > 0 && self.cost.payers.pays(start, random);
+        self.paying.fetch_add(pays.into(), Relaxed);
+        let delay = self.cost.base_ns + if pays { self.cost.added_ns } else { 0 };
         let mut elapsed = 0;
-        while elapsed < self.cost.added_ns {
+        while elapsed < delay {
             std::hint::spin_loop();
             elapsed = clock::now() - start;
         }
         self.added_ns.fetch_add(elapsed, Relaxed);
     }
 
-    pub fn paid(&self) -> Paid {
-        Paid {
+    pub fn paid(&self) -> DelayTotals {
+        DelayTotals {
             requests: self.requests.load(Relaxed),
             paying: self.paying.load(Relaxed),
             added_ns: self.added_ns.load(Relaxed),
@@ -110,7 +113,7 @@ mod tests {
 
     #[test]
     fn counted_delay_equals_the_delay_that_was_added() {
-        let entrance = Entrance::new(Cost { added_ns: 20_000, payers: Payers::All {} });
+        let entrance = Entrance::new(Cost { base_ns: 5_000, added_ns: 15_000, payers: Payers::All {} });
         let start = clock::now();
         (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
         let paid = entrance.paid();
@@ -120,8 +123,8 @@ mod tests {
 
     #[test]
     fn request_without_delay_is_counted() {
-        let free = Entrance::new(Cost { added_ns: 0, payers: Payers::All {} });
+        let free = Entrance::new(Cost { base_ns: 0, added_ns: 0, payers: Payers::All {} });
         free.delay(&mut Random::new(1));
-        assert_eq!(free.paid(), Paid { requests: 1, ..Paid::default() });
+        assert_eq!(free.paid(), DelayTotals { requests: 1, ..DelayTotals::default() });
     }
 }

@@ -1,4 +1,5 @@
-//! A relay in front of a server. It adds a known delay to requests, so that a run can be checked against a true cost.
+//! `costof-engine relay`: a relay in front of a server. It adds a known delay to requests, so that a run can be checked
+//! against a true cost.
 //!
 //! All of its entrances (listening addresses) lead to the same server. [`cost`] defines which requests are delayed and
 //! for how long, [`forward`] forwards the connections. The relay ends at the end of its standard input.
@@ -9,15 +10,14 @@ mod forward;
 use base::error::{Class, Failure};
 use base::lines::{self, CountersCommand, Lines};
 use base::{Random, process};
-use cost::{Cost, Entrance, Paid};
+use cost::{Cost, DelayTotals, Entrance};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
-fn main() -> ExitCode {
-    process::report_panics_as_fatal_errors();
+pub fn run() -> ExitCode {
     process::run(|| {
         let mut lines = Lines::from_standard_input();
         let Some(line) = lines.next() else { return Ok(()) };
@@ -50,7 +50,7 @@ fn cannot_listen(error: std::io::Error) -> Failure {
     Failure::new(Class::Plan, format!("cannot listen: {error}"))
 }
 
-/// The first line of input: the entrances of the relay. The requests that are delayed at random follow from `seed`.
+/// The first line of input: the entrances of the relay. `seed` determines which requests are delayed at random.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -67,7 +67,7 @@ pub struct EntrancePlan {
 }
 
 /// A line of output: the addresses of the entrances, or their counters, both in the plan's order.
-pub type Answer = lines::Answer<Ready, Vec<Paid>>;
+pub type Answer = lines::Answer<Ready, Vec<DelayTotals>>;
 
 #[derive(Debug, Serialize)]
 pub struct Ready {

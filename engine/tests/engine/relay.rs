@@ -1,4 +1,4 @@
-//! Tests of the relay in front of a server that echoes.
+//! Tests of subcommand `relay` in front of a server that echoes.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,8 +18,8 @@ struct Relay {
 
 impl Relay {
     fn start(server: &str, costs: &[Value]) -> Self {
-        let mut child =
-            Command::new(env!("CARGO_BIN_EXE_relay")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_costof-engine"));
+        let mut child = command.arg("relay").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut relay = Relay { child, input, output, entrances: Vec::new() };

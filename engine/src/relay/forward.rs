@@ -1,7 +1,7 @@
 //! The connections of the relay: forwarding of bytes between clients and the server, with the delay before each
 //! request.
 
-use crate::cost::Entrance;
+use super::cost::Entrance;
 use base::Random;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{Read, Result, Write};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 const CHUNK: usize = 1 << 16;
 
-/// Accept connections on all entrances and forward them to the server, all on this one thread. A thread for each
-/// entrance would run on a better or worse CPU than the other threads, which would favour or penalise its arm for the
-/// whole run.
+/// Accept connections on all entrances and forward them to the server, all on this one thread. With a thread for each
+/// entrance, one thread could run on a faster or slower CPU than another, which would favour or penalise its arm for
+/// the whole run.
 /// Errors: polling the sockets failed.
 pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();

@@ -54,7 +54,7 @@ def mariadb(lab: Lab, authority: Authority) -> Iterator[Callable[..., MariadbSer
 def refused(done: Outcome, tap: Tap, secret: str) -> list[bytes]:
     """Check that the command failed with one line without the secret. Return what it sent on each connection."""
     assert done.status == 1, done.out + done.err
-    assert len(done.told) == 1
+    assert len(done.error_lines) == 1
     assert secret not in done.out + done.err
     return tap.sent()
 
@@ -68,10 +68,10 @@ def begins(sent: bytes, expected: bytes) -> bool:
 def test_mongodb_without_tls_receives_only_a_tls_handshake(
     plain_mongodb: Standalone, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
-    asked = [] if option else ["--tls-ca", str(authority.ca_file)]
+    options = [] if option else ["--tls-ca", str(authority.ca_file)]
     with Tap(plain_mongodb.address) as tap:
         url = f"mongodb://tester:{PASSWORD}@127.0.0.1:{tap.port}/?authSource=admin{'&' + option if option else ''}"
-        done = costof(*command, "--target", url, *asked, cwd=tmp_path)
+        done = costof(*command, "--target", url, *options, cwd=tmp_path)
     sent = refused(done, tap, PASSWORD)
     assert any(sent)
     assert all(begins(each, HANDSHAKE) and b"tester" not in each for each in sent)
@@ -92,10 +92,10 @@ def plain_mariadb(mariadb: Callable[..., MariadbServer]) -> MariadbServer:
 def test_mysql_server_without_tls_receives_nothing(
     plain_mariadb: MariadbServer, authority: Authority, tmp_path: Path, command: list[str], option: str | None
 ) -> None:
-    server, asked = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
+    server, options = plain_mariadb, [] if option else ["--tls-ca", str(authority.ca_file)]
     with Tap(f"{server.address}:{server.port}") as tap:
         url = f"mysql://{ADMIN}:{server.password.get_secret_value()}@127.0.0.1:{tap.port}/?{option or ''}"
-        done = costof(*command, "--target", url, *asked, cwd=tmp_path)
+        done = costof(*command, "--target", url, *options, cwd=tmp_path)
     sent = refused(done, tap, server.password.get_secret_value())
     # There were connections, but the client sent nothing: the server's greeting does not offer TLS.
     assert sent
@@ -116,8 +116,8 @@ def test_ycsb_with_required_tls_sends_nothing_to_a_server_without_tls(
                 "mysql": [f"db.url=jdbc:mysql://{where}/d?sslMode=REQUIRED", f"db.user={ADMIN}", f"db.passwd={secret}"],
                 "mongodb": [f"mongodb.url=mongodb://tester:{secret}@{where}/d?tls=true&authSource=admin"],
             }["mongodb" if first else "mysql"]
-            asked = [word for each in [*properties, "recordcount=1"] for word in ("-p", each)]
-            done = costof("ycsb", "load", "mongodb" if first else "mysql", *asked, cwd=tmp_path)
+            options = [word for each in [*properties, "recordcount=1"] for word in ("-p", each)]
+            done = costof("ycsb", "load", "mongodb" if first else "mysql", *options, cwd=tmp_path)
         sent = refused(done, tap, secret)
         assert any(sent) == bool(first)
         assert all(begins(each, first) and ADMIN.encode() not in each and b"tester" not in each for each in sent)
@@ -179,6 +179,6 @@ def test_comparison_that_needs_plaintext_is_rejected_at_once(authority: Authorit
     ):
         done = costof(*command, "--target", url, cwd=tmp_path)
         assert done.status == 2
-        assert "--allow-plain" in done.told[0]
+        assert "--allow-plain" in done.error_lines[0]
         assert "S3cret" not in done.err
     assert not (tmp_path / "runs").exists()

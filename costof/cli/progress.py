@@ -1,0 +1,392 @@
+"""Displays of a run in progress: a live table on a terminal, plain lines elsewhere, or events as JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from math import ceil, floor, log10
+from typing import TextIO
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console, Group, RenderableType
+from rich.control import Control
+from rich.live import Live
+from rich.segment import ControlType, Segment
+from rich.text import Text
+
+from costof import format as fmt
+from costof.report.terminal import ASCII
+from costof.run.events import (
+    Discarded,
+    Event,
+    InterruptedEvent,
+    RoundEvent,
+    RunningEffect,
+    StageEvent,
+    StartedEvent,
+    WarningEvent,
+)
+from costof.run.progress import Display
+from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import FEWEST_ROUNDS
+
+#: Seconds between two lines of figures where there is no terminal.
+LINE_SECONDS = 10.0
+#: Minimum seconds between two drawings of the table.
+DRAWING_SECONDS = 0.25
+#: Effects in a plain line.
+MOST_IN_LINE = 4
+#: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
+#: out of reach.
+WIDEST = 79
+#: The widths from which the table has a bar for each interval, and the time that a verdict needs.
+WITH_BARS, WITH_VERDICTS = 72, 56
+BAR, LEAST_NAME = 11, 16
+NOT_A_CI = ("", "0", "false")
+
+
+def open_display(json_lines: bool, environment: Mapping[str, str] = os.environ) -> Display:
+    """Return the display for this command's standard output and error."""
+    if json_lines:
+        return JsonLines(sys.stdout)
+    console = Console(stderr=True, highlight=False)
+    can_draw = sys.stderr.isatty() and console.is_interactive and "TERM" in environment
+    if can_draw and console.encoding.lower().startswith("utf") and environment.get("CI", "").lower() in NOT_A_CI:
+        return LiveTable(console)
+    return PlainLines(sys.stderr)
+
+
+class JsonLines:
+    """Events as JSON on standard output, one object a line."""
+
+    pause_seconds = 0.0
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def show(self, event: Event) -> None:
+        """Print the event. Raises `KeyboardInterrupt` if nobody reads standard output any more."""
+        try:
+            self._out.write(event.model_dump_json() + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            # Otherwise the interpreter fails once more when it flushes the rest at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
+            raise KeyboardInterrupt from None
+
+    def close(self) -> None: ...
+
+
+class PlainLines:
+    """A plain line for each stage, and one for the figures at most every ten seconds."""
+
+    pause_seconds = LINE_SECONDS
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._names = Names()
+        self._discarded: Discarded | None = None
+
+    def show(self, event: Event) -> None:
+        match event:
+            case StartedEvent():
+                self._names = Names(event)
+            case StageEvent():
+                self._print(event.text)
+            case WarningEvent():
+                self._print(f"costof: {event.text}")
+            case InterruptedEvent():
+                self._print(f"costof: {event.text}")
+            case RoundEvent():
+                parts = [status(event, self._names), *self._names.effects(event.effects)]
+                if event.last_discarded != self._discarded:
+                    self._discarded = event.last_discarded
+                    parts += [discarded_words(event, self._names)] if event.last_discarded else []
+                self._print(" · ".join(parts))
+
+    def close(self) -> None: ...
+
+    def _print(self, text: str) -> None:
+        text = text.replace(fmt.NBSP, " ")
+        encoding = self._out.encoding or "utf-8"
+        if not encoding.lower().startswith("utf"):
+            text = text.translate(ASCII).encode(encoding, "replace").decode(encoding)
+        try:
+            self._out.write(text + "\n")
+            self._out.flush()
+        except BrokenPipeError:
+            # The measurement goes on without a reader of its progress.
+            self._out = open(os.devnull, "w")  # noqa: PTH123, SIM115  # no path, and open until the end
+
+
+class LiveTable:
+    """A table at the end of the terminal that is drawn anew at most once a round, and removed at the end.
+
+    A drawing is one write, without a thread. The cursor stays visible all the time, so a killed run leaves it so.
+    """
+
+    pause_seconds = DRAWING_SECONDS
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        self._names = Names()
+        self._stage = ""
+        self._round: RoundEvent | None = None
+        #: The lengths of the lines that were drawn last.
+        self._drawn: list[int] = []
+        self._open = False
+
+    def show(self, event: Event) -> None:
+        match event:
+            case StartedEvent():
+                self._names = Names(event)
+                with self._console:
+                    self._live.start()
+                    self._console.show_cursor()
+                self._open = True
+            case StageEvent():
+                self._stage = event.text
+                self._draw()
+            case RoundEvent():
+                self._round = event
+                self._draw()
+            case WarningEvent():
+                self._print(event.text)
+            case InterruptedEvent():
+                self.close()
+                self._print(event.text)
+
+    def close(self) -> None:
+        if not self._open:
+            return
+        self._open = False
+        with self._console:
+            self._clear_wrapped_lines()
+            self._live.update(Text(), refresh=True)
+            self._live.stop()
+
+    def _print(self, text: str) -> None:
+        """Print a lasting line, above the table if there is one."""
+        with self._console:
+            if self._open:
+                self._clear_wrapped_lines()
+            self._console.print(Text(f"costof: {text}"), soft_wrap=True)
+
+    def _draw(self) -> None:
+        if not self._open:
+            return
+        # A line that fills the terminal's width would leave the cursor between two lines.
+        width, height = max(1, min(WIDEST, self._console.width - 1)), self._console.height
+        table = live_table(self._names, self._stage, self._round, width, height)
+        rendered = self._console.render_lines(table, self._console.options.update_width(width), pad=False)
+        lines = rendered[: height - 1]
+        with self._console:
+            self._clear_wrapped_lines()
+            self._live.update(_Lines(lines), refresh=True)
+        self._drawn = [Segment.get_line_length(line) for line in lines]
+
+    def _clear_wrapped_lines(self) -> None:
+        """Clear the additional lines that the table got if the terminal became narrower and wrapped it.
+
+        rich clears only as many lines as it drew.
+        """
+        width = max(1, self._console.width)
+        wrapped = sum(max(1, ceil(length / width)) for length in self._drawn) - len(self._drawn)
+        if wrapped > 0:
+            clear = ((ControlType.ERASE_IN_LINE, 2), (ControlType.CURSOR_UP, 1))
+            self._console.control(Control(ControlType.CARRIAGE_RETURN, *clear * wrapped))
+        self._drawn = []
+
+
+class _Lines:
+    """Lines that are already rendered."""
+
+    def __init__(self, lines: Sequence[Sequence[Segment]]) -> None:
+        self._lines = lines
+
+    def __rich_console__(self, *_: object) -> Sequence[Segment]:
+        return [
+            segment
+            for at, line in enumerate(self._lines)
+            for segment in (*line, *([Segment.line()] if at < len(self._lines) - 1 else []))
+        ]
+
+
+class Names:
+    """The names of a run's arms and metrics as people read them, and the texts made with them."""
+
+    def __init__(self, started: StartedEvent | None = None) -> None:
+        self.started = started
+        self._arms = {arm.name: arm for arm in started.arms} if started else {}
+        self._metrics = {metric.name: metric for metric in started.metrics} if started else {}
+
+    @property
+    def title(self) -> str:
+        return self.started.title if self.started else ""
+
+    def arm(self, name: str) -> str:
+        return self._arms[name].label
+
+    def metric(self, name: str) -> str:
+        """Return the metric's label, with its view if another metric has the same label."""
+        metric = self._metrics[name]
+        same = [each for each in self._metrics.values() if each.label == metric.label]
+        return metric.label if len(same) == 1 else f"{metric.view}: {metric.label}"
+
+    def by_arm(self, effects: Sequence[RunningEffect]) -> list[RunningEffect]:
+        """Return the effects in the order of the arms, each with its metrics in the study's order."""
+        order = [*self._arms]
+        return sorted(effects, key=lambda each: order.index(each.arm))
+
+    def unit(self, name: str) -> str:
+        return self._metrics[name].unit
+
+    def added(self, effect: RunningEffect) -> fmt.Text:
+        return fmt.absolute(effect.difference, self.unit(effect.metric), signed=True)
+
+    def effects(self, effects: Sequence[RunningEffect]) -> list[str]:
+        """Return the first effects as text, those of an arm together: 'TLS: new connection +4.8 ms [4.6, 5.0]'."""
+        by_arm: dict[str, list[str]] = {}
+        for effect in self.by_arm(effects)[:MOST_IN_LINE]:
+            by_arm.setdefault(effect.arm, []).append(f"{self.metric(effect.metric)} {self.added(effect)}")
+        more = len(effects) - MOST_IN_LINE
+        texts = [f"{self.arm(arm)}: {', '.join(each)}" for arm, each in by_arm.items()]
+        return [*texts, f"and {more} more"] if more > 0 else texts
+
+
+def status(event: RoundEvent, names: Names) -> str:
+    """Return 'round 12 · at most 31 s left · verdict in about 12 s'."""
+    started = names.started
+    assert started is not None
+    fixed = started.budget_seconds is None
+    parts = [f"start {event.start} of {started.starts}"] if started.starts > 1 else []
+    parts.append(f"round {event.round:,} of {started.most_rounds:,}" if fixed else f"round {event.round:,}")
+    parts.append(f"{'about' if fixed else 'at most'} {fmt.duration(event.seconds_left)} left")
+    units = started.starts if started.starts > 1 else event.round
+    if event.verdict_seconds is not None:
+        seconds = event.verdict_seconds
+        parts.append(f"verdict in about {fmt.duration(seconds)}" if seconds >= 1 else "verdict at once")
+    elif event.effects and event.effects[0].difference.rounds >= FEWEST_ROUNDS:
+        late = [
+            each for each in event.effects if each.needed_seconds is None or each.needed_seconds > event.seconds_left
+        ]
+        parts.append(f"no verdict expected on {len(late)} of {len(event.effects)} effects" if late else "")
+    elif units:
+        parts.append(f"verdicts need {FEWEST_ROUNDS} {'starts' if started.starts > 1 else 'rounds'}")
+    if event.precision is not None:
+        target = f", target ±{fmt.share(started.precision)}" if started.precision is not None else ""
+        parts.append(f"±{fmt.percent(event.precision)}{target}")
+    return " · ".join(filter(None, parts))
+
+
+def discarded_words(event: RoundEvent, names: Names) -> str:
+    """Return the last discarded slice or round with its cause; '' if nothing was discarded."""
+    last = event.last_discarded
+    if last is None:
+        return ""
+    what = f"a slice of {names.arm(last.arm)} in round {last.round}" if last.arm else f"round {last.round}"
+    count = f" ({event.discarded:,} so far)" if event.discarded > 1 else ""
+    return f"discarded{count}: {what}, because {last.cause}"
+
+
+def live_table(names: Names, stage: str, event: RoundEvent | None, width: int, height: int) -> RenderableType:
+    """Return what a terminal shows: the question, the state of the run, and the effects so far."""
+    lines: list[RenderableType] = [_line(names.title, width, "bold")]
+    if event is None:
+        return Group(*lines, _line(stage, width), _line("Ctrl-C ends the run", width, "dim"))
+    lines.append(_line(status(event, names), width))
+    discarded = textwrap.wrap(discarded_words(event, names), width, max_lines=2, placeholder=" …")
+    below = [_line(text, width, "yellow") for text in discarded]
+    keeps = "Ctrl-C ends the run and keeps its rounds"
+    below.append(_line(keeps if stage.endswith("measuring") else stage, width, "dim"))
+    room = max(2, height - len(lines) - len(below) - 1)
+    return Group(*lines, *_effects(names, event, width, room), *below)
+
+
+def _line(text: str, width: int, style: str = "") -> Text:
+    line = Text(text.replace(fmt.NBSP, " ").rstrip(), style=style, no_wrap=True)
+    line.truncate(width, overflow="ellipsis")
+    return line
+
+
+def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Text]:
+    """Return a line for each arm and each of its effects below a line of headings, `room` lines at most.
+
+    The columns are padded here, because a table of rich takes ten times the CPU time.
+    """
+    if not event.effects:
+        return [_line("no figures before the second round", width, "dim")]
+    bars, verdicts = width >= WITH_BARS, width >= WITH_VERDICTS
+    heads = ["", "added", "95 % interval", *([""] if bars else []), *(["verdict"] if verdicts else [])]
+    rows: list[str | list[str]] = []
+    arm = ""
+    for at, effect in enumerate(names.by_arm(event.effects)):
+        if len(rows) + (effect.arm != arm) >= room - 1:
+            rows.append(f"and {len(event.effects) - at} more")
+            break
+        if effect.arm != arm:
+            arm = effect.arm
+            rows.append(names.arm(arm))
+        added = names.added(effect)
+        row = [f"  {names.metric(effect.metric)}", added.value, added.interval]
+        row += [bar(effect.difference)] if bars else []
+        row += [_needed(effect)] if verdicts else []
+        rows.append(row)
+    cells = [heads, *(row for row in rows if isinstance(row, list))]
+    widths = [max(cell_len(row[at]) for row in cells) for at in range(len(heads))]
+    widths[0] = min(widths[0], max(LEAST_NAME, width - sum(widths[1:]) - 2 * (len(heads) - 1)))
+
+    def joined(row: list[str]) -> str:
+        padded = [set_cell_size(cell, each) for cell, each in zip(row, widths, strict=True)]
+        if cell_len(row[0]) > widths[0]:
+            padded[0] = set_cell_size(row[0], widths[0] - 1) + "…"
+        padded[1] = " " * (widths[1] - cell_len(row[1])) + row[1]
+        return "  ".join(padded)
+
+    return [
+        _line(joined(heads), width, "dim"),
+        *(_line(row, width, "bold") if isinstance(row, str) else _line(joined(row), width) for row in rows),
+    ]
+
+
+def _needed(effect: RunningEffect) -> str:
+    """Return when further measuring resolves the effect."""
+    if effect.difference.rounds < FEWEST_ROUNDS:
+        return ""
+    if effect.needed_seconds is None:
+        return "too noisy"
+    return "at the end" if effect.needed_seconds < 1 else f"needs {fmt.roughly(effect.needed_seconds)}"
+
+
+def bar(estimate: Estimate) -> str:
+    """Return the interval on a scale that contains 0, such as '│     ──●── '.
+
+    The scale ends at 1, 2 or 5 times a power of ten, so it changes in steps, and between them the interval is seen
+    to narrow.
+    """
+    least, most = min(0.0, estimate.low), max(0.0, estimate.high)
+    end = _step_above(max(-least, most))
+    if end == 0:
+        return "│".center(BAR)
+    low_end, high_end = (-end if least < 0 else 0.0), (end if most > 0 else 0.0)
+
+    def place(value: float) -> int:
+        return round((value - low_end) / (high_end - low_end) * (BAR - 1))
+
+    signs = [" "] * BAR
+    low, high = place(estimate.low), place(estimate.high)
+    signs[low : high + 1] = "─" * (high - low + 1)
+    signs[place(0.0)] = "┼" if low < place(0.0) < high else "│"
+    signs[place(estimate.value)] = "●"
+    return "".join(signs)
+
+
+def _step_above(value: float) -> float:
+    """Return the lowest 1, 2 or 5 times a power of ten that is at least `value`; 0 for 0."""
+    if value <= 0:
+        return 0.0
+    power = 10.0 ** floor(log10(value))
+    return next(times * power for times in (1, 2, 5, 10) if times * power >= value or times == 10)

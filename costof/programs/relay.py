@@ -1,0 +1,149 @@
+"""The engine's `relay`: a proxy that delays requests to a server by a known time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import Self
+
+from pydantic import RootModel
+
+from costof.messages.process import EngineProcess
+from costof.model import Model
+
+ROLE = "relay"
+NS_PER_MS = 1e6
+NS_PER_US = 1e3
+
+
+class All(Model):
+    """The choice of requests that are delayed: every request."""
+
+    all: dict[str, int] = {}
+
+    @property
+    def words(self) -> str:
+        return "on every request"
+
+
+class Share(Model):
+    """The probability with which a request is delayed."""
+
+    share: float
+
+
+class Some(Model):
+    some: Share
+
+    @property
+    def words(self) -> str:
+        return f"on {self.some.share:.0%} of the requests"
+
+
+class Spell(Model):
+    period_ns: int
+    lasting_ns: int
+
+
+class Spells(Model):
+    """The choice of requests that are delayed: all that arrive in the first `lasting_ns` of each period."""
+
+    spells: Spell
+
+    @property
+    def words(self) -> str:
+        return f"in {self.spells.lasting_ns / self.spells.period_ns:.0%} of the time"
+
+
+class RelayCost(Model):
+    """The delay of every request (`base_ns`), the further delay of a request that pays, and the choice of those."""
+
+    base_ns: int = 0
+    added_ns: int
+    payers: All | Some | Spells
+
+    @property
+    def without_payers(self) -> RelayCost:
+        """The cost of the control: the delay of every request alone."""
+        return RelayCost(base_ns=self.base_ns, added_ns=0, payers=All())
+
+    @property
+    def words(self) -> str:
+        base = f"{self.base_ns / NS_PER_US:g} µs on every request" if self.base_ns else ""
+        added = f"{self.added_ns / NS_PER_US:g} µs {self.payers.words}" if self.added_ns else ""
+        return ", and ".join(filter(None, [base, added])) or "none"
+
+
+FREE = RelayCost(added_ns=0, payers=All())
+
+
+class Entrance(Model):
+    """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there."""
+
+    address: str
+    cost: RelayCost
+
+
+class RelayPlan(Model):
+    server: str
+    seed: int
+    entrances: list[Entrance]
+
+
+class Ready(Model):
+    entrances: list[str]
+
+
+class Paid(Model):
+    """The counters of one of the relay's ports since its start: all requests, delayed requests, and the total delay."""
+
+    requests: int
+    paying: int
+    added_ns: int
+
+    def since(self, earlier: Paid) -> Paid:
+        return Paid(
+            requests=self.requests - earlier.requests,
+            paying=self.paying - earlier.paying,
+            added_ns=self.added_ns - earlier.added_ns,
+        )
+
+    @property
+    def mean_ms(self) -> float:
+        """Return the mean delay of all requests, delayed or not, in ms; 0 if there was no request."""
+        return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
+
+
+class PaidByPort(RootModel[list[Paid]]):
+    """The counters of all ports, in the plan's order."""
+
+
+class RelayProcess(EngineProcess):
+    """A `costof-engine relay` process. `prefix` is put before its command line to start it on a host of the lab.
+
+    It has real-time priority (SCHED_FIFO) if permitted, which needs root and is forbidden in some containers. With
+    normal priority a thread that delays requests by spinning sometimes has to wait for a core after it has counted the
+    delay.
+    """
+
+    def __init__(self, prefix: Sequence[str] = ()) -> None:
+        super().__init__("relay", prefix)
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        # The thread that forwards is started after the plan is received, and so inherits the priority.
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(self.pid, os.SCHED_FIFO, os.sched_param(1))
+        return self
+
+    def begin(self, plan: RelayPlan) -> list[str]:
+        """Send the plan. Return the addresses on which the relay listens, in the plan's order.
+
+        Raises `INSTRUMENT_FAILED`.
+        """
+        return self._begin(Ready, plan).entrances
+
+    def paid(self) -> list[Paid]:
+        """Return each port's counters, in the plan's order. Raises `INSTRUMENT_FAILED` if the process has ended."""
+        return self._counted(PaidByPort).root

@@ -1,0 +1,94 @@
+"""Headline figures of a run in progress, computed from its records in memory as the report computes them at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from costof.format import percent
+from costof.results.changes import ContrastedChange, contrast_changes, every_change
+from costof.results.disturbances import RoundShares
+from costof.results.ledger import AnyRecord, EnvironmentRecord, LostRecord, SliceRecord
+from costof.results.run import Run, server_readings
+from costof.results.samples import Samples, add_samples
+from costof.statistics.units import Units
+from costof.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class DiscardedPart:
+    """A slice of an arm, or a round if `arm` is None, that is in no figure. The first round is 0."""
+
+    round: int
+    arm: str | None
+    cause: str
+
+
+class Tally:
+    """The figures of a run in progress.
+
+    A record is only stored until its round is complete, so that nothing is computed before a slice. Then its numbers
+    are added to the samples, and the record is forgotten.
+    """
+
+    def __init__(self, plan: Plan, earlier: Run | None = None) -> None:
+        """`earlier` is the run so far if it is resumed."""
+        self._plan = plan
+        self._starts: dict[int, int] = {}
+        self._samples = Samples(Units(self._starts))
+        self._shares = RoundShares()
+        self._mismatches: list[DiscardedPart] = []
+        self._pending: list[SliceRecord] = []
+        self._start = 0
+        self._cores = 1
+        self._headline = [name for name, metric in plan.study.metrics.items() if metric.headline]
+        if earlier is not None:
+            self._cores = earlier.cores
+            for record in earlier.slices:
+                self._start = earlier.samples.units.starts.get(record.round, 0)
+                self._count(record)
+
+    def add(self, record: AnyRecord) -> None:
+        match record:
+            case SliceRecord(warm_up=False):
+                self._pending.append(record)
+            case EnvironmentRecord():
+                self._start, self._cores = record.start, int(record.facts.get("cores", 1))
+            case LostRecord(host=str()):
+                # The round is measured again.
+                self._pending.clear()
+
+    def finish_round(self) -> None:
+        for record in self._pending:
+            self._count(record)
+        self._pending.clear()
+
+    def effects(self) -> list[ContrastedChange]:
+        """Return the headline effects without disturbed rounds."""
+        disturbed = self._shares.judge(self._cores).discarded
+        samples = self._samples.without(disturbed) if disturbed else self._samples
+        return contrast_changes(self._plan, every_change(self._plan, samples, self._headline))
+
+    def discarded(self) -> list[DiscardedPart]:
+        """Return what is in no figure, in the order of the rounds."""
+        found = self._shares.judge(self._cores)
+        rounds = []
+        for number in found.discarded:
+            if found.shares.get(number, 0.0) > found.typical_share:
+                share, usual = percent(found.shares[number]), percent(found.typical_share)
+                cause = f"other programs used {share} of the machine's CPU, and {usual} in a typical round"
+            else:
+                cause = "the machine stood still for a moment"
+            rounds.append(DiscardedPart(number, None, cause))
+        return sorted([*self._mismatches, *rounds], key=lambda each: each.round)
+
+    def _count(self, record: SliceRecord) -> None:
+        if record.warm_up:
+            return
+        if self._plan.starts > 1:
+            self._starts[record.round] = self._start
+        self._shares.add(record)
+        if record.mismatch is not None:
+            self._mismatches.append(DiscardedPart(record.round, record.answer.arm, record.mismatch))
+            return
+        servers = server_readings(record)
+        add_samples(self._plan, self._samples, record.round, record.key, record.answer, servers)

@@ -1,0 +1,96 @@
+"""Relays: a proxy in front of the server that adds a known delay to the requests of some arms."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from costof.lab.certificates import Authority
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import ServiceSettings
+from costof.programs.relay import ROLE, Entrance, Paid, RelayCost, RelayPlan, RelayProcess
+from costof.programs.server import LabServer
+from costof.services import Judgement, Observation, ended
+from costof.services.server.entrances import Entrances, Site
+from costof.study.arms import PlannedArm
+
+#: The name of the figure with the mean time in ms for which the relay held a slice's requests, as it has counted.
+HELD = "held"
+
+
+@dataclass(frozen=True)
+class PaidSoFar(Observation):
+    """The delay that the relay has added to an arm's requests since the start of the lab."""
+
+    paid: Paid
+
+
+class Relays(Entrances):
+    """One relay with a port for each arm whose settings have a `relay`, also for control and replicate.
+
+    All ports belong to one process and one thread, so that only the delays differ between arms.
+    """
+
+    roles = frozenset({ROLE})
+
+    def __init__(self, site: Site, seed: int) -> None:
+        self._seed = seed
+        self._star = site.star
+        self._costs = {
+            arm.name: RelayCost.model_validate(arm.settings.lab["relay"])
+            for arm in site.arms
+            if "relay" in arm.settings.lab
+        }
+        self._ports: dict[str, str] = {}
+        self._process: RelayProcess | None = None
+        self._started = ExitStack()
+
+    def has(self, arm: PlannedArm) -> bool:
+        return arm.name in self._costs
+
+    def start(self, server: LabServer, authority: Authority) -> None:
+        if not self._costs:
+            return
+        self._process = self._started.enter_context(RelayProcess(self._star.server.prefix))
+        target = server.client_settings().addresses[0]
+        address, _, _ = target.rpartition(":")
+        entrances = [Entrance(address=f"{address}:0", cost=cost) for cost in self._costs.values()]
+        ports = self._process.begin(RelayPlan(server=target, seed=self._seed, entrances=entrances))
+        self._ports = dict(zip(self._costs, ports, strict=True))
+
+    def close(self) -> None:
+        self._started.close()
+
+    def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
+        return settings.at_address(self._ports[arm.name])
+
+    def evidence(self, arm: PlannedArm) -> dict[str, str]:
+        return {"delay": self._costs[arm.name].words}
+
+    def paid(self, arm: PlannedArm) -> Paid:
+        """Return the delays that the relay has added to an arm's requests so far. Raises `INSTRUMENT_FAILED`."""
+        assert self._process is not None
+        return self._process.paid()[list(self._costs).index(arm.name)]
+
+    def observe(self, arm: PlannedArm) -> PaidSoFar:
+        return PaidSoFar(self.paid(arm))
+
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
+        if not isinstance(before, PaidSoFar) or not isinstance(after, PaidSoFar):
+            return Judgement()
+        paid = after.paid.since(before.paid)
+        return Judgement(figures={HELD: paid.mean_ms}, counts={"requests": paid.requests, "paying": paid.paying})
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return {} if self._process is None else {ROLE: self._process.cpu_seconds()}
+
+    def failure_reason(self, arm: PlannedArm) -> str | None:
+        return ended("relay", self._process.ended()) if self._process is not None and self.has(arm) else None
+
+    def versions(self) -> dict[str, str]:
+        return {}
+
+    def facts(self) -> dict[str, str]:
+        return {}

@@ -1,0 +1,61 @@
+"""The summary's verdict: one sentence about the key figures of each arm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from costof.report.summary import CORES, KeyFigure, verdict_sentence
+from costof.statistics.estimate import Estimate, Verdict
+
+
+def estimate(value: float, half: float = 0.1) -> Estimate:
+    return Estimate(value=value, low=value - half, high=value + half, rounds=9)
+
+
+def figure(arm: str, words: str, value: float, verdict: Verdict = Verdict.COSTS, **changes: Any) -> KeyFigure:
+    changes = {"unit": "ms", "margin": 0.05, **changes}
+    return KeyFigure(
+        name=words,
+        arm=arm,
+        arm_label=arm,
+        label=words,
+        words=words,
+        difference=estimate(value),
+        verdict=verdict,
+        **changes,
+    )
+
+
+def text(*figures: KeyFigure) -> str:
+    return verdict_sentence(figures).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_verdict_on_one_arm_names_its_first_three_figures() -> None:
+    figures = [
+        figure("TLS", "a connection", 5.5, ratio=estimate(1.54, 0.02)),
+        figure("TLS", "a query", 0.5),
+        figure("TLS", "cores at 100 connections a second", 0.6, unit=CORES),
+        figure("TLS", "a fourth figure", 9.0),
+    ]
+    expected = "TLS adds 5.50 ms (+54.0 %) to a connection and 0.50 ms to a query, and needs 0.60 more cores at 100 "
+    assert text(*figures) == f"{expected}connections a second."
+
+
+def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
+    rate = {"unit": "per_second", "better": "higher"}
+    assert text(figure("a pool", "a connection", -3.0, Verdict.SAVES)) == "A pool takes 3.00 ms off a connection."
+    slower = figure("TLS", "'queries a second'", -30.0, ratio=estimate(0.7, 0.01), **rate)
+    assert text(slower) == "TLS lowers 'queries a second' by 30.0 %."
+    faster = figure("TLS", "'queries a second'", 30.0, Verdict.SAVES, ratio=estimate(1.3, 0.01), **rate)
+    assert text(faster) == "TLS raises 'queries a second' by 30.0 %."
+
+
+def test_unresolved_effect_is_no_cost_in_the_verdict_and_has_its_bound() -> None:
+    unresolved = figure("TLS", "a query", 0.05, Verdict.UNRESOLVED)
+    assert text(unresolved) == "TLS has an unresolved effect on a query (at most 0.15 ms)."
+
+
+def test_arms_with_the_same_effect_share_one_clause() -> None:
+    same = [figure(arm, "a query", 0.0, Verdict.NO_DIFFERENCE) for arm in ("one", "two")]
+    other = figure("three", "a query", 2.0)
+    assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."

@@ -1,0 +1,176 @@
+"""The displays of a run in progress, and the figures of their events."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from costof.cli.progress import JsonLines, PlainLines, bar, open_display
+from costof.results.figures import build_effects
+from costof.results.ledger import Ledger, SliceRecord
+from costof.results.run import read_run
+from costof.run.events import EVENT, Event, RoundEvent, StageEvent
+from costof.run.forecast import Pace, seconds_left, seconds_to_verdict
+from costof.run.schedule import LOOKS
+from costof.statistics.estimate import Estimate
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+from tests.fake_run import Truth, fake_run
+from tests.noise import Noise
+from tests.support.replay import Replay
+from tests.support.small_plans import plan_of
+
+STUDY = load_study("mongodb-tls")
+ROUNDS = 12
+
+
+class Kept:
+    """A display that keeps all events."""
+
+    pause_seconds = 0.0
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def show(self, event: Event) -> None:
+        self.events.append(event)
+
+    def close(self) -> None: ...
+
+
+def run_of(folder: Path, factor: float = 1.5, noise: float = 0.01, restarts: str | None = None) -> Ledger:
+    plan = plan_of("mongodb-tls", restarts=restarts)
+    truth = Truth({(name, "tls"): factor for name in plan.study.workloads})
+    return fake_run(folder / "run", plan, truth, rounds=ROUNDS, noise=Noise(slice=noise))
+
+
+def replayed(ledger: Ledger) -> list[Event]:
+    replay, display = Replay(ledger), Kept()
+    with replay.progress(display) as progress:
+        replay.begin(progress)
+        for _ in range(ROUNDS):
+            replay.round(progress)
+    return display.events
+
+
+def test_last_round_shows_the_figures_of_the_report(tmp_path: Path) -> None:
+    ledger = run_of(tmp_path)
+    lines = [*ledger.records()]
+    (ledger.folder / "slices.jsonl").unlink()
+    for record in lines:
+        if isinstance(record, SliceRecord) and record.round == 3:
+            # Another program used the machine in this round.
+            record = record.model_copy(update={"foreign_cpu_seconds": record.observed_seconds})
+        if isinstance(record, SliceRecord) and record.round == 5 and record.answer.arm == "tls":
+            record = record.model_copy(update={"mismatch": "the client did not use TLS"})
+        ledger.append(record)
+    last = replayed(ledger)[-1]
+    assert isinstance(last, RoundEvent)
+    run = read_run(ledger)
+    headline = [each for each in build_effects(run) if run.plan.study.metrics[each.metric].headline]
+    assert [(each.metric, each.arm, each.difference, each.ratio) for each in last.effects] == [
+        (each.metric, each.arm, each.difference, each.ratio) for each in headline
+    ]
+    assert {each.difference.rounds for each in last.effects} == {ROUNDS - 2}
+    assert last.last_discarded is not None
+    assert (last.last_discarded.round, last.last_discarded.cause) == (6, "the client did not use TLS")
+    # A disturbed round is recognized once there are enough others.
+    assert last.discarded == 1 + len(run.plan.study.workloads)
+
+
+def test_starts_of_the_servers_are_the_units_of_the_figures(tmp_path: Path) -> None:
+    ledger, display = run_of(tmp_path, restarts="3"), Kept()
+    replay = Replay(ledger)
+    with replay.progress(display):
+        assert ledger.listener is not None
+        for record in replay.records:
+            ledger.listener(record)
+    run = read_run(ledger)
+    tally = Replay(ledger).progress(Kept(), run)._tally
+    expected = [each.difference for each in build_effects(run) if run.plan.study.metrics[each.metric].headline]
+    assert [each.change.difference.estimate(each.change.rounds) for each in tally.effects()] == expected
+    assert {each.rounds for each in expected} == {3}
+
+
+@pytest.mark.parametrize(
+    ("options", "elapsed_seconds", "left"),
+    [
+        (Options(profile="quick", budget="50s"), 10.0, 40),
+        (Options(profile="quick", budget="10h"), 10.0, (STUDY.profiles["quick"].rounds[1] - 2) * 5),
+        (Options(profile="quick", rounds="5"), 20.0, 30),
+    ],
+)
+def test_time_left_is_until_the_first_limit(options: Options, elapsed_seconds: float, left: float) -> None:
+    assert seconds_left(resolve(STUDY, options), Pace(2, elapsed_seconds)) == pytest.approx(left)
+
+
+def test_verdict_is_expected_at_the_next_look_if_effects_are_clear(tmp_path: Path) -> None:
+    replay = Replay(run_of(tmp_path))
+    with replay.progress(Kept()) as progress:
+        replay.begin(progress)
+        for _ in range(6):
+            replay.round(progress)
+        effects, budget = progress._tally.effects(), replay.plan.budget_seconds
+    assert budget is not None
+    pace = Pace(6, 0.1 * budget)
+    assert seconds_to_verdict(replay.plan, pace, effects, None, 0.9 * budget) == pytest.approx(
+        (LOOKS[0] - 0.1) * budget
+    )
+    precise = replay.plan.model_copy(update={"precision": 0.01, "fewest_rounds": 5})
+    # From a precision of 1.1 % to 1 %, the run needs 6 * 1.1^2 rounds.
+    assert seconds_to_verdict(precise, pace, effects, 0.011, 0.9 * budget) == pytest.approx(2 * pace.round_seconds)
+    exact = resolve(STUDY, Options(rounds="8"))
+    assert seconds_to_verdict(exact, pace, effects, None, 2.0) == 2.0
+
+
+def test_unclear_effects_have_no_expected_verdict(tmp_path: Path) -> None:
+    events = replayed(run_of(tmp_path, factor=1.03, noise=0.3))
+    rounds = [event for event in events if isinstance(event, RoundEvent)]
+    assert all(event.verdict_seconds is None for event in rounds)
+    needed = [each.needed_seconds for each in rounds[-1].effects]
+    assert all(seconds is None or seconds > rounds[-1].seconds_left for seconds in needed)
+
+
+def test_plain_lines_come_at_most_every_ten_seconds(tmp_path: Path) -> None:
+    replay, out = Replay(run_of(tmp_path)), io.StringIO()
+    with replay.progress(PlainLines(out)) as progress:
+        replay.begin(progress)
+        for _ in range(ROUNDS):
+            replay.round(progress)
+    stage, *lines = out.getvalue().splitlines()
+    assert stage == "measuring"
+    assert [line.split(" · ")[0] for line in lines] == ["round 4", "round 8", "round 12"]
+    assert "TLS 1.3, rsa-2048: app: connect and first query +0." in lines[0]
+    assert "\x1b" not in out.getvalue()
+
+
+def test_json_lines_hold_every_event(tmp_path: Path) -> None:
+    replay, out = Replay(run_of(tmp_path)), io.StringIO()
+    with replay.progress(JsonLines(out)) as progress:
+        replay.begin(progress)
+        replay.round(progress)
+        progress.warn("careful")
+    events = [EVENT.validate_json(line) for line in out.getvalue().splitlines()]
+    assert [event.event for event in events] == ["started", "stage", "round", "warning"]
+    assert isinstance(events[1], StageEvent)
+
+
+def test_pipe_gets_plain_lines_even_if_colours_are_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert isinstance(open_display(json_lines=False), PlainLines)
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "shown"),
+    [
+        (0.4, 0.5, 0.6, "│   ─●─    "),
+        (4.6, 4.8, 5.0, "│        ─●"),
+        (-0.5, 0.1, 0.7, "  ───┼●──  "),
+        (-0.9, -0.8, -0.7, " ─●─      │"),
+        (0.0, 0.0, 0.0, "     │     "),
+    ],
+)
+def test_bar_shows_the_interval_beside_zero(low: float, value: float, high: float, shown: str) -> None:
+    assert bar(Estimate(value=value, low=low, high=high, rounds=9)) == shown
