@@ -247,8 +247,8 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     if model.load is not None:
         return cores
     return (
-        f"{cores} “If all clients reconnect” is CPU time; divided by the number of free cores, it is the additional time "
-        "until all clients have reconnected."
+        f"{cores} “If all clients reconnect” is CPU time; divided by the number of free cores, it is the additional "
+        "time until all clients have reconnected."
     )
 
 
