@@ -5,6 +5,7 @@ Reports show only what is in a `Result`, so every report can be rebuilt from the
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,6 +24,7 @@ from costof.report.blocks import (
     CallOut,
     Checks,
     Document,
+    Handout,
     Headlines,
     KeyFigures,
     Lines,
@@ -103,6 +105,27 @@ def document(result: Result, *more: Part) -> Document:
         started=result.started,
         parts=[*(part for _, part in placed), *more],
         origin=f"Made by costof from the ledger of run {result.run}.",
+        handout=_handout(result, index),
+    )
+
+
+VERSION = re.compile(r"(?:[A-Za-z][\w.-]* )?\d+\.\d[\w.+-]*")
+NO_VERSION = {"kernel", "load before", "steal"}
+
+
+def _handout(result: Result, index: Index) -> Handout:
+    """Return what readers of the report pass on."""
+    facts = result.environment.items()
+    found = {name: VERSION.match(fact) for name, fact in facts if isinstance(fact, str) and name not in NO_VERSION}
+    return Handout(
+        question=result.question,
+        run=result.run,
+        extent=f"{result.study}, {index.extent}, {fmt.duration(result.measured_seconds)} measured",
+        started=result.started[:10],
+        summary=result.summary,
+        checks=result.sections.checks or [],
+        versions={name: match[0] for name, match in found.items() if match},
+        command=result.command,
     )
 
 

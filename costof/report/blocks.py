@@ -14,7 +14,7 @@ from typing import Literal
 from costof.format import Text
 from costof.model import Model
 from costof.report.canvas import Legend, Sheet
-from costof.report.summary import KeyFigure
+from costof.report.summary import KeyFigure, Summary
 from costof.statistics.estimate import Verdict
 
 
@@ -208,13 +208,26 @@ class Table(Block):
 
 @dataclass(frozen=True)
 class Figure(Block):
-    """A picture with a caption in sentences. `draw` returns the picture for a width in CSS pixels."""
+    """A picture with a caption in sentences. `draw` returns the picture for a width in CSS pixels.
+
+    A page shows the picture with the highest `rank` above 0 in its head. `reading` explains how to read the picture.
+    """
 
     name: str
     title: str
     caption: list[str]
     draw: Callable[[int], Sheet]
     legend: list[Legend] = field(default_factory=list)
+    reading: str = ""
+    rank: int = 0
+
+
+@dataclass(frozen=True)
+class Reference(Block):
+    """A note that the picture `name` is in the head of the page."""
+
+    name: str
+    title: str
 
 
 @dataclass(frozen=True)
@@ -226,20 +239,33 @@ class Details(Block):
 
 
 @dataclass(frozen=True)
+class Slider:
+    """The range of a field's slider. It is logarithmic; from `low` 0 on, it is linear below 1."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Field:
+    """A number that the user enters. `key` is its name in the page's URL."""
+
     name: str
     label: str
     value: str
+    key: str
     hint: str = ""
+    slider: Slider | None = None
 
 
 @dataclass(frozen=True)
 class Choice:
-    """A menu that shows a single row of the output. `options` maps the rows' keys to labels."""
+    """A menu that selects the row of the output that the form shows. `options` maps the rows' keys to labels."""
 
     name: str
     label: str
     options: dict[str, str]
+    key: str
 
 
 @dataclass(frozen=True)
@@ -253,10 +279,18 @@ class Presets:
 
 @dataclass(frozen=True)
 class Interactive(Block):
-    """A form. Its script fills the table `output` from `data`; where no script runs, `instead` is shown."""
+    """A form in the head of a page. Its script computes the figures of the table `output` from `data`.
+
+    Until a script computes others, `output` has the figures of the fields' values, which `example` says in words. The
+    form shows one row of the output; a page has the whole table too if there are several. `notes` say how the figures
+    are computed. Where no script runs, `instead` is shown.
+    """
 
     name: str
+    title: str
     fields: list[Field]
+    example: str
+    notes: list[str]
     choice: Choice
     presets: Presets
     output: Table
@@ -286,11 +320,32 @@ def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
 
 
 @dataclass(frozen=True)
+class Handout:
+    """What readers pass on: the answer in short, what it rests on, and the command that repeats the run.
+
+    `versions` are those of the measured and the measuring programs.
+    """
+
+    question: str
+    run: str
+    extent: str
+    started: str
+    summary: Summary
+    checks: list[Check]
+    versions: dict[str, str]
+    command: str
+
+
+@dataclass(frozen=True)
 class Document:
-    """A whole report. `origin`, at the foot of a page, names the run from which the report was made."""
+    """A whole report. `origin`, at the foot of a page, names the run from which the report was made.
+
+    `handout` is what readers pass on; a page with a handout begins with its verdict and figures.
+    """
 
     title: str
     subtitle: str
     started: str
     parts: list[Part]
     origin: str
+    handout: Handout | None = None

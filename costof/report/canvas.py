@@ -342,13 +342,19 @@ def _foot(panel: Panel) -> float:
 
 
 def picture(
-    name: str, title: str, caption: list[str], draw: Callable[[int], Sheet], legend: list[Legend] | None = None
+    name: str,
+    title: str,
+    caption: list[str],
+    draw: Callable[[int], Sheet],
+    legend: list[Legend] | None = None,
+    *,
+    wide: int = WIDE,
 ) -> Picture:
-    wide, narrow = (
+    in_wide, in_narrow = (
         draw(width).svg(f"{name}-{kind}", title, " ".join(caption))
-        for kind, width in (("wide", WIDE), ("narrow", NARROW))
+        for kind, width in (("wide", wide), ("narrow", NARROW))
     )
-    return Picture(name, title, caption, wide, narrow, legend or [])
+    return Picture(name, title, caption, in_wide, in_narrow, legend or [])
 
 
 def grid(width: int, panels: list[Panel], panel_height: int, *, columns: int = 2) -> Sheet:

@@ -1,16 +1,60 @@
 """A document as one self-contained HTML file, without network access or fonts; it is complete without scripts.
 
-Jinja's autoescape is on for everything, because labels, details and facts come from users and servers.
+The head has the answer, its picture and the calculator, and fits on a screen of 1280 × 800 pixels. All else is in
+sections that open. Jinja's autoescape is on for everything, because labels, details and facts come from users and
+servers.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from importlib import resources
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from costof.report import palette
-from costof.report.blocks import Block, Document, Medium, select_blocks
-from costof.report.canvas import picture
+from costof.report.blocks import (
+    Block,
+    Bullets,
+    CallOut,
+    Checks,
+    Details,
+    Document,
+    Figure,
+    Headlines,
+    Interactive,
+    Lines,
+    Medium,
+    Part,
+    Reference,
+    select_blocks,
+)
+from costof.report.canvas import Picture, Sheet, picture
+from costof.report.handout import HANDOUT_FILE, VERDICT_WORDS, XML_NAMESPACE, card, interval_scale, markdown, tiles
+
+HEAD_WIDTH, HEAD_HEIGHT = 690, 420
+"""The size of the picture in the head in pixels, with the calculator beside it, on a screen of 1280 × 800 pixels."""
+
+
+@dataclass
+class Layout:
+    """The blocks of a document by their place on the page."""
+
+    alerts: list[Block] = field(default_factory=list)
+    lead: list[Block] = field(default_factory=list)
+    picture: Picture | None = None
+    reading: str = ""
+    form: Interactive | None = None
+    below: list[Block] = field(default_factory=list)
+    in_words: list[Block] = field(default_factory=list)
+    sections: list[tuple[Part, list[Block]]] = field(default_factory=list)
+
+    @property
+    def failed_checks(self) -> list[str]:
+        checks = (check for block in self.below if isinstance(block, Checks) for check in block.checks)
+        return [check.words for check in checks if check.passed is False]
 
 
 def render_html(document: Document) -> str:
@@ -23,17 +67,97 @@ def render_html(document: Document) -> str:
         keep_trailing_newline=True,
     )
     environment.globals.update(
-        kind=lambda block: type(block).__name__, on_page=_on_page, palette=palette, picture=picture
+        kind=lambda block: type(block).__name__,
+        on_page=lambda blocks: select_blocks(blocks, Medium.HTML),
+        palette=palette,
+        picture=picture,
+        scale=interval_scale,
+        verdict_words=VERDICT_WORDS,
     )
     environment.filters["breakable"] = _breakable
+    handout = document.handout
+    drawn = card(handout) if handout else ""
+    return environment.get_template("page.html.j2").render(
+        document=document,
+        layout=arrange(document),
+        handout=handout,
+        tiles=tiles(handout.summary.figures) if handout else [],
+        markdown=markdown(handout) if handout else "",
+        card=Markup(drawn.replace(XML_NAMESPACE, "")),  # noqa: S704  # it is escaped where it is drawn
+        card_url="data:image/svg+xml," + quote(drawn),
+        file_name=HANDOUT_FILE.format(run=handout.run) if handout else "",
+        reasons=_reasons(document),
+        script=resources.files("costof.report.templates").joinpath("page.js").read_text(encoding="utf-8"),
+    )
+
+
+def arrange(document: Document) -> Layout:
+    """Return the blocks by place: the picture with the highest rank and the form move to the head of the page."""
+    layout, in_head = Layout(), document.handout is not None
     parts = [(part, blocks) for part in document.parts if (blocks := part.select(Medium.HTML))]
-    return environment.get_template("page.html.j2").render(document=document, parts=parts)
+    figures = [block for _, blocks in parts for block in blocks if isinstance(block, Figure) and block.rank]
+    chosen = max(figures, key=lambda figure: figure.rank, default=None) if in_head else None
+    whole = False
+    if chosen is not None:
+        layout.picture, whole = _in_head(chosen)
+        layout.reading = chosen.reading
+    for part, blocks in parts:
+        if not part.title:
+            for block in blocks:
+                _place(layout, block, in_head=in_head)
+            continue
+        layout.form = next((block for block in blocks if isinstance(block, Interactive)), layout.form)
+        rest = [block for block in blocks if not _is_small(block)]
+        if whole and chosen in rest:
+            rest[rest.index(chosen)] = Reference(chosen.name, chosen.title)
+        if any(not isinstance(block, Reference) for block in rest):
+            layout.sections.append((part, rest))
+    layout.below.sort(key=lambda block: not isinstance(block, Checks))
+    return layout
+
+
+def _is_small(block: Block) -> bool:
+    """Return whether the form in the head shows the whole output of this form."""
+    return isinstance(block, Interactive) and len(block.output.rows) == 1
+
+
+def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
+    match block:
+        case CallOut(kind="partial"):
+            layout.alerts.append(block)
+        case Headlines() | Bullets() | Details() if in_head:
+            layout.in_words.append(block)
+        case Headlines():
+            layout.lead.append(block)
+        case _:
+            layout.below.append(block)
+
+
+def _in_head(figure: Figure) -> tuple[Picture, bool]:
+    """Return the picture for the head, and whether it is complete: rows of panels that do not fit are left out."""
+
+    def fitting(sheet: Sheet) -> Sheet:
+        rows = [count for count in range(1, len(sheet.heights)) if sum(sheet.heights[:count]) <= HEAD_HEIGHT]
+        count = len(sheet.heights) if sum(sheet.heights) <= HEAD_HEIGHT else max(rows, default=1)
+        return replace(sheet, panels=sheet.panels[: count * sheet.columns], heights=sheet.heights[:count])
+
+    sheet = figure.draw(HEAD_WIDTH)
+    whole = fitting(sheet) == sheet
+    name = figure.name if whole else f"{figure.name}-head"
+    draw = figure.draw if whole else lambda width: fitting(figure.draw(width))
+    return picture(name, figure.title, figure.caption, draw, figure.legend, wide=HEAD_WIDTH), whole
+
+
+def _reasons(document: Document) -> Lines | None:
+    """Return why it costs that much, what mitigates it, and from when on it is small; None if nothing is known."""
+    if document.handout is None:
+        return None
+    summary = document.handout.summary
+    lines = [("Why", summary.why), ("Mitigation", summary.mitigation), ("Break-even", summary.break_even)]
+    known = [(label, text) for label, text in lines if text]
+    return Lines(known) if known else None
 
 
 def _breakable(name: str) -> Markup:
     """Allow a line break after each underscore, so that narrow columns do not break words."""
     return Markup("_<wbr>").join(name.split("_"))
-
-
-def _on_page(blocks: list[Block]) -> list[Block]:
-    return select_blocks(blocks, Medium.HTML)

@@ -59,6 +59,15 @@ class KeyFigure(Model):
         return "" if self.unit == CORES else self.unit
 
     @property
+    def interval(self) -> str:
+        """Return the 95 % interval of the difference, such as '4.5 to 6.5 ms'; 'one round' if there is none."""
+        if self.difference.rounds < 2:
+            return "one round"
+        places = fmt.estimate_decimals(self.difference)
+        low, high = (fmt.number(end, places) for end in (self.difference.low, self.difference.high))
+        return f"{low} to {fmt.with_unit(high, self._shown_unit)}"
+
+    @property
     def relative(self) -> str:
         return fmt.relative(self.ratio).value if self.ratio is not None else ""
 

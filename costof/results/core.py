@@ -19,6 +19,7 @@ from costof.statistics.carry_over import carry_over
 from costof.statistics.intervals import FEWEST_ROUNDS, Mean
 from costof.statistics.proportions import newcombe
 from costof.study.arms import PlannedArm
+from costof.study.command_line import command_line
 from costof.study.load import WORKLOAD
 
 
@@ -76,6 +77,7 @@ def build_core(run: Run, name: str) -> Core:
         warnings=collect_warnings(run, len(effects)),
         host_start_spread=host_start_spread(run),
         environment=_environment(run),
+        command=command_line(plan, max(2, run.rounds if not run.starts else max(run.starts))),
     )
 
 

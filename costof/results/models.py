@@ -382,6 +382,7 @@ class Core(Model):
         default=None, description="None unless several hosts measured at once."
     )
     environment: dict[str, Any]
+    command: str = Field(default="", description="The command that repeats the run with as many rounds.")
 
     def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
         """Return the published figures for this metric and arm, one for each published series.

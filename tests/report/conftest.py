@@ -1,12 +1,18 @@
-"""Comparison of reports with golden files."""
+"""Comparison of reports with golden files, and a browser to look at pages."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.report.results import Golden
+from tests.support.browser import browser
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,3 +30,10 @@ def golden(request: pytest.FixtureRequest) -> Golden:
         assert text == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Yield one browser for all tests of a worker."""
+    with browser() as started:
+        yield started

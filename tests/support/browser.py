@@ -1,28 +1,24 @@
-"""A real Chromium without a window and without a network, driven over WebDriver."""
+"""A real Chromium without a window and without a network, driven by Playwright."""
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
+    from playwright.sync_api import Browser, Page
 
-PROGRAMS = {"chromium": ("chromium", "google-chrome"), "chromedriver": ("chromedriver",)}
+PROGRAMS = {"chromium": ("chromium", "google-chrome")}
 FLAGS = (
-    "--headless",
-    "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
     "--disable-dev-shm-usage",
-    "--no-first-run",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -30,6 +26,7 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-server=127.0.0.1:9",
 )
+MOST_MILLISECONDS = 30_000
 
 
 def program(name: str) -> str:
@@ -41,32 +38,42 @@ def program(name: str) -> str:
 
 
 @contextmanager
-def browser(folder: Path, *flags: str, width: int = 1100, height: int = 1400) -> Iterator[Chrome]:
-    """Start a browser that logs its requests and keeps its profile in `folder`."""
-    # Imported here, because the import takes half a second in each process of the tests.
-    from selenium.webdriver import Chrome, ChromeOptions, ChromeService
+def browser() -> Iterator[Browser]:
+    # Imported here, because the import takes long in each process of the tests.
+    from playwright.sync_api import sync_playwright
 
-    options = ChromeOptions()
-    options.binary_location = program("chromium")
-    for flag in (*FLAGS, *flags, f"--user-data-dir={folder}", f"--window-size={width},{height}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
-    driver = Chrome(options=options, service=ChromeService(executable_path=program("chromedriver")))
+    path = program("chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=[*FLAGS], chromium_sandbox=False)
+        try:
+            yield started
+        finally:
+            started.close()
+
+
+@contextmanager
+def opened(browser: Browser, path: Path, fragment: str = "", **options: Any) -> Iterator[Page]:
+    """Open a file as a page. At the end, fail if its console has a message or if it requested anything but itself.
+
+    `options` are those of Playwright's `new_context`.
+    """
+    context = browser.new_context(**options)
+    context.set_default_timeout(MOST_MILLISECONDS)
+    page = context.new_page()
+    messages: list[str] = []
+    requests: list[str] = []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.on("request", lambda request: requests.append(request.url))
     try:
-        # The first page makes the browser request files of its own. Drop these requests from the log.
-        driver.get("about:blank")
-        requested(driver)
-        yield driver
+        page.goto(path.as_uri() + fragment)
+        yield page
+        assert not messages
+        assert {url.partition("#")[0] for url in requests if not url.startswith(("data:", "blob:"))} == {path.as_uri()}
     finally:
-        driver.quit()
+        context.close()
 
 
-def requested(driver: Chrome) -> list[str]:
-    """Return the URLs that the page requested since the last call."""
-    messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    return [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
-
-
-def complaints(driver: Chrome) -> list[str]:
-    """Return the messages of the console, such as errors of a script."""
-    return [entry["message"] for entry in driver.get_log("browser")]
+def size(width: int, height: int) -> dict[str, dict[str, int]]:
+    """Return the option of `opened` for a window of this size."""
+    return {"viewport": {"width": width, "height": height}}

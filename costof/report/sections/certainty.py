@@ -47,7 +47,7 @@ class CertaintySection(Section[None, None]):
             for noise in index.core.noise_floor:
                 if noise.context == context.name:
                     metric = index.metrics.get(noise.metric)
-                    name = Cell(index.metric_label(noise.metric), code=noise.metric)
+                    name = index.metric_title(noise.metric)
                     difference = fmt.absolute(noise.difference, metric.unit if metric else "", signed=True)
                     relative = Cell.of(fmt.relative(noise.ratio))
                     rows.append([name, Cell.of(difference), relative, fmt.percent(noise.relative)])

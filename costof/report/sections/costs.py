@@ -367,7 +367,7 @@ def table(index: Index, view: View, media: Media) -> Table:
     for _, group in groupby(effects, key=lambda each: each[0].name):
         metric_effects = list(group)
         metric = metric_effects[0][0]
-        label = Cell(metric.label if unit else fmt.titled(metric.label, metric.unit), code=metric.name)
+        label = Cell(metric.label if unit else fmt.titled(metric.label, metric.unit))
         rows += [Row([label], "group")] if index.many_arms else []
         for _, arm, effect in metric_effects:
             name = Cell(index.short(arm.name), full=arm.label) if index.many_arms else label

@@ -22,6 +22,8 @@ MEANINGS = {
 Bars = tuple[str, Context, list[Cpu]]
 """Content of one panel of the figure: a workload, a context, and the CPU time of each arm."""
 
+HOW_TO_READ = "Each bar is the CPU time of all roles together for 1,000 operations; its parts are their shares."
+
 
 class CpuSection(Section[None, None]):
     name, title, order = "cpu", "CPU", 120
@@ -38,7 +40,13 @@ class CpuSection(Section[None, None]):
             caption = [_caption(index, *bars) for bars in shown]
             legend = [Legend(role_colour(number), role) for number, role in enumerate(roles)]
             yield Figure(
-                "cpu", "CPU by role", caption, lambda width: _draw(index, shown, roles, width), legend, media=HTML
+                "cpu",
+                "CPU by role",
+                caption,
+                lambda width: _draw(index, shown, roles, width),
+                legend,
+                HOW_TO_READ,
+                media=HTML,
             )
         for context in index.contexts:
             table = _table(index, context)

@@ -10,6 +10,7 @@ from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Table
 from costof.report.sections import Section
 from costof.results.index import Index
 from costof.results.models import Metric
+from costof.study.schema import FAR
 
 
 class MethodSection(Section[None, None]):
@@ -23,7 +24,9 @@ class MethodSection(Section[None, None]):
         ]
         yield Table.of(["arm", "label", "factors"], arms, title="Arms", texts=(0, 1, 2), media=HTML)
         metrics = map(_metric, index.core.metrics)
-        yield Table.of(["metric", "description"], metrics, title="Metrics", texts=(0, 1), media=HTML)
+        yield Table.of(
+            ["metric", "in result.json", "description"], metrics, title="Metrics", texts=(0, 1, 2), media=HTML
+        )
         if facts := [*_flat(index.core.environment)]:
             yield Table.of(["fact", "value"], facts, title="Environment", texts=(0, 1), media=FILES)
 
@@ -49,7 +52,11 @@ def _method(index: Index) -> list[str]:
             "start, such as its memory layout, affect all its rounds alike. Each figure therefore uses one number a "
             "start: the mean of its rounds."
         )
-    if shortened := [f"{name} {fmt.share(round(share, 2))}" for name, share in core.slice_shares.items() if share < 1]:
+    if shortened := [
+        f"{_workload(index, name)} {fmt.share(round(share, 2))}"
+        for name, share in core.slice_shares.items()
+        if share < 1
+    ]:
         lines.append(
             "After the warm-up, slices were shortened to measure more rounds, as far as their start-up time and noise "
             f"allowed. Their length as a share of the planned one: {', '.join(shortened)}."
@@ -78,9 +85,15 @@ def _method(index: Index) -> list[str]:
     return lines
 
 
+def _workload(index: Index, slice_name: str) -> str:
+    """Return the label of the workload that a slice measures, such as “queries on 8 connections”."""
+    name = slice_name.removesuffix(FAR)
+    return f"“{index.workload_label(name)}”" + (" at a distance" if name != slice_name else "")
+
+
 def _metric(metric: Metric) -> list[str | Cell]:
     worth = f"{fmt.capital(metric.better)} is better; a cost below {fmt.share(metric.margin)} counts as none."
-    return [Cell(fmt.titled(metric.label, metric.unit), code=metric.name), f"{metric.description} {worth}"]
+    return [fmt.titled(metric.label, metric.unit), Cell("", code=metric.name), f"{metric.description} {worth}"]
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:

@@ -32,6 +32,12 @@ COLOURS = {
 LIGHT_INK = {"tls", "auth"}
 """Phases whose bar has a dark colour, so that the text in it is light."""
 BAR = 0.46
+FEW_BARS = 3
+"""A picture of so few bars has higher ones, with two lines in each phase."""
+HOW_TO_READ = (
+    "Each bar is one connection from its first packet to its first answer. Its parts are the mean times of the phases, "
+    "one after the other, with the round trips that each of them waits for."
+)
 
 
 class Explanation(Model):
@@ -187,12 +193,16 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     caption = [line for title, arms in shown for line in _caption(index, timed, arms, title)]
     legend = [Legend(COLOURS[metric.phase or ""], metric.label) for metric in timed]
 
+    few = len(shown) == 1 and len(shown[0][1]) <= FEW_BARS
+
     def draw(width: int) -> Sheet:
         # Each context has its own time axis, because times on a LAN would not be visible on an axis for an ocean.
-        sizes = [54 + 78 * len(arms) if len(shown) == 1 else 92 + 62 * len(arms) for _, arms in shown]
-        return Sheet(width, [_panel(index, timed, arms, title, width) for title, arms in shown], sizes)
+        sizes = [54 + 78 * len(arms) if few else (54 if len(shown) == 1 else 68) + 46 * len(arms) for _, arms in shown]
+        panels = [_panel(index, timed, arms, title, width, two_lines=few) for title, arms in shown]
+        return Sheet(width, panels, sizes)
 
-    return Figure("phases", "A new connection, phase by phase", caption, draw, legend, media=HTML)
+    title = "A new connection, phase by phase"
+    return Figure("phases", title, caption, draw, legend, HOW_TO_READ, rank=2, media=HTML)
 
 
 def _in_round_trips(values: list[tuple[Metric, Value]], before: str) -> str:
@@ -217,7 +227,7 @@ def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -
         yield f"The largest difference with {arm.protection} is in {most.label}: {change} of {whole} in total."
 
 
-def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int) -> Panel:
+def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int, *, two_lines: bool) -> Panel:
     """Return a panel with a bar for each arm; the arm's label and total time are above its bar."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(
@@ -227,17 +237,20 @@ def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, wid
         x_label=f"{metrics[0].unit} from the start of the connection",
     )
     for row, arm in enumerate(arms):
-        _bar(panel, index, metrics, arm, row, longest, width)
+        _bar(panel, index, metrics, arm, row, longest, width, two_lines=two_lines)
     return panel
 
 
-def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int) -> None:
+def _bar(
+    panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, longest: float, width: int, *,
+    two_lines: bool,
+) -> None:  # fmt: skip
     start, values = 0.0, _values(index, metrics, arm)
     for metric, value in values:
         size, phase = value.mean.value, metric.phase or ""
         panel.box(start, start + size, row, BAR, COLOURS[phase], edge="paper")
         ink = "paper" if phase in LIGHT_INK else "ink"
-        lines = _inside(metric, value, size / longest * width * 0.94)
+        lines = _inside(metric, value, size / longest * width * 0.94, two_lines=two_lines)
         for number, text in enumerate(lines):
             up = 7 * (len(lines) - 1) - 14 * number
             panel.word(start + size / 2, row, text, up=up, size=10.5, colour=ink, anchor="middle")
@@ -247,10 +260,10 @@ def _bar(panel: Panel, index: Index, metrics: list[Metric], arm: Arm, row: int, 
     panel.word(0, row - BAR / 2, f"{arm.label}  ·  {total}{counted}", up=11, size=11.5, bold=True)
 
 
-def _inside(metric: Metric, value: Value, pixels: float) -> list[str]:
+def _inside(metric: Metric, value: Value, pixels: float, *, two_lines: bool) -> list[str]:
     """Return the lines that fit into a phase's part of a bar: time and round trips, only the time, or nothing."""
     time = fmt.absolute(value.mean, metric.unit).value
-    if value.round_trips is not None and pixels > 86:
+    if two_lines and value.round_trips is not None and pixels > 86:
         return [time, fmt.round_trips(value.round_trips)]
     return next(([text] for text in (time, time.split(fmt.NBSP)[0]) if pixels > 7.2 * len(text)), [])
 

@@ -15,7 +15,7 @@ from pydantic import Field
 from costof import format as fmt
 from costof.format import Text
 from costof.model import Finite, Model
-from costof.report.blocks import FILES, Block, Cell, Column, Paragraph, Part, Row, Table
+from costof.report.blocks import FILES, TEXT, Block, Cell, Column, Paragraph, Part, Row, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Core, Sentence
@@ -135,7 +135,9 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
         ]
         rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
         rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
-    yield Table.of(["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: control → {arm.label}{arm.at}")
+    yield Table.of(
+        ["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: control → {arm.label}{arm.at}", media=TEXT
+    )
 
 
 def _tails(

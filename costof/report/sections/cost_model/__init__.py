@@ -49,6 +49,8 @@ SOURCES = (
     "links. Intervals include the uncertainty of both times."
 )
 
+NO_OWN_TIME = "none measurable"
+
 
 class CostModelSection(Section[list[Operation], CostModel]):
     name, title, order = "cost_model", "The cost at any distance", 4
@@ -94,7 +96,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
         model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)
-        return [Part("calculator", "At your own load", [*calculator(index, data)]), model]
+        return [Part("calculator", "Every protection at your load", [*calculator(index, data)]), model]
 
 
 #: The summary does not mention smaller differences in round trips and bytes.
@@ -266,7 +268,8 @@ def parameters(index: Index, model: CostModel) -> Table:
             cpu = [cost.cpu_ms.get(role) for role in roles]
             used = [fmt.number(each) if each is not None else fmt.NONE for each in cpu]
             counted = [fmt.count(cost.round_trips), fmt.count(cost.bytes), *used]
-            rows.append(Row([Cell(cost.label), Cell.of(fmt.absolute(cost.own_ms, "ms")), *map(Cell, counted)]))
+            own = Cell.of(fmt.absolute(cost.own_ms, "ms")) if cost.own_ms.value > 0 else Cell(NO_OWN_TIME)
+            rows.append(Row([Cell(cost.label), own, *map(Cell, counted)]))
     title = "Own time, round trips, bytes and CPU of an operation"
     return Table([Column("with", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
 
@@ -275,7 +278,9 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
     head = ["with", "at", "predicted", "measured", "error"]
-    for name in dict.fromkeys(each.metric for each in model.predictions):
+    # The model's own input needs no comparison with itself.
+    tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
+    for name in tested:
         shown = [each for each in model.predictions if each.metric == name]
         shown.sort(key=lambda each: (order[each.arm.split("@")[0]], each.round_trip_ms))
         title = f"Predicted and measured: {index.metric_label(name)}"

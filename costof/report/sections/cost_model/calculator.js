@@ -1,13 +1,14 @@
-// The calculator, with the same arithmetic as calculator.py and the number format of costof/format.py.
+// The calculator, with the same arithmetic as calculator.py and the number format of costof/format.py. The page's URL
+// carries its state: #connections=300&queries=20&rtt=2.
 "use strict";
 (() => {
   const MINUS = "\u2212", NBSP = "\u00a0", NONE = "\u2013", MOST = 1e9, MOST_DECIMALS = 6;
   const data = JSON.parse(document.getElementById("calculator-data").textContent);
   const form = document.getElementById("calculator-form");
   const fields = {
-    round_trip_ms: { least: 0 },
-    operations: { least: 1 },
     connections_per_second: { least: 0 },
+    operations: { least: 1 },
+    round_trip_ms: { least: 0 },
     price: { least: 0 },
     clients: { least: 0 },
     bandwidth_mbit: { above: 0, optional: true },
@@ -92,27 +93,97 @@
     cell.replaceChildren(value, " ", interval);
   }
 
+  const chosen = () => form.elements.protection?.value ?? data.protections[0].name;
+
+  function fill(cells, costs) {
+    cells.forEach((cell, index) => costs === null ? cell.replaceChildren(NONE) : show(cell, costs[index]));
+  }
+
   function update() {
-    const current = load(), chosen = form.elements.protection ? form.elements.protection.value : "";
-    for (const row of document.querySelectorAll("#calculator-outputs tbody tr")) {
-      const extra = data.protections.find((each) => each.name === row.dataset.protection);
-      row.hidden = chosen !== "" && chosen !== extra.name;
-      const cells = row.querySelectorAll("td");
-      if (current === null) for (const cell of cells) cell.textContent = NONE;
-      else added(extra, current).slice(0, cells.length).forEach((estimate, index) => show(cells[index], estimate));
+    const current = load();
+    const costs = (name) => current && added(data.protections.find((each) => each.name === name), current);
+    fill(document.querySelectorAll("#calculator-outputs td"), costs(chosen()));
+    for (const row of document.querySelectorAll("#calculator-all tbody tr")) {
+      fill(row.querySelectorAll("td"), costs(row.dataset.protection));
+    }
+    for (const slider of sliders) slide(slider);
+    const text = state();
+    document.getElementById("calculator-tools").hidden = text === "";
+    document.getElementById("calculator-link").href = `#${text}`;
+  }
+
+  // A slider has 1,000 steps. From 0 on, it counts the logarithm of 1 + value.
+  const STEPS = 1000, sliders = form.querySelectorAll("input[type=range]");
+
+  function slide(slider) {
+    const value = Number(form.elements[slider.dataset.field].value), low = Number(slider.dataset.low);
+    const high = Number(slider.dataset.high), from = low > 0 ? 0 : 1, start = Math.log(low + from);
+    const share = (Math.log(Math.max(value, low) + from) - start) / (Math.log(high + from) - start);
+    if (Number.isFinite(share)) slider.value = String(Math.round(STEPS * Math.min(1, Math.max(0, share))));
+    slider.setAttribute("aria-valuetext", form.elements[slider.dataset.field].value);
+  }
+
+  /** Return the value at a slider's position, with two significant digits. */
+  function atPosition(slider) {
+    const low = Number(slider.dataset.low), high = Number(slider.dataset.high), from = low > 0 ? 0 : 1;
+    const share = Number(slider.value) / STEPS;
+    const value = (low + from) * ((high + from) / (low + from)) ** share - from;
+    return slider.dataset.field === "operations" && value < 10 ? Math.round(value) : Number(value.toPrecision(2));
+  }
+
+  const inputs = [...form.querySelectorAll("[data-key]")];
+
+  /** Return the values that differ from the first ones, as in the URL. */
+  function state() {
+    const values = new URLSearchParams();
+    for (const input of inputs) {
+      const text = input.value.trim();
+      if (text !== input.dataset.initial) values.set(input.dataset.key, text);
+    }
+    return String(values);
+  }
+
+  /** Write the state into the URL, without an entry in the browser's history. */
+  function keep() {
+    const text = state();
+    try {
+      history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+    } catch {
+      // Some browsers limit how often a page may do this.
     }
   }
 
-  form.addEventListener("input", update);
-  form.addEventListener("change", update);
+  /** Set the fields to the state in the URL; those that the URL does not name get their first values. */
+  function restore() {
+    const values = new URLSearchParams(location.hash.slice(1));
+    if (!inputs.some((input) => values.has(input.dataset.key))) return;
+    for (const input of inputs) input.value = values.get(input.dataset.key) ?? input.dataset.initial;
+    if (form.elements.protection?.selectedIndex === -1) form.elements.protection.selectedIndex = 0;
+    update();
+  }
+
+  function changed(event) {
+    const slider = event?.target;
+    if (slider?.type === "range") form.elements[slider.dataset.field].value = String(atPosition(slider));
+    update();
+    keep();
+  }
+
+  form.addEventListener("input", changed);
   form.addEventListener("submit", (event) => event.preventDefault());
   for (const button of form.querySelectorAll("button[data-field]")) {
     button.addEventListener("click", () => {
       form.elements[button.dataset.field].value = button.dataset.value;
-      update();
+      changed();
     });
   }
-  update();
+  document.getElementById("calculator-reset").addEventListener("click", () => {
+    for (const input of inputs) input.value = input.dataset.initial;
+    changed();
+  });
+  addEventListener("hashchange", restore);
   form.hidden = false;
   document.getElementById("calculator-fixed").hidden = true;
+  update();
+  restore();
 })();

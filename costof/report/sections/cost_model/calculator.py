@@ -14,15 +14,14 @@ from costof.format import Text
 from costof.report.blocks import (
     HTML,
     Block,
-    CallOut,
     Cell,
     Choice,
     Column,
     Field,
     Interactive,
-    Paragraph,
     Presets,
     Row,
+    Slider,
     Table,
 )
 from costof.report.sections.cost_model.model import CostModel, ExtraCost
@@ -36,8 +35,7 @@ INTERVALS = (
     "Round trips and bytes are exact. Own time and CPU time have 95 % intervals. The interval of a sum adds the ends "
     "of its terms' intervals, so it is too wide rather than too narrow."
 )
-LEAD = "The cost that the protection adds to your own service, from the cost model of this run."
-FINALLY = "“A request on average” is an operation with its share of the connection. Your numbers stay on this page."
+FINALLY = "A “request on average” is an operation with its share of the connection. Your numbers stay on this page."
 FIXED_QUERIES = "Each connection has {queries} queries, as in this run; the cores would differ with another number."
 #: Phases of a connection that include its first operation.
 INSIDE = ("connect_and_first_operation",)
@@ -129,12 +127,12 @@ def _sum(terms: list[Term]) -> Estimate:
 
 
 COLUMNS: list[tuple[str, str, Callable[[Added], Estimate]]] = [
-    ("a connection", "ms", lambda costs: costs.connection_ms),
-    ("an operation", "ms", lambda costs: costs.operation_ms),
-    ("a request on average", "ms", lambda costs: costs.request_ms),
-    ("CPU", "cores", lambda costs: costs.cores),
+    ("to a connection", "ms", lambda costs: costs.connection_ms),
+    ("to an operation", "ms", lambda costs: costs.operation_ms),
+    ("to a request on average", "ms", lambda costs: costs.request_ms),
+    ("cores in use", "cores", lambda costs: costs.cores),
     ("money a month", "", lambda costs: costs.money),
-    ("all clients at once", "core s", lambda costs: costs.reconnect_seconds),
+    ("if all clients reconnect", "core s", lambda costs: costs.reconnect_seconds),
 ]
 """Columns of added costs: heading, unit, and a function that returns the cost from `Added`."""
 
@@ -188,16 +186,20 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         return
     load, outputs, fixed = default_load(index, model), columns(model), _fixed(model)
     fields = [
-        Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}"),
-        Field("operations", "Operations each", f"{load.operations:g}"),
-        Field("connections_per_second", "Connections / s", f"{load.connections_per_second:g}"),
-        Field("price", "Price, CPU hour", f"{load.price:g}", "in any currency"),
-        Field("clients", "Clients in all", f"{load.clients:g}", "who may come at once"),
-        Field("bandwidth_mbit", "Mbit/s", "", "empty: unlimited"),
-    ]
-    distances_measured = {where(context, ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
+        Field("connections_per_second", "New connections /s", f"{load.connections_per_second:g}", "connections",
+              slider=Slider(1, 10_000)),
+        Field("operations", "Operations on each", f"{load.operations:g}", "queries", slider=Slider(1, 10_000)),
+        Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}", "rtt", slider=Slider(0, 300)),
+        Field("price", "CPU hour price", f"{load.price:g}", "price", "in any currency"),
+        Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
+        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
+    ]  # fmt: skip
+    measured = {context or fmt.milliseconds(ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
     head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
-    rows = [Row([Cell(each.label), *[Cell(fmt.NONE)] * len(outputs)], key=each.protection) for each in protections]
+    figures = {each.protection: shown(added(each, load))[: len(outputs)] for each in protections}
+    rows = [
+        Row([Cell(each.label), *map(Cell.of, figures[each.protection])], key=each.protection) for each in protections
+    ]
     numbers = [
         {
             "name": each.protection,
@@ -207,20 +209,21 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         }
         for each in protections
     ]
-    yield Paragraph(LEAD, "lead", media=HTML)
+    queries = [FIXED_QUERIES.format(queries=model.load.queries_per_connection)] if model.load else []
     yield Interactive(
         name="calculator",
+        title="Your load",
         fields=[field for field in fields if field.name not in fixed],
-        choice=Choice("protection", "Protection", {each.protection: each.label for each in protections}),
-        presets=Presets("round_trip_ms", "This run's distances", distances_measured),
+        example=_example(load, model),
+        notes=[INTERVALS, _method(protections, model), FINALLY, *queries],
+        choice=Choice("protection", "Added by", {each.protection: each.label for each in protections}, "with"),
+        presets=Presets("round_trip_ms", "Distances of this run", measured if len(measured) > 1 else {}),
         output=Table(head, rows, f"Added, compared with {index.control_label}"),
         script=(resources.files(__package__) / "calculator.js").read_text(encoding="utf-8"),
         data={"hours": HOURS_A_MONTH, "fixed": fixed, "protections": numbers},
-        instead=_instead(index, model, load),
+        instead=_instead(index, model),
         media=HTML,
     )
-    queries = f" {FIXED_QUERIES.format(queries=model.load.queries_per_connection)}" if model.load else ""
-    yield Paragraph(f"{INTERVALS} {_method(protections, model)} {FINALLY}{queries}", "note", media=HTML)
 
 
 def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate]]]:
@@ -244,24 +247,25 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     if model.load is not None:
         return cores
     return (
-        f"{cores} “All clients at once” is CPU time; divided by the number of free cores, it is the additional time "
-        "until all clients have reconnected."
+        f"{cores} “If all clients reconnect” is CPU time; divided by the number of free cores, it is the additional "
+        "time until all clients have reconnected."
     )
 
 
-def _instead(index: Index, model: CostModel, load: Load) -> list[Block]:
+def _example(load: Load, model: CostModel) -> str:
+    clients = "" if model.load else f", {load.clients:,.0f} clients in all"
+    return (
+        f"For {load.connections_per_second:g} new connections a second with {load.operations:g} operations each"
+        f"{clients}, a round trip of {fmt.milliseconds(load.round_trip_ms)}, and {load.price:g} for a CPU hour. To "
+        "calculate with your own numbers, allow this page's script."
+    )
+
+
+def _instead(index: Index, model: CostModel) -> list[Block]:
     rows: list[list[str | Text]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
     head = ["at", "with", *(heading for heading, *_ in columns(model))]
-    clients = "" if model.load else f", {load.clients:,.0f} clients in all"
-    return [
-        CallOut(
-            "warning",
-            "The calculator needs this page's script, which did not run. These are its results for the measured "
-            f"distances with {load.operations:g} operations a connection, {load.connections_per_second:g} "
-            f"connections a second{clients}, and {load.price:g} for a CPU hour.",
-        ),
-        Table.of(head, rows, title=f"Added, compared with {index.control_label}", texts=(0, 1)),
-    ]
+    title = f"Added at the measured distances, compared with {index.control_label}"
+    return [Table.of(head, rows, title=title, texts=(0, 1))]
 
 
 def _numbers(extra: ExtraCost) -> dict[str, object]:

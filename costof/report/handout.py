@@ -1,0 +1,198 @@
+"""What readers of a report pass on: the answer as a few lines of Markdown, and as a card, a picture in SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from html import escape as escape_xml
+
+from costof import format as fmt
+from costof.report.blocks import Handout
+from costof.report.canvas import text_width
+from costof.report.markdown import escape
+from costof.report.palette import COLOURS
+from costof.report.summary import KeyFigure
+from costof.statistics.estimate import Estimate, Verdict
+
+HANDOUT_FILE = "costof-{run}"
+VERDICT_WORDS = {
+    Verdict.COSTS: ("costs", "costs"),
+    Verdict.SAVES: ("saves", "saves"),
+    Verdict.NO_DIFFERENCE: ("none", "no difference"),
+    Verdict.NO_COST: ("none", "no cost"),
+    Verdict.UNRESOLVED: ("unresolved", "unresolved"),
+}
+"""The kind (for its colour) and the word of each verdict."""
+MOST_TILES = 4
+MARGIN = 1.08
+"""By how much a scale extends beyond the farther end of the interval."""
+
+
+def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
+    """Return the most important figures: as many of each arm, the first arms first."""
+    by_arm: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        by_arm.setdefault(figure.arm, []).append(figure)
+    each = max(1, MOST_TILES // max(1, len(by_arm)))
+    return [figure for group in by_arm.values() for figure in group[:each]][:MOST_TILES]
+
+
+def interval_scale(difference: Estimate) -> dict[str, float]:
+    """Return the places of zero, the interval's ends and the value on a scale from 0 to 100 that includes zero."""
+    low, high = min(0.0, MARGIN * difference.low), max(0.0, MARGIN * difference.high)
+    span = high - low or 1.0
+
+    def place(value: float) -> float:
+        return round(100 * (value - low) / span, 2)
+
+    return {
+        "zero": place(0.0),
+        "low": place(difference.low),
+        "high": place(difference.high),
+        "value": place(difference.value),
+    }
+
+
+def markdown(handout: Handout) -> str:
+    """Return the answer as GitHub-flavoured Markdown, for a ticket or a pull request."""
+    summary = handout.summary
+    texts = [f"**{escape(summary.verdict)}**"]
+    texts += [escape(summary.limits)] if summary.limits else []
+    texts += ["\n".join(_rows(summary.figures))] if summary.figures else []
+    texts += [" · ".join(escape(check.words) for check in handout.checks)] if handout.checks else []
+    lines = {"Why": summary.why, "Mitigation": summary.mitigation, "Break-even": summary.break_even}
+    texts += [f"{label}: {escape(text)}" for label, text in lines.items() if text]
+    texts.append(f"{escape(handout.question)} {escape(handout.extent)}, {handout.started}. {escape(versions(handout))}")
+    texts.append(f"Repeat: `{handout.command}`")
+    return "\n\n".join(texts).replace(fmt.NBSP, " ") + "\n"
+
+
+def versions(handout: Handout) -> str:
+    """Return the versions as text, such as 'costof 0.1.0, mongod 6.0.5'."""
+    named = (text if text[0].isalpha() else f"{name} {text}" for name, text in handout.versions.items())
+    return ", ".join(dict.fromkeys(named))
+
+
+def _rows(figures: list[KeyFigure]) -> Iterator[str]:
+    several = len({figure.arm for figure in figures}) > 1
+    yield "| added | without | with | difference | relative | 95 % interval | |"
+    yield "| --- | ---: | ---: | ---: | ---: | --- | --- |"
+    for figure in figures:
+        label = f"{figure.arm_label}: {figure.label}" if several else figure.label
+        cells = [
+            label,
+            figure.one_side(figure.without),
+            figure.one_side(figure.value),
+            figure.added,
+            figure.relative or fmt.NONE,
+            figure.interval,
+            VERDICT_WORDS[figure.verdict][1],
+        ]
+        yield "| " + " | ".join(map(escape, cells)) + " |"
+
+
+XML_NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
+WIDTH, HEIGHT = 1200, 630
+"""The usual size of a picture that represents a page in a link."""
+EDGE, GAP = 56, 20
+VERDICT_SIZES = (38, 34, 30, 26, 22)
+MOST_LINES = 4
+BOLD = 1.14
+"""By how much bold letters are wider."""
+TILE_TOP, TILE_HEIGHT = 270, 196
+SANS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+
+
+def card(handout: Handout) -> str:
+    """Return the answer as a picture: the verdict, the first figures, the checks, versions, and the command."""
+    figures = tiles(handout.summary.figures)
+    several = len({figure.arm for figure in handout.summary.figures}) > 1
+    body = [
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{_colour("paper")}"/>',
+        f'<rect width="{WIDTH}" height="8" fill="{_colour("arm1")}"/>',
+        _text(EDGE, 54, f"costof · {handout.extent} · {handout.started}", 18, "soft"),
+        *_verdict(handout.summary.verdict),
+    ]
+    room = (WIDTH - 2 * EDGE - GAP * (len(figures) - 1)) / max(1, len(figures))
+    for number, figure in enumerate(figures):
+        body += _tile(figure, EDGE + number * (room + GAP), room, several=several)
+    body += _foot(handout)
+    title = escape_xml(handout.summary.verdict)
+    return (
+        f'<svg{XML_NAMESPACE} width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'role="img" aria-label="{title}" font-family="{SANS}">\n' + "\n".join(body) + "\n</svg>\n"
+    )
+
+
+def _colour(name: str) -> str:
+    return COLOURS[name][0]
+
+
+def _text(x: float, y: float, text: str, size: float, colour: str = "ink", style: str = "") -> str:
+    return (
+        f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size:g}" fill="{_colour(colour)}"{style}>{escape_xml(text)}</text>'
+    )
+
+
+def _verdict(text: str) -> Iterator[str]:
+    for size in VERDICT_SIZES:
+        lines = _lines(text, BOLD * size, WIDTH - 2 * EDGE)
+        if len(lines) <= MOST_LINES and (len(lines) + 0.2) * size * 1.25 <= TILE_TOP - 80:
+            break
+    for number, line in enumerate(_fitting(lines, MOST_LINES + 1)):
+        yield _text(EDGE, 76 + size + number * size * 1.25, line, size, style=' font-weight="650"')
+
+
+def _lines(text: str, size: float, width: float) -> list[str]:
+    """Return the text in lines that are at most this wide."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}".strip()
+        if text_width(longer, size) > width and lines[-1]:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines
+
+
+def _fitting(lines: list[str], most: int) -> list[str]:
+    """Return at most this many lines; if some are left out, the last one ends with '…' instead of its last word."""
+    return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1].rpartition(' ')[0]} …"]
+
+
+def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Iterator[str]:
+    kind, word = VERDICT_WORDS[figure.verdict]
+    inner, top = left + 20, TILE_TOP
+    for name, across, corner in (("panel", width, 8), (kind, 6, 3)):
+        yield (
+            f'<rect x="{left:.0f}" y="{top}" width="{across:.0f}" height="{TILE_HEIGHT}" rx="{corner}" '
+            f'fill="{_colour(name)}"/>'
+        )
+    label = f"{figure.arm_label}: {figure.label}" if several else figure.label
+    for number, line in enumerate(_fitting(_lines(label, 15, width - 36), 3)):
+        yield _text(inner, top + 27 + 18 * number, line, 15, "soft")
+    yield _text(inner, top + 100, figure.added.replace(fmt.NBSP, " "), 34, style=' font-weight="650"')
+    places, room, y = interval_scale(figure.difference), width - 40, top + 122
+    x = {name: inner + room * each / 100 for name, each in places.items()}
+    yield f'<path d="M{inner:.1f} {y}h{room:.1f}" stroke="{_colour("line")}" stroke-width="2"/>'
+    yield f'<path d="M{x["zero"]:.1f} {y - 8}v16" stroke="{_colour("soft")}" stroke-width="2"/>'
+    yield f'<path d="M{x["low"]:.1f} {y}H{x["high"]:.1f}" stroke="{_colour(kind)}" stroke-width="7"/>'
+    yield f'<circle cx="{x["value"]:.1f}" cy="{y}" r="6" fill="{_colour(kind)}"/>'
+    yield _text(inner, top + 155, f"95 %: {figure.interval}", 15, "soft")
+    yield _text(inner, top + 178, " · ".join(filter(None, [word, figure.relative])), 17, kind, ' font-weight="650"')
+
+
+def _foot(handout: Handout) -> Iterator[str]:
+    y = TILE_TOP + TILE_HEIGHT + 42
+    x: float = EDGE
+    for check in handout.checks:
+        words = check.words.partition(":")[0]
+        width = BOLD * text_width(words, 17)
+        if x + width > WIDTH - EDGE:
+            break
+        yield _text(x, y, words, 17, "none" if check.passed else "unresolved", ' font-weight="600"')
+        x += width + 18
+    yield _text(EDGE, y + 38, _fitting(_lines(versions(handout), 15, WIDTH - 2 * EDGE - 20), 1)[0], 15, "soft")
+    # A letter of a monospaced font is about 0.6 of its size wide.
+    size = min(15.0, (WIDTH - 2 * EDGE) / max(1, len(handout.command)) / 0.605)
+    yield _text(EDGE, y + 70, handout.command, max(8.0, round(size, 1)), style=f' font-family="{MONO}"')

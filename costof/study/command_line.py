@@ -1,0 +1,80 @@
+"""The command that repeats a run: its study, arms, load, number of rounds and order."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from costof.studies import study_names
+from costof.study.arms import plan_arms
+from costof.study.commands import COMMAND
+from costof.study.load import Arrivals, CommandRate, Load, Pool
+from costof.study.plan import Plan
+
+VERSUS = "versus"
+"""The name of the study that `costof versus` makes from its commands."""
+
+
+def command_line(plan: Plan, rounds: int) -> str:
+    """Return the command line that repeats a run with this number of rounds, in each start if there are several.
+
+    It has no passwords, since plans have none.
+    """
+    study = plan.study
+    if study.name == VERSUS and study.service.kind == COMMAND:
+        words = ["costof", "versus", *_versus(plan)]
+    else:
+        name = study.name if study.name in study_names() else f"{study.name}.toml"
+        words = ["costof", "run", name, "--profile", plan.profile, *_settings(plan)]
+    if plan.target is not None:
+        words += ["--target", plan.target]
+        words += ["--plain-target", plan.plain_target] if plan.plain_target is not None else []
+    words += [*_load(plan.load)]
+    words += ["--client", plan.client] if plan.client is not None else []
+    words += ["--hosts", plan.hosts] if plan.hosts is not None else []
+    words += ["--restarts", str(plan.starts)] if plan.starts > 1 else []
+    return shlex.join([*words, "--rounds", str(rounds), "--seed", str(plan.seed)])
+
+
+def _settings(plan: Plan) -> Iterator[str]:
+    """Yield an option for each factor whose levels are not those of the profile, if the arms are not the usual ones."""
+    study, profile = plan.study, plan.study.profiles[plan.profile]
+    usual = plan_arms(study, profile, {})
+    if [(arm.name, arm.levels) for arm in usual] == [(arm.name, arm.levels) for arm in plan.arms]:
+        return
+    for name in study.factors:
+        before, now = (
+            [*dict.fromkeys(arm.levels[name] for arm in arms if name in arm.levels)] for arms in (usual, plan.arms)
+        )
+        if now != before and now:
+            yield "--set"
+            yield f"{name}={','.join(now)}"
+
+
+def _versus(plan: Plan) -> Iterator[str]:
+    """Yield the compared commands and their options."""
+    arms = [arm for arm in plan.arms if not arm.replicate]
+    (workload,) = plan.study.workloads.values()
+    program = workload.command
+    for arm in arms:
+        yield arm.settings.set.get("command", "")
+    for arm in arms:
+        if arm.label == arm.levels["command"]:
+            yield from ("--name", arm.label)
+    if program is not None:
+        yield from ["--shell"] if program.shell else []
+        yield from ["--read", program.read] if program.read else []
+        yield from ["--warmup", str(program.warmup)] if program.warmup else []
+
+
+def _load(load: Load | None) -> Iterator[str]:
+    match load:
+        case Arrivals():
+            yield from ("--load", f"{load.connections_per_second:g}/s")
+            yield from ("--queries-per-connection", str(load.queries_per_connection))
+        case Pool():
+            yield from ("--pool", str(load.connections))
+            yield from ["--load", f"{load.operations_per_second:g}/s"] if load.operations_per_second else []
+            yield from ["--think-time", f"{load.think_ms:g}ms"] if load.think_ms else []
+        case CommandRate():
+            yield from ("--load", f"{load.commands_per_second:g}/s")
