@@ -103,7 +103,7 @@ figures.rate = { regex = "([0-9.]+)", unit = "ms" }
     effects = {each.metric: (each.control_value, each.value, each.verdict) for each in result.effects}
     assert effects["load.rate"] == (200, 150, Verdict.COSTS)
     assert effects["filed.rate"][:2] == (200, 150)
-    assert "lowers 'rate of load' by 25.0 % [25.0, 25.0]" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
+    assert "lowers 'rate of load' by 25.0 %" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_command_that_fails_sometimes_is_reported(tmp_path: Path) -> None:
@@ -147,7 +147,8 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
 ) -> None:
     (tmp_path / "mine.toml").write_text(study("", arm, workload))
     ended = costof("run", "mine.toml", *ROUNDS, cwd=tmp_path)
-    assert (ended.status, ended.error_lines) == (1, [f"costof: no arm can run: {message}"])
+    # A busy machine gives a warning before.
+    assert (ended.status, ended.error_lines[-1]) == (1, f"costof: no arm can run: {message}")
     assert not (tmp_path / "runs").exists()
 
 
