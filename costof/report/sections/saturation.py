@@ -74,7 +74,9 @@ class SaturationSection(Section[None, list[Loop]]):
         metrics = [metric for metric in index.headline_metrics if metric.unit == "per_second"]
         texts = [text for metric in metrics for text in _texts(index, data, metric)]
         limits = {each.workload: each.limit for each in reversed(data) if each.limit}
-        reasons = [f"'{each.label}' is limited by {limits[each.workload]}." for each in metrics if each.workload in limits]
+        reasons = [
+            f"'{each.label}' is limited by {limits[each.workload]}." for each in metrics if each.workload in limits
+        ]
         return [*sentences("detail", texts), *sentences("why", reasons[:1])]
 
     def blocks(self, index: Index, data: list[Loop]) -> Iterator[Block]:
