@@ -52,19 +52,36 @@ def _settings(plan: Plan) -> Iterator[str]:
 
 
 def _versus(plan: Plan) -> Iterator[str]:
-    """Yield the compared commands and their options."""
+    """Yield the compared commands, the commands around them, and the options of how they run."""
     arms = [arm for arm in plan.arms if not arm.replicate]
     (workload,) = plan.study.workloads.values()
     program = workload.command
-    for arm in arms:
-        yield arm.settings.set.get("command", "")
-    for arm in arms:
-        if arm.label == arm.levels["command"]:
+    assert program is not None
+    settings = [arm.settings for arm in arms]
+    yield from (each.set.get("command", "") for each in settings)
+    if all(arm.label == arm.levels["command"] for arm in arms):
+        for arm in arms:
             yield from ("--name", arm.label)
-    if program is not None:
-        yield from ["--shell"] if program.shell else []
-        yield from ["--read", program.read] if program.read else []
-        yield from ["--warmup", str(program.warmup)] if program.warmup else []
+    around = {
+        "--prepare": [each.set.get("prepare", "") for each in settings],
+        "--conclude": [each.set.get("conclude", "") for each in settings],
+        "--setup": ["; ".join([*each.setup, *each.before]) for each in settings],
+        "--cleanup": ["; ".join([*each.cleanup, *each.after]) for each in settings],
+    }
+    for option, commands in around.items():
+        for command in commands[:1] if len(set(commands)) == 1 else commands:
+            yield from [option, command] if command else []
+    yield from ["--setup-each"] if any(each.before for each in settings) else []
+    # The first warm-up run of a command is its slice in the warm-up round.
+    yield from ["--warmup", str(program.first_warmup + 1)] if program.first_warmup else []
+    yield from ["--warmup-each", str(program.warmup)] if program.warmup else []
+    yield from ["--read", program.read] if program.read else []
+    yield from ["--seconds", f"{program.seconds:g}"] if program.seconds else []
+    yield from ["--input", str(program.stdin)] if program.stdin else []
+    if program.ignore_failure is True:
+        yield "--ignore-failure"
+    elif program.ignore_failure:
+        yield f"--ignore-failure={','.join(map(str, program.ignore_failure))}"
 
 
 def _load(load: Load | None) -> Iterator[str]:

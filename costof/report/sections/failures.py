@@ -76,7 +76,7 @@ def _row(index: Index, each: FailedOperations) -> list[str | Text]:
         more = Text(fmt.with_unit(fmt.number(100 * each.excess, decimals, signed=True), "%"), ends)
     return [
         index.workload_label(each.workload),
-        each.arm,
+        index.label_at(each.arm),
         f"{each.failed:,} ({fmt.percent(each.share)})",
         f"{each.begun:,}",
         more,

@@ -83,7 +83,7 @@ class SaturationSection(Section[None, list[Loop]]):
         rows: list[list[str | fmt.Text]] = [
             [
                 index.workload_label(each.workload),
-                each.arm,
+                index.label_at(each.arm),
                 str(each.workers),
                 fmt.number(each.in_flight, 1),
                 _capacity(each),

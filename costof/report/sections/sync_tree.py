@@ -97,7 +97,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
             if arm and not arm.replicate:
                 distinct.setdefault(repr(tree.followers), Distinct(tree, [])).arms.append(arm)
                 same = f"as {fmt.listed(arm.same_set_up)}: {SAME_SET_UP}" if arm.same_set_up else ""
-            rows.append([tree.arm, shape(tree), f"{tree.slices:,}", f"{tree.discarded:,}", same])
+            rows.append([index.label_at(tree.arm), shape(tree), f"{tree.slices:,}", f"{tree.discarded:,}", same])
         shown = sorted(distinct.values(), key=lambda each: each.members)
         caption = [
             LEGEND,

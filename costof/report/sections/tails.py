@@ -198,7 +198,14 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
         yield Row([Cell(label)], "group")
         for tail in of_metric:
             values = (Cell(fmt.number(each)) for each in (tail.control_value, tail.value))
-            yield Row([Cell(tail.arm), Cell(_name(tail.percentile)), *values, Cell.of(fmt.relative(tail.ratio))])
+            yield Row(
+                [
+                    Cell(index.label_at(tail.arm)),
+                    Cell(_name(tail.percentile)),
+                    *values,
+                    Cell.of(fmt.relative(tail.ratio)),
+                ]
+            )
 
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:

@@ -1,0 +1,41 @@
+"""Tests of the command that repeats a run."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from costof.study.command_line import command_line
+from costof.study.library import load_study
+from costof.study.load import RequestedLoad
+from costof.study.plan import Options, resolve
+from tests.support.small_plans import plan_of
+
+
+@pytest.mark.parametrize(
+    ("study", "settings"),
+    [
+        ("mongodb-tls", []),
+        ("mongodb-tls", ["key=ecdsa-p256,rsa-4096"]),
+        ("mysql-transport", ["transport=plain,tls", "distance=2"]),
+        ("postgres-pooling", []),
+        ("http-tls-termination", ["resumption=on"]),
+    ],
+)
+def test_command_repeats_the_arms_of_a_run(study: str, settings: list[str]) -> None:
+    plan = plan_of(study, "quick", *settings, seed=7)
+    words = shlex.split(command_line(plan, 12))
+    assert words[:5] == ["costof", "run", study, "--profile", "quick"]
+    assert words[-4:] == ["--rounds", "12", "--seed", "7"]
+    repeated = [after for word, after in zip(words, words[1:], strict=False) if word == "--set"]
+    again = resolve(load_study(study), Options("quick", repeated, rounds="12", seed=7))
+    assert (again.arms, again.seed, again.fewest_rounds, again.most_rounds) == (plan.arms, 7, 12, 12)
+    assert bool(repeated) == bool(settings), "only what differs from the profile"
+
+
+def test_command_has_the_load_and_the_restarts() -> None:
+    text = command_line(plan_of("redis-tls", load=RequestedLoad("300/s", "20"), restarts="5"), 4)
+    assert "--load 300/s --queries-per-connection 20 --restarts 5 --rounds 4" in text
+    pool = command_line(plan_of("redis-tls", load=RequestedLoad(pool="50", think_time="10ms")), 4)
+    assert "--pool 50 --think-time 10ms" in pool
