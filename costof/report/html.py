@@ -149,11 +149,11 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
 
 
 def _reasons(document: Document) -> Lines | None:
-    """Return why it costs that much, what mitigates it, and from when on it is small; None if nothing is known."""
+    """Return why it costs that much, and from when on the cost is small; None if nothing is known."""
     if document.handout is None:
         return None
     summary = document.handout.summary
-    lines = [("Why", summary.why), ("Mitigation", summary.mitigation), ("Break-even", summary.break_even)]
+    lines = [("Why", summary.why), ("Break-even", summary.break_even)]
     known = [(label, text) for label, text in lines if text]
     return Lines(known) if known else None
 

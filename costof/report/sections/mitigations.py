@@ -123,7 +123,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
         texts = _texts(index, data)
-        return [*sentences("answer", texts), *sentences("mitigation", texts[:1])]
+        best = [each for each in data.mitigations if each.verdict is Verdict.SAVES][:1]
+        of_best = _texts(index, data.model_copy(update={"mitigations": best})) if best else texts[:1]
+        return [*sentences("answer", texts), *sentences("mitigation", of_best)]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
         shares = [(each, each.recovered) for each in data.mitigations if each.recovered is not None]
