@@ -139,7 +139,7 @@ class ArmSettings(CommandLevel):
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
-        """Return the transport with a CA file to trust; the plain transport if no level sets one."""
+        """Return the arm's transport, with a CA file to trust; plain if none of its levels sets a transport."""
         return (self.transport or PLAIN).trusting(ca_file)
 
 

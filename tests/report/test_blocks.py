@@ -96,10 +96,10 @@ def test_reports_of_runs_without_rounds_or_effects_say_why() -> None:
 def test_arm_in_error_is_named_with_its_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls-rsa-4096"
     result = with_error(two_keys(), arm, reason)
-    assert f"TLS 1.3, rsa-4096 was only partly measured: {reason}" in printed(result, 140)
+    assert f"TLS 1.3 (rsa-4096) was only partly measured: {reason}" in printed(result, 140)
     nothing = without_figures(result, arm, reason)
     for text in (printed(nothing, 140), render_markdown(nothing)):
-        assert f"TLS 1.3, rsa-4096 has no figures: {reason}" in text
+        assert f"TLS 1.3 (rsa-4096) has no figures: {reason}" in text
 
 
 def with_needed(seconds: float | None) -> Result:

@@ -15,7 +15,7 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels: normally, and in panels with more than three rows if a run has several contexts."""
+"""Heights of a row in pixels. Runs with several contexts use the second one in panels with more than three rows."""
 TIMES = ("ms", "us")
 CUT = 0.999
 """Share of operations at which the curves end, because the slowest operation would squeeze all others into a corner."""

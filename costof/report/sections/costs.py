@@ -256,7 +256,7 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
 
 
 def _place(arm: Arm) -> str:
-    """Return the arm's context, such as 'at us-us'; the first context has no name, but words such as 'with 3 nodes'."""
+    """Return the arm's context, such as 'at us-us'. The first one has no name, so its levels are described: 'with 3 nodes'."""
     return arm.at.strip() or arm.context_in_words
 
 
@@ -430,7 +430,7 @@ def side_effects_note(shown: list[View]) -> str:
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
     """Return whether an arm with TLS has a cost or saving in a phase that TLS itself does not change.
 
-    These are the phases before TLS and, only if it became shorter, the first phase after TLS.
+    These are the phases before TLS, and also the first phase after TLS if that phase became shorter.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:

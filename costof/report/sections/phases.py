@@ -1,4 +1,4 @@
-"""Why: the time of each phase of a new connection, and the part of an application's added time that is on the wire."""
+"""The section 'Why': the time of each phase of a new connection, and the part of an application's added time that is on the wire."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _explained(run: Run, explanation: Explanation, name: str) -> Explained | Non
 
 
 def _sentence(index: Index, arm: Arm, each: Explained) -> str:
-    """Return sentences that compare application and wire, and give the CPU time that the arm adds to the client."""
+    """Return sentences that compare the added times in the application and on the wire, and give the client's added CPU time."""
     metric = index.metrics[each.application]
     share = f"{fmt.percentage(each.share)} of that" if each.share else "share unresolved"
     text = (

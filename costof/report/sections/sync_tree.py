@@ -39,7 +39,7 @@ class Tree(Model):
     )
     slices: int
     discarded: int = Field(
-        default=0, description="Slices of the arm that are in no figure because their tree was wrong."
+        default=0, description="Slices of the arm that were discarded because their tree was wrong."
     )
 
     @property

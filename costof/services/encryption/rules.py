@@ -98,7 +98,7 @@ class CatalogueAccount:
 
 
 def column_groups(columns: str | None) -> list[Group]:
-    """Return the groups in a file of columns, after the groups of the file that it includes; [] without a file."""
+    """Return the groups in a columns file, after those of the file that it includes; [] if there is no file."""
     if columns is None:
         return []
     path = resources.files("costof.studies").joinpath(columns)

@@ -125,7 +125,7 @@ def test_refused_control_leaves_figures_without_effects() -> None:
     assert any("control cannot run" in warning for warning in result.warnings)
     answer = " ".join(sentence.text for sentence in result.answer)
     assert " is unknown, because plain could not be measured." in answer
-    assert "A new connection with TLS, modern suite, rsa-2048 takes " in answer
+    assert "A new connection with TLS (modern suite, rsa-2048) takes " in answer
 
 
 def test_arm_lost_during_the_run_is_an_error_of_that_arm_only(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ use serde::Deserialize;
 const MAGIC: &[u8; 8] = b"costofE2";
 /// The first bytes of an older version of the envelope, in which values were not bound to a session.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
-/// The number of bytes of a data key's number, which precedes the wrapped key.
+/// The size in bytes of a data key's number, which precedes the wrapped key.
 const NUMBER: usize = 4;
 /// The maximum length of a master key's name in bytes: the length field is one byte.
 pub const LONGEST_NAME: usize = 255;

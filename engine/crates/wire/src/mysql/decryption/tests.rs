@@ -136,7 +136,7 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
     let binary = [b"\0\0", &row[..]].concat();
     assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
     let mut retyped = table.clone();
-    // This is the position of the original type's number in the envelope of the first definition.
+    // The first definition's envelope has the column's original type at this position.
     let at = gateway.plain(&table, 0).len() + 8 + 1 + 6;
     assert_eq!(retyped.definitions[0][at], 0xFD);
     retyped.definitions[0][at] = 0x0F;
