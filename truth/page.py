@@ -277,7 +277,7 @@ def _coverage(case: Case) -> list[str]:
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
-    """Yield, for each service, two shares of intervals that contain the truth: for protected arms and for replicates."""
+    """Yield, for each service, the shares of intervals that contain the truth: of protected arms and of replicates."""
     effect_rows = [row for row in effects if row.trial_kind == "effect"]
     for service, disturbed in product(SERVICES, (False, True)):
         chosen = [row for row in effect_rows if (row.service, row.disturbed) == (service, disturbed)]

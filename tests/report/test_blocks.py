@@ -196,7 +196,7 @@ def test_share_of_the_app_cost_seen_on_the_wire_has_an_interval_or_is_reported_a
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f"({spaced(fmt.percentage(each.share))} of that)" in sentence
+    assert f"which is {spaced(fmt.percentage(each.share))} of the added time" in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
     assert "share unresolved" in sentence

@@ -90,7 +90,7 @@ def test_phase_of_the_metric_decides_whether_a_connection_includes_an_operation(
     } == {1}
 
 
-def test_default_load_has_the_nearest_distance_that_differs_from_zero() -> None:
+def test_default_load_has_the_shortest_distance_of_at_least_1_ms() -> None:
     result = transport()
     model = result.sections.cost_model
     assert default_load(Index(result), model).round_trip_ms == 44.648

@@ -141,7 +141,8 @@ def test_busy_machine_gives_a_warning() -> None:
     (warning,) = (each.text for each in SECTION.answer(Index(result), data) if each.kind == "warning")
     assert warning.startswith("This machine was 93")
     assert (
-        "with TLS (modern suite, rsa-2048) (clients and servers together): operations mostly waited for a CPU" in warning
+        "with TLS (modern suite, rsa-2048) (clients and servers together): operations mostly waited for a CPU"
+        in warning
     )
     assert "Try a load of 160 a second, or measure from another machine." in warning
 

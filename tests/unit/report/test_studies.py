@@ -108,7 +108,7 @@ def test_shortened_slices_are_reported(tmp_path: Path) -> None:
     ledger.append(SizesRecord(slices={**LAN.slices, "query_1": LAN.slices["query_1"].times(0.25)}))
     result = analyse(ledger)
     assert result.slice_shares == {**dict.fromkeys(LAN.slices, 1.0), "query_1": 0.25}
-    assert "length as a share of the planned one: query_1 25 %." in spaced(render_markdown(result)).replace("\\", "")
+    assert "as a share of the planned length: query_1 25 %." in spaced(render_markdown(result)).replace("\\", "")
 
 
 def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
