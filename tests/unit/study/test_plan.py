@@ -99,7 +99,7 @@ def test_control_is_measured_even_if_its_level_is_not_chosen() -> None:
 
 def test_label_shows_levels_that_the_user_chose() -> None:
     (arm,) = plan_of(MONGODB, "default", "resumption=on", "key=ecdsa-p256").protected
-    assert (arm.name, arm.label) == ("tls", "TLS 1.3 (ecdsa-p256), session resumption on")
+    assert (arm.name, arm.label) == ("tls", "TLS 1.3 (ecdsa-p256, session resumption on)")
     (arm,) = plan_of(MONGODB, "default", "resumption=off").protected
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
