@@ -68,10 +68,24 @@ class ErrorText:
         f"understands, and costof runs the command without a shell; {remedy}, or {otherwise}")
     UNKNOWN_WORD = usage(lambda text, word, nearest: f"'{text}' contains the placeholder {{{word}}}, which has no "
         f"value in at least one arm{nearest}; set it in every level, or write {{{{{word}}}}} for literal braces")
-    TOO_FEW_COMMANDS = usage(lambda: "costof versus needs at least two commands, each in quotes; for example: costof "
-        "versus 'sleep 0.1' 'sleep 0.2'")
+    TOO_FEW_COMMANDS = usage(lambda: "versus needs commands, each in quotes: costof versus 'sleep 0.1' 'sleep 0.2'")
+    TOO_MANY_COMMANDS = usage(lambda commands, most: f"these are {commands:,} commands with all their parameters, and "
+        f"versus compares at most {most}; give fewer values")
     COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"-n gives {names} different names for {commands} commands; "
         "repeat -n so that each command has its own name")
+    NOT_ONE_FOR_EACH = usage(lambda option, times, commands: f"{option} was given {times} times for {commands} "
+        "commands; give it once for all of them, or once for each, the reference included")
+    BAD_PARAMETER = usage(lambda option, detail: f"{option}: {detail}; write it as -L threads 1,2,4 or as -P threads "
+        "1 8")
+    PARAMETER_TWICE = usage(lambda name: f"the parameter '{name}' is given twice; remove one of the two")
+    SHELL_UNUSABLE = usage(lambda text, detail: f"'{text}' is not a shell that runs `-c`: {detail}; for sh write "
+        "--shell default, and for no shell -N")
+    RUNS_TOO_FEW = usage(lambda: "an interval needs at least 2 runs of each command, and a verdict 5; give -r 10 or "
+        "more")
+    RUNS_CONTRADICTORY = usage(lambda low, high: f"--min-runs {low} is above --max-runs {high}; change one of them")
+    BAD_STATUSES = usage(lambda text: f"'{text}' is not a list of exit statuses from 1 to 255; write it as "
+        "--ignore-failure=1,2")
+    INPUT_UNREADABLE = usage(lambda path, detail: f"cannot read {path}: {detail}; --input needs a file, or null")
     UNKNOWN_READER = usage(lambda name, nearest, allowed: f"unknown reader '{name}'{nearest} (choose from: {allowed})")
     UNKNOWN_CLIENT = usage(lambda name, nearest, allowed: f"unknown client '{name}'{nearest} (choose from: {allowed})")
     CLIENT_FOR_OTHER_SERVICE = usage(lambda client, supported, study, service: f"{client} is a client for {supported}, "
@@ -89,7 +103,8 @@ class ErrorText:
     RATE_WITHOUT_LOAD = usage(lambda study: f"the commands of {study} contain the placeholder {{rate}}; set its value "
         "with --load 300/s")
     NO_LIMITS = usage(lambda path: f"the run in {path} has no limits; give one with --limit METRIC LIMIT")
-    ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds already sets when the run ends; remove {options}, or --rounds")
+    ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds (or -r) already sets when the run ends; remove {options}, or "
+        "--rounds")
     RESTARTS_ARE_EXACT = usage(lambda: "--restarts already sets the number of starts; remove --precision, or "
         "--restarts")
     RESTARTS_NEED_LAB = usage(lambda: "--restarts works only in a lab; remove --restarts or --target")
@@ -261,8 +276,16 @@ class WarningText:
     LEFT_BEHIND = Message(lambda arm, children, slices: f"{arm} left {children} running as a daemon (in {slices}): it "
         "ran during the next slices, and no figure contains its work; start it with `before` and end it with `after`")
     EXPOSED_IN_COMMAND = Message(lambda places: f"the value after {places} looks like a password and is visible in the "
-        'report, the plan and the process list; pass it in the environment ("$NAME" under --shell), by [secrets] of a '
-        "study file, or in a file that the program reads")
+        'report, the plan and the process list; pass it in the environment ("$NAME" in a line that a shell runs), by '
+        "[secrets] of a study file, or in a file that the program reads")
+    SETUP_REPEATED = Message(lambda: "the commands differ only in --setup, so one setup would replace the other's "
+        "result: it runs each time that a command is measured, as with --setup-each")
+    SHORT_IN_SHELL = Message(lambda command, took, remedy: f"{command} takes only {took}, and the start of the shell "
+        f"is a part of it, the same for all commands: differences are right, but percentages too small; {remedy}")
+    FIRST_RUN_SLOW = Message(lambda command, first, others, remedy: f"the first run of {command} took {first}, and the "
+        f"others about {others}, perhaps because caches were still cold; {remedy}")
+    OUTLIERS = Message(lambda command, runs, share, remedy: f"{runs} of {command} took far longer than the others and "
+        f"raise its mean by {share}; {remedy}")
     LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries}: measured only by costof's engine, because an "
         "application's driver uses its own TLS library")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")

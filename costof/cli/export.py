@@ -12,7 +12,7 @@ from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.results.ledger import Ledger
 
-FORMATS = ("csv", "parquet", "hdr", "openmetrics")
+FORMATS = ("csv", "parquet", "hdr", "openmetrics", "bencher")
 
 
 @click.command()
@@ -23,7 +23,7 @@ def export(folder: Path, form: str, out: Path | None) -> None:
     """Export a run for other programs.
 
     csv and parquet contain a row for each phase of each slice, hdr the histograms as an HdrHistogram log, openmetrics
-    the figures of the answer.
+    and bencher (Bencher Metric Format) the figures of the answer with their intervals.
     """
     content = _content(Ledger.open(folder), form)
     if out is None:
@@ -48,6 +48,8 @@ def _content(ledger: Ledger, form: str) -> bytes:
                 export.write_hdr(read_run(ledger), text)
             case "parquet":
                 export.write_parquet(read_run(ledger), binary)
+            case "bencher":
+                export.write_bencher(analyse(ledger), text)
             case _:
                 export.write_openmetrics(analyse(ledger), binary)
     except ImportError as error:

@@ -22,7 +22,10 @@ COMMANDS = {
     "new": ("costof.cli.new:new", "Write a study file for commands of your own."),
     "show": ("costof.cli.show:show", "Print the answer of an earlier run."),
     "report": ("costof.cli.show:report", "Write the reports of an earlier run again."),
-    "export": ("costof.cli.export:export", "Export a run as CSV, Parquet, HdrHistogram log or OpenMetrics."),
+    "export": (
+        "costof.cli.export:export",
+        "Export a run as CSV, Parquet, HdrHistogram log, OpenMetrics or Bencher JSON.",
+    ),
     "gate": ("costof.cli.gate:gate", "Check the costs of a run against limits, for a pipeline."),
     "compare": ("costof.cli.compare:compare", "Compare the costs of two runs of one study."),
     "history": ("costof.cli.history:history", "Show how costs changed over many runs."),

@@ -256,9 +256,15 @@ def check_hosts(plan: Plan, service: Service) -> None:
             "the command lines"
         )
         raise CostofError(ErrorText.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
-    if any(each.command and each.command.warmup for each in plan.study.workloads.values()):
+    programs = [each.command for each in plan.study.workloads.values() if each.command]
+    if any(each.warmup or each.first_warmup for each in programs):
         detail = "unmeasured runs end at different times, but hosts must measure at the same time"
         raise CostofError(ErrorText.HOSTS_CANNOT, what="--warmup", detail=detail)
+    if any(each.keep_runs for each in programs):
+        detail = "hosts send only their sums"
+        raise CostofError(
+            ErrorText.HOSTS_CANNOT, what="--export-json, --export-csv and --export-markdown", detail=detail
+        )
     if service.single_machine_reason is not None:
         raise CostofError(ErrorText.HOSTS_CANNOT, what=plan.study.name, detail=service.single_machine_reason)
     if plan.left_out:

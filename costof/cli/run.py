@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -189,8 +189,12 @@ def run_study(
     dry_run: bool,
     hosts: HostsSettings | None = None,
     json_lines: bool = False,
+    finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
-    """Plan and measure a study; return the exit status. Raises for invalid input before anything is started."""
+    """Plan and measure a study; return the exit status. Raises for invalid input before anything is started.
+
+    `finish` is called after the answer was printed.
+    """
     plan = resolve(study, options)
     # Imported after the options are checked, because it imports numpy: an error in an option should come without delay.
     from costof.report.sections import check
@@ -219,7 +223,7 @@ def run_study(
     ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(WarningRecord(text=text))
-    return measure_and_report(plan, service, ledger, None, access, answer_form, hosts, json_lines)
+    return measure_and_report(plan, service, ledger, None, access, answer_form, hosts, json_lines, finish=finish)
 
 
 def enter_namespace(service: Service) -> None:
@@ -241,6 +245,7 @@ def measure_and_report(
     hosts: HostsSettings | None = None,
     json_lines: bool = False,
     earlier: Run | None = None,
+    finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
     """Measure, write the answer and print it; return the exit status. `earlier` is the run so far if it is resumed."""
     from costof.cli.progress import open_display
@@ -275,6 +280,8 @@ def measure_and_report(
         print_answer(result, ledger, answer_form)
         if answer_form == "json":
             print_outcomes(outcome.index, outcome.limits, to_error=True)
+    if finish is not None:
+        finish(result, ledger)
     return outcome.exit_status
 
 

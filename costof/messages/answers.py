@@ -114,6 +114,19 @@ class Window(Model):
     last_ended_ns: int | None
 
 
+class CommandRun(Model):
+    """A single run of a command that succeeded.
+
+    `peak_memory_bytes` is 0 if it is too small to measure. `status` is None if a signal ended the run.
+    """
+
+    elapsed_ns: int
+    user_ns: int
+    system_ns: int
+    peak_memory_bytes: int
+    status: int | None
+
+
 class SliceAnswer(Model):
     id: int
     arm: str
@@ -133,6 +146,10 @@ class SliceAnswer(Model):
         default=[], description="Names of the figures that are rates. Rates of several hosts are added up."
     )
     evidence: dict[str, Any]
+    unmeasured_cpu_ns: int = Field(
+        default=0, description="CPU time of commands around the measured ones, such as warm-up runs and proofs."
+    )
+    runs: list[CommandRun] = Field(default=[], description="The single runs of a command that keeps them, in order.")
     #: Set if the order prescribed when the window opens (`SliceOrder.opens_ns`).
     window: Window | None = None
 

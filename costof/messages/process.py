@@ -98,6 +98,11 @@ class Instrument:
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
+    def finish(self) -> list[str]:
+        """Let the command runner clean up. Return why commands for that failed. Raises `INSTRUMENT_FAILED`."""
+        self._send({"finish": {}})
+        return list(self._answer(ANSWER_SECONDS)["finished"]["failures"])
+
     def _send(self, message: Model | dict[str, Any]) -> None:
         assert self._process.stdin is not None
         try:

@@ -1,4 +1,4 @@
-"""Export of a run: slices as a table, histograms as an HdrHistogram log, figures as OpenMetrics.
+"""Export of a run: slices as a table, histograms as an HdrHistogram log, figures as OpenMetrics or for Bencher.
 
 Names include units. The table also has discarded slices, with the reason, so that a user can decide about them.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import datetime
+import json
 import re
 from collections.abc import Iterator
 from typing import IO, Any
@@ -17,12 +18,15 @@ from costof.results.ledger import SliceRecord
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import merged
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL
 
 NS_PER_SECOND = 1e9
 NS_PER_MS = 1e6
 PERCENTILES = {"p50_ns": 50.0, "p95_ns": 95.0, "p99_ns": 99.0}
 #: Factors that convert times to seconds, the unit that OpenMetrics requires. Other units are kept.
 SECONDS = {"ms": 1e-3, "us": 1e-6}
+#: Bencher accepts at most this many characters in the name of a measure.
+LONGEST_MEASURE = 64
 #: Characters that a tag in a histogram log must not contain.
 _FORBIDDEN_IN_TAG = re.compile(r"[\s,]+")
 
@@ -80,6 +84,41 @@ def write_openmetrics(result: Result, file: IO[bytes]) -> None:
             gauges[name] = Gauge(name, help_text, ["study", *labels], registry=registry)
         gauges[name].labels(study=result.study, **labels).set(value)
     file.write(generate_latest(registry))  # type: ignore[no-untyped-call]
+
+
+def write_bencher(result: Result, file: IO[str]) -> None:
+    """Write the result in Bencher Metric Format: means and effects, each with the ends of its interval.
+
+    An arm is a benchmark, and so is its difference from the control, with a second measure in percent. Measures are
+    metrics, with their units.
+    """
+    units = {metric.name: metric.unit for metric in result.metrics}
+    arms = {arm.name: arm for arm in result.arms if not arm.replicate}
+    benchmarks: dict[str, dict[str, dict[str, float]]] = {}
+    for value in result.values:
+        if value.arm in arms:
+            measures = benchmarks.setdefault(f"{result.study}: {value.arm}", {})
+            measures[_measure(value.metric, units[value.metric])] = _bencher_metric(value.mean)
+    for effect in result.effects:
+        if effect.arm in arms:
+            measures = benchmarks.setdefault(f"{result.study}: {effect.arm} minus {arms[effect.arm].baseline}", {})
+            measures[_measure(effect.metric, effect.unit)] = _bencher_metric(effect.difference)
+            if effect.ratio is not None:
+                percent = effect.ratio.through(lambda ratio: (ratio - 1) * 100)
+                measures[_measure(effect.metric, "percent")] = _bencher_metric(percent)
+    json.dump(benchmarks, file, indent=2)
+    file.write("\n")
+
+
+def _measure(metric: str, unit: str) -> str:
+    end = f" ({unit})"
+    return metric[: LONGEST_MEASURE - len(end)] + end
+
+
+def _bencher_metric(estimate: Estimate) -> dict[str, float]:
+    if estimate.rounds < ROUNDS_FOR_INTERVAL:
+        return {"value": estimate.value}
+    return {"value": estimate.value, "lower_value": estimate.low, "upper_value": estimate.high}
 
 
 def _about(run: Run, record: SliceRecord) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def run(
     this one is partial. Raises `CostofError` if there are no results, because the service cannot start or no arm can
     run.
     """
-    if not plan.protected:
+    if not plan.protected and not plan.is_alone:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
     steal, started = read_machine().steal, time.monotonic()
     before = before or StartingPoint()
@@ -105,13 +105,15 @@ def run(
             _record_evidence(state, "start")
             partial = _measure(state)
             _record_evidence(state, "end")
-            for text in [*service.warnings(), *(population.warnings if population else [])]:
+            for text in [*instruments.finish(), *service.warnings(), *(population.warnings if population else [])]:
                 ledger.append(WarningRecord(text=text))
     except KeyboardInterrupt:
         partial = "interrupted"
     except CostofError as error:
         partial = str(error)
-        if state.slices == 0 or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
+        # A failure in the first slice leaves nothing to report.
+        first_failed = state.slices == 1 and not before.resumed and error.problem is ErrorText.INSTRUMENT_FAILED
+        if state.slices == 0 or first_failed or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
             raise
     finally:
         share = (read_machine().steal - steal) / max(1e-9, (time.monotonic() - started) * (os.cpu_count() or 1))

@@ -117,6 +117,16 @@ class Instruments:
         name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
         return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect)
 
+    def finish(self) -> list[str]:
+        """Run the `cleanup` commands of all arms. Return why commands failed, a sentence for each.
+
+        On other hosts the runners do so when they end.
+        """
+        if self.population is not None or not any(arm.settings.cleanup for arm in self.plan.arms):
+            return []
+        runners = {id(each): each for (name, _), each in self._instruments.items() if name == COMMAND}
+        return [failure for each in runners.values() for failure in each.finish()]
+
     def load(self, arm: PlannedArm) -> None:
         """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` if that fails."""
         if not self.plan.loads:

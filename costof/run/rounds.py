@@ -72,8 +72,13 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """True if any protected arm and its control can both run; otherwise more rounds give no cost."""
+        """True if any protected arm and its control can both run; otherwise more rounds give no cost.
+
+        If the run has only a control, it must be able to run.
+        """
         able = {arm.name for arm in self.instruments.able}
+        if self.plan.is_alone:
+            return bool(able)
         return any(arm.name in able and arm.baseline in able for arm in self.plan.protected)
 
     @property
@@ -178,7 +183,8 @@ def measure_slice(
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)
-    known = cpu_seconds_here(service, cpu) + sum(answer.cpu_ns.values()) / 1e9 + time.process_time() - process_before
+    known = cpu_seconds_here(service, cpu) + time.process_time() - process_before
+    known += (sum(answer.cpu_ns.values()) + answer.unmeasured_cpu_ns) / 1e9
     throttled = _since(throttled_before, service.throttled_seconds())
     moved = _read_counters(service, servers).since(before)
     if round_number < 0:

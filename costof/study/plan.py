@@ -76,6 +76,9 @@ class Plan(Model):
     precision: float | None
     fewest_rounds: int
     most_rounds: int
+    rounds_beyond_budget: int = Field(
+        default=0, description="The number of rounds to measure even if they exceed the budget; 0: two."
+    )
     warm_up_rounds: int
     records: int
     target: str | None = None
@@ -111,6 +114,11 @@ class Plan(Model):
     def protected(self) -> list[PlannedArm]:
         """The arms whose costs the run measures."""
         return [arm for arm in self.arms if not arm.control and not arm.replicate]
+
+    @property
+    def is_alone(self) -> bool:
+        """True if the study has nothing to compare, such as a single command: only the control and its copy."""
+        return all(len(factor.levels) == 1 for factor in self.study.factors.values())
 
     @property
     def left_out(self) -> list[str]:
@@ -205,6 +213,9 @@ class Options:
     target_options: TargetOptions | None = None
     offered: Callable[[Level], bool] | None = None
     """A function that returns whether the target supports a level of the main factor; None if it supports all."""
+    at_least: int | None = None
+    at_most: int | None = None
+    """The minimum and maximum number of rounds in place of the profile's. The minimum is kept beyond the budget."""
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -246,9 +257,10 @@ def resolve(study: Study, options: Options) -> Plan:
         budget_seconds=budget_seconds,
         precision=precision,
         starts=starts,
-        ends_when_resolved=options.rounds is None and options.precision is None and starts == 1,
+        ends_when_resolved=options.rounds is None and options.precision is None and starts == 1 and len(arms) > 2,
         fewest_rounds=rounds[0],
         most_rounds=rounds[1],
+        rounds_beyond_budget=options.at_least or 0,
         warm_up_rounds=profile.warm_up_rounds,
         records=records,
         target=options.target,
@@ -331,7 +343,7 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
     """
     if options.rounds is None:
         precision = parse_precision(options.precision) if options.precision else profile.precision
-        return parse_duration(options.budget or profile.budget), precision, profile.rounds
+        return parse_duration(options.budget or profile.budget), precision, _round_limits(profile, options)
     conflicting = {"--budget": options.budget, "--precision": options.precision}
     if conflicts := [name for name, value in conflicting.items() if value is not None]:
         raise CostofError(ErrorText.ROUNDS_ARE_EXACT, options=" and ".join(conflicts))
@@ -340,6 +352,16 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
     rounds = parse_whole_number("--rounds", options.rounds, ROUNDS_FOR_INTERVAL, MOST_ROUNDS)
     return None, None, (rounds, rounds)
+
+
+def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
+    """Return the minimum and maximum number of rounds: the options', or the profile's as far as they fit to these."""
+    fewest, most = profile.rounds
+    if options.at_least is not None:
+        fewest, most = options.at_least, max(most, options.at_least)
+    if options.at_most is not None:
+        fewest, most = min(fewest, options.at_most), options.at_most
+    return fewest, most
 
 
 def _starts(options: Options) -> int:

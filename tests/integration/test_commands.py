@@ -70,7 +70,7 @@ def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> Non
     assert not {Verdict.COSTS, Verdict.SAVES} & set(verdicts)
     (sentence,) = (each.text for each in result.answer if "order of measurements matters" in each.text)
     assert sentence.startswith("The order of measurements matters: 'time' is ")
-    assert "--warmup 1" in sentence
+    assert "--warmup-each 1" in sentence
     (carry_over,) = result.carry_over
     assert carry_over.ratio.low > 1
 
@@ -78,7 +78,7 @@ def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> Non
 def test_warm_up_runs_remove_carry_over(tmp_path: Path) -> None:
     counts = "sh -c 'echo $0 >>ran; echo $0' {name}"
     commands = [counts.format(name=name) for name in ("old", "new")]
-    arguments = ["--rounds", "6", "--seconds", "0.001", "--warmup", "2", "--seed", "1", "--out", "run"]
+    arguments = ["--rounds", "6", "--seconds", "0.001", "--warmup-each", "2", "--seed", "1", "--out", "run"]
     ended = costof("versus", *arguments, "-n", "old", "-n", "new", *commands, cwd=tmp_path)
     assert ended.status == 0, ended.err
     slices = [json.loads(line) for line in (tmp_path / "run" / "slices.jsonl").read_text().splitlines()]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import sys
 from pathlib import Path
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 from hdrh.histogram import HdrHistogram
@@ -113,12 +115,45 @@ def test_prometheus_client_parses_the_openmetrics(ledger: Ledger, tmp_path: Path
         assert read["costof_mean_seconds", value.metric, value.arm, "high"] == value.mean.high * 1e-3
 
 
+#: Bencher's schema of its format (https://bencher.dev/docs/reference/bencher-metric-format/), without unknown keys.
+BENCHER_METRIC = {
+    "type": "object",
+    "properties": {name: {"type": "number"} for name in ("value", "lower_value", "upper_value")},
+    "required": ["value"],
+    "additionalProperties": False,
+}
+BENCHER = {
+    "$schema": "http://json-schema.org/draft-07/schema",
+    "type": "object",
+    "patternProperties": {".+": {"type": "object", "patternProperties": {".+": BENCHER_METRIC}}},
+}
+
+
+def test_bencher_export_conforms_to_its_schema_and_has_the_answers_figures(ledger: Ledger, tmp_path: Path) -> None:
+    written = json.loads(exported(ledger, "bencher", tmp_path / "run.json").read_text())
+    jsonschema.validate(written, BENCHER)
+    names = [(benchmark, measure) for benchmark, measures in written.items() for measure in measures]
+    assert all(0 < len(benchmark) <= 1024 and len(measure) <= 64 for benchmark, measure in names)
+    result = analyse(ledger)
+    arms = {arm.name: arm for arm in result.arms if not arm.replicate}
+    for value in (each for each in result.values if each.arm in arms):
+        unit = next(metric.unit for metric in result.metrics if metric.name == value.metric)
+        metric = written[f"mongodb-tls: {value.arm}"][f"{value.metric} ({unit})"]
+        assert metric == {"value": value.mean.value, "lower_value": value.mean.low, "upper_value": value.mean.high}
+    for effect in (each for each in result.effects if each.arm in arms):
+        measures = written[f"mongodb-tls: {effect.arm} minus {arms[effect.arm].baseline}"]
+        assert measures[f"{effect.metric} ({effect.unit})"]["lower_value"] == effect.difference.low
+        if effect.ratio:
+            assert measures[f"{effect.metric} (percent)"]["value"] == pytest.approx((effect.ratio.value - 1) * 100)
+    assert not any("copy" in benchmark for benchmark in written)
+
+
 @pytest.mark.parametrize(("form", "library"), [("parquet", "pyarrow"), ("openmetrics", "prometheus_client")])
 def test_missing_library_is_an_error_with_the_install_command(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, library: str
 ) -> None:
     monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(CostofError, match=rf"--to {form} needs {library}: pip install 'costof\[export\]'"):
+    with pytest.raises(CostofError, match=rf"--to {form} needs {library}; run pip install 'costof\[export\]'"):
         exported(ledger, form, tmp_path / "run")
     assert [*tmp_path.iterdir()] == []
 

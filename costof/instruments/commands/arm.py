@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jsonpointer import JsonPointerException, resolve_pointer
@@ -30,6 +31,10 @@ KEPT_CHARACTERS = 2000
 _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY)", re.IGNORECASE)
 #: Minimum length of a secret that is masked in texts. Shorter values occur inside too many ordinary words.
 SHORTEST_SECRET = 4
+#: Timeout of a `setup` or `cleanup` command, which may build the programs to measure.
+SETUP_SECONDS = 3600.0
+#: Environment variable with the number of the run, as hyperfine sets it.
+ITERATION = "HYPERFINE_ITERATION"
 #: The command runner's standard input, a pipe from costof. If costof ends, the pipe closes and the command is ended.
 STDIN = 0
 #: Matches the beginning of a reader's error message if the report is missing or incomplete.
@@ -48,6 +53,10 @@ class NotVerifiedError(StepError):
     """A proof command failed, or its output does not match, so perhaps a level is not in force."""
 
 
+class AroundError(Exception):
+    """A command around the measured ones failed: `setup`, `prepare`, `conclude` or `cleanup`."""
+
+
 class UndoError(Exception):
     """A level could not be undone, so it would affect all later slices."""
 
@@ -58,6 +67,7 @@ class Runs:
 
     recorder: Recorder = field(default_factory=Recorder)
     figures: dict[str, list[float]] = field(default_factory=dict)
+    single: list[dict[str, Any]] = field(default_factory=list)
     cpu_ns: int = 0
     peak_memory_bytes: int = 0
     errors: Errors = field(default_factory=Errors)
@@ -108,6 +118,10 @@ class Arm:
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
         #: Pids of processes that the arm's `before` commands and earlier slices left running.
         self._daemons: Collection[int] = ()
+        #: CPU time of all commands that are not measured, since it was last reset.
+        self.unmeasured_cpu_ns = 0
+        self._iterations = {"": 0, "warmup-": 0}
+        self._first_warmups_left = {name: program.first_warmup for name, program in settings.programs.items()}
         # Replace the longest secrets first, since one secret may be part of another.
         self._secrets = sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True)
 
@@ -167,16 +181,56 @@ class Arm:
             text = text.replace(secret, HIDDEN)
         return text
 
-    def warm_up(self, program: Program) -> None:
-        """Run the program unmeasured, as often as the study's `warmup` says."""
-        for _ in range(program.warmup):
-            self._run(program, Runs())
+    def warm_up(self, workload: str, follows_another: bool) -> None:
+        """Run a workload's program unmeasured: before its first slice, and if another program ran before it."""
+        program = self.settings.programs[workload]
+        unmeasured = Runs()
+        first = self._first_warmups_left[workload]
+        for _ in range(max(first, program.warmup if follows_another else 0)):
+            self._run(program, unmeasured, "warmup-")
+        self._first_warmups_left[workload] = 0
+        self.unmeasured_cpu_ns += unmeasured.cpu_ns
 
-    def _run(self, program: Program, runs: Runs) -> None:
+    def set_up(self) -> None:
+        """Run the `setup` commands. Raises `AroundError`."""
+        for argv in self.settings.setup:
+            self._around("setup", argv, SETUP_SECONDS, STDIN)
+
+    def clean_up(self) -> list[str]:
+        """Run all `cleanup` commands, even if costof has ended. Return why they failed, a sentence for each."""
+        failures = []
+        for argv in self.settings.cleanup:
+            try:
+                self._around("cleanup", argv, SETUP_SECONDS, None)
+            except AroundError as error:
+                failures.append(str(error))
+        return failures
+
+    def _around(self, name: str, argv: list[str], seconds: float, parent: int | None, at: Path | None = None) -> None:
+        failure, _ = self._step(argv, parent, True, seconds, at)
+        if failure:
+            raise AroundError(f"the {name} command failed: {failure}; append '|| true' if it may fail")
+
+    def _run(self, program: Program, runs: Runs, iteration: str = "") -> None:
+        """Run the program once, between its `prepare` and its `conclude`. Raises `AroundError` if one of them fails."""
+        if program.prepare:
+            self._around("prepare", program.prepare, program.timeout_seconds, STDIN, program.directory)
+        self._run_program(program, runs, iteration)
+        if program.conclude:
+            self._around("conclude", program.conclude, program.timeout_seconds, STDIN, program.directory)
+
+    def _run_program(self, program: Program, runs: Runs, iteration: str) -> None:
         self.settings.output.unlink(missing_ok=True)
+        environment = {**self.environment, ITERATION: f"{iteration}{self._iterations[iteration]}"}
+        self._iterations[iteration] += 1
         try:
             ended = process.run(
-                program.argv, self.environment, program.timeout_seconds, STDIN, directory=program.directory
+                program.argv,
+                environment,
+                program.timeout_seconds,
+                STDIN,
+                directory=program.directory,
+                streams=program.streams,
             )
         except process.NotStartedError as error:
             runs.failed += 1
@@ -185,10 +239,12 @@ class Arm:
         runs.output = self.hidden((ended.output + ended.error_output)[-KEPT_CHARACTERS:])
         runs.cpu_ns += ended.cpu_ns
         runs.killed_children |= dict.fromkeys(ended.killed_children)
-        if ended.peak_memory_bytes > own_peak_memory():
-            runs.peak_memory_bytes = max(runs.peak_memory_bytes, ended.peak_memory_bytes)
+        peak_memory = ended.peak_memory_bytes if ended.peak_memory_bytes > own_peak_memory() else 0
+        runs.peak_memory_bytes = max(runs.peak_memory_bytes, peak_memory)
         # Some exit statuses other than 0 come with a whole report.
         note = reader(program.read).statuses.get(ended.status) if ended.failure and program.read else None
+        if ended.failure and note is None and not ended.stopped and program.ignores(ended.status):
+            note = f"failed runs were measured (--ignore-failure): '{program.argv[0]}': {ended.failure}"
         if ended.failure and note is None:
             runs.failed += 1
             runs.errors.add("command_failed", self.hidden(f"{ended.failure}{process.last_line(ended)}"))
@@ -207,19 +263,37 @@ class Arm:
             runs.failed += 1
             return
         runs.recorder.times.append(ended.elapsed_ns)
+        if program.keep_runs:
+            runs.single.append(
+                {
+                    "elapsed_ns": ended.elapsed_ns,
+                    "user_ns": ended.user_ns,
+                    "system_ns": ended.system_ns,
+                    "peak_memory_bytes": peak_memory,
+                    "status": ended.status if ended.status >= 0 else None,
+                }
+            )
         runs.missing |= report.missing
         for name, value in report.figures.items():
             runs.figures.setdefault(name, []).append(value)
 
-    def _step(self, argv: list[str], parent: int | None, keep_children: bool) -> tuple[str | None, str]:
-        """Run a command that applies, verifies or undoes a level.
+    def _step(
+        self,
+        argv: list[str],
+        parent: int | None,
+        keep_children: bool,
+        seconds: float = process.STEP_SECONDS,
+        directory: Path | None = None,
+    ) -> tuple[str | None, str]:
+        """Run a command that is not measured, such as one that applies, verifies or undoes a level.
 
         Return why it failed (None if it succeeded), and its output. Secrets are masked in both.
         """
         try:
-            ended = process.run(argv, self.environment, process.STEP_SECONDS, parent, keep_children=keep_children)
+            ended = process.run(argv, self.environment, seconds, parent, directory, keep_children=keep_children)
         except process.NotStartedError as error:
             return f"'{argv[0]}': {error}", ""
+        self.unmeasured_cpu_ns += ended.cpu_ns
         failure = f"'{argv[0]}': {ended.failure}{process.last_line(ended)}" if ended.failure else None
         return failure and self.hidden(failure), self.hidden(ended.output.strip())
 

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,18 +43,45 @@ class NotStartedError(Exception):
 class FinishedCommand:
     """The result of a command that has ended. `failure` says why it failed; it is None if the exit status is 0.
 
-    `cpu_ns` is the CPU time of the process and of the children that it waited for, as getrusage(2) counts it.
+    `user_ns` and `system_ns` are the CPU time of the process and of the children that it waited for, as getrusage(2)
+    counts it. `stopped` is true if the command did not end by itself, such as at its timeout.
     """
 
     elapsed_ns: int
-    cpu_ns: int
+    user_ns: int
+    system_ns: int
     peak_memory_bytes: int
     output: str
     error_output: str
     failure: str | None
     status: int = 0
+    stopped: bool = False
     #: Names of processes that the command left running and that were killed.
     killed_children: tuple[str, ...] = ()
+
+    @property
+    def cpu_ns(self) -> int:
+        return self.user_ns + self.system_ns
+
+
+#: Values of `Streams.stdout` that are no file: the output is discarded, or passes through a pipe before that.
+NULL, PIPE = "null", "pipe"
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Where a command reads its input and writes its output, if it does not read nothing and its output is not kept.
+
+    `stdin` is a file. `stdout` is `NULL`, `PIPE`, or a file that each run overwrites. To `shown` both outputs are
+    appended, such as to costof's standard error.
+    """
+
+    stdin: Path | None = None
+    stdout: str | None = None
+    shown: Path | None = None
+
+
+KEPT_IN_MEMORY = Streams()
 
 
 def run(
@@ -63,6 +91,7 @@ def run(
     parent: int | None = None,
     directory: Path | None = None,
     keep_children: bool = False,
+    streams: Streams = KEPT_IN_MEMORY,
 ) -> FinishedCommand:
     """Run a command until it ends. `parent` is one end of a pipe; the command is ended when the other end closes.
 
@@ -70,16 +99,21 @@ def run(
     Raises `NotStartedError`, and `ParentGoneError` if the other end closed.
     """
     # Collect the output in files in memory. Pipes would have to be emptied while the command is measured.
-    with _closing(os.memfd_create("output")) as output, _closing(os.memfd_create("errors")) as errors:
+    with (
+        _closing(os.memfd_create("output")) as output,
+        _closing(os.memfd_create("errors")) as errors,
+        _input(streams) as stdin,
+        _outputs(streams, output, errors) as (stdout, stderr),
+    ):
         started = time.monotonic_ns()
         try:
             process = subprocess.Popen(
                 argv,
                 env=environment,
                 cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=errors,
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
                 start_new_session=True,
             )
         except OSError as error:
@@ -99,14 +133,65 @@ def run(
             raise ParentGoneError
         return FinishedCommand(
             elapsed_ns=elapsed,
-            cpu_ns=int((used.ru_utime + used.ru_stime) * 1e9),
+            user_ns=int(used.ru_utime * 1e9),
+            system_ns=int(used.ru_stime * 1e9),
             peak_memory_bytes=used.ru_maxrss * 1024,
             output=_read(output),
             error_output=_read(errors),
             failure=failure or _status_text(process.returncode),
             status=process.returncode,
+            stopped=failure is not None,
             killed_children=() if failure else killed,
         )
+
+
+@contextlib.contextmanager
+def _input(streams: Streams) -> Iterator[int]:
+    if streams.stdin is None:
+        yield subprocess.DEVNULL
+        return
+    try:
+        descriptor = os.open(streams.stdin, os.O_RDONLY)
+    except OSError as error:
+        raise NotStartedError(f"cannot read its input {streams.stdin}: {error.strerror}") from None
+    with _closing(descriptor):
+        yield descriptor
+
+
+@contextlib.contextmanager
+def _outputs(streams: Streams, output: int, errors: int) -> Iterator[tuple[int, int]]:
+    """Yield the descriptors of standard output and standard error. `output` and `errors` keep them in memory."""
+    if streams.shown is not None:
+        with _closing(_open_for_writing(streams.shown, os.O_APPEND)) as shown:
+            yield shown, shown
+    elif streams.stdout is None:
+        yield output, errors
+    elif streams.stdout == NULL:
+        yield subprocess.DEVNULL, errors
+    elif streams.stdout == PIPE:
+        reading, writing = os.pipe()
+        thread = threading.Thread(target=_drain, args=(reading,), daemon=True)
+        thread.start()
+        with _closing(writing):
+            yield writing, errors
+        # A daemon that keeps the pipe open must not delay the next run.
+        thread.join(GRACE_SECONDS)
+    else:
+        with _closing(_open_for_writing(Path(streams.stdout), os.O_TRUNC)) as file:
+            yield file, errors
+
+
+def _open_for_writing(path: Path, flags: int) -> int:
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | flags, 0o666)
+    except OSError as error:
+        raise NotStartedError(f"cannot write its output to {path}: {error.strerror}") from None
+
+
+def _drain(reading: int) -> None:
+    with _closing(reading):
+        while os.read(reading, 2**16):
+            pass
 
 
 _PARENT_GONE = "its parent has ended"

@@ -14,12 +14,14 @@ import shutil
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from costof.instruments.commands.arm import (
     Arm,
+    AroundError,
     NotVerifiedError,
     Runs,
     StepError,
@@ -54,6 +56,7 @@ class Runner:
         self.refused: dict[str, StepError] = {}
         self._prepared: tuple[PrepareOrder, NotVerifiedError | None] | None = None
         self._last: tuple[CommandSettings, str] | None = None
+        self._set_up: list[Arm] = []
         for arm in plan.arms:
             assert isinstance(arm.service, CommandSettings)
             try:
@@ -67,7 +70,12 @@ class Runner:
         return {arm.settings.output.parent for arm in self.arms.values()}
 
     def ready(self, plan: Plan) -> dict[str, Any]:
-        """Apply and verify each arm once. Return the runner's `ready` answer."""
+        """Set up each arm, and apply and verify it once. Return the runner's `ready` answer. Raises `AroundError`."""
+        for arm in self.arms.values():
+            # The control and its identical copy share what is set up.
+            if arm.settings not in (each.settings for each in self._set_up):
+                self._set_up.append(arm)
+                arm.set_up()
         for name, arm in self.arms.items():
             try:
                 arm.check()
@@ -82,6 +90,11 @@ class Runner:
                 server = next(iter(self.arms[name].settings.addresses), "this machine")
                 arms.append({"name": name, "server": server, "error": None})
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
+
+    def clean_up(self) -> list[str]:
+        """Clean up the arms that were set up, once. Return why `cleanup` commands failed, a sentence for each."""
+        arms, self._set_up = self._set_up, []
+        return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
         """Verify the arm of the next slice. If that fails, the answer to the slice reports it, not this answer."""
@@ -98,15 +111,16 @@ class Runner:
         program = arm.settings.programs[order.workload]
         not_verified = self._take_prepared_error(order)
         runs, evidence = Runs(), {}
+        arm.unmeasured_cpu_ns = 0
         started_unix, started = time.time_ns(), time.monotonic_ns()
         elapsed = 0
         try:
             with arm.in_force():
                 if not_verified is not None:
                     raise not_verified
-                if self._last != (arm.settings, order.workload):
-                    self._last = arm.settings, order.workload
-                    arm.warm_up(program)
+                follows_another = self._last != (arm.settings, order.workload)
+                self._last = arm.settings, order.workload
+                arm.warm_up(order.workload, follows_another)
                 if order.opens_ns is None:
                     arm.verify()
                 else:
@@ -137,6 +151,8 @@ class Runner:
             "errors": [*runs.errors.by_class.values()],
             "phases": {PHASE: runs.recorder.answer()} if runs.succeeded else {},
             "cpu_ns": {PHASE: runs.cpu_ns},
+            "unmeasured_cpu_ns": arm.unmeasured_cpu_ns,
+            "runs": runs.single,
             "peak_memory_bytes": own_peak_memory(),
             "counts": {} if runs.reported is None else {REPORTED: runs.reported},
             "figures": figures,
@@ -168,11 +184,11 @@ class Runner:
         return prepared[1]
 
 
-def serve(folders: list[Path], opener: Opener | None) -> int:
+def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
     """Answer the messages on standard input until it closes. Return the exit status, 0.
 
-    With an `opener`, decrypt the first message. The function adds folders that it creates to `folders`; the caller must
-    remove them. Raises `OrderError`.
+    With an `opener`, decrypt the first message. The function adds folders that it creates to `folders`, which the
+    caller must remove, and the arms' cleanup to `ending`. Raises `OrderError`.
     """
     runner: Runner | None = None
     for line in sys.stdin:
@@ -184,6 +200,7 @@ def serve(folders: list[Path], opener: Opener | None) -> int:
             raise OrderError(" ".join(str(error).split())[:300]) from None
         if plan is not None:
             runner = Runner(plan)
+            ending.callback(runner.clean_up)
             for folder in runner.folders:
                 try:
                     folder.mkdir(mode=0o700)
@@ -194,6 +211,8 @@ def serve(folders: list[Path], opener: Opener | None) -> int:
             write_line({"ready": runner.ready(plan)})
         elif runner is not None and "prepare" in message:
             write_line({"prepared": runner.prepare(PrepareOrder.model_validate(message["prepare"]))})
+        elif runner is not None and "finish" in message:
+            write_line({"finished": {"failures": runner.clean_up()}})
         elif runner is not None:
             write_line({"slice": runner.slice(SliceOrder.model_validate(message["slice"]))})
     return 0
@@ -209,6 +228,7 @@ def main() -> int:
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     folders: list[Path] = []
+    ending = ExitStack()
     try:
         opener = None
         if is_sealed:
@@ -216,16 +236,20 @@ def main() -> int:
             ctypes.CDLL(None).prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
             opener = Opener()
             write_line(opener.public_key.model_dump())
-        return serve(folders, opener)
+        return serve(folders, opener, ending)
     except ParentGoneError:
         return 0
     except OrderError as error:
         write_line({"error": {"class": "plan", "detail": str(error)}})
         return 1
+    except AroundError as error:
+        write_line({"error": {"class": "step_failed", "detail": str(error)}})
+        return 1
     except UndoError as error:
         write_line({"error": {"class": "not_undone", "detail": f"a level could not be undone: {error}"}})
         return 1
     finally:
+        ending.close()
         kill_children()
         for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)

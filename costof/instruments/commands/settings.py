@@ -14,7 +14,7 @@ from pydantic import Field, field_validator, model_validator
 
 from costof.errors import CostofError, ErrorText, nearest
 from costof.instruments.commands.passwords import without_passwords
-from costof.instruments.commands.process import STEP_SECONDS
+from costof.instruments.commands.process import STEP_SECONDS, Streams
 from costof.instruments.commands.readers import Figure, reader
 from costof.instruments.commands.shell import shell_sign, split
 from costof.messages.plan import ServiceSettings
@@ -23,10 +23,11 @@ from costof.model import Model, Secret
 #: A placeholder '{name}', or '{{name}}' for a literal '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
 #: Advice if a command contains shell syntax: for a workload's line, and for `before`, `after` and `proof`.
-ADD_SHELL, CALL_A_SHELL = "add --shell (shell = true in a study's file)", "write sh -c '…'"
+ADD_SHELL, CALL_A_SHELL = "remove -N (set shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
 
+DEFAULT_SHELL = ["sh"]
 #: Built-in placeholders: a slice's seconds, a load's operations a second, and a temporary file for a program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
 LONGEST_SECONDS = 600.0
@@ -58,9 +59,13 @@ class CommandLevel(Model):
     after: list[str] = Field(
         default=[], description="Commands that undo the level after each slice, even if the slice failed."
     )
+    setup: list[str] = Field(default=[], description="Commands that run once, before the first slice of the run.")
+    cleanup: list[str] = Field(
+        default=[], description="Commands that run once, at the end of the run, even if the run failed."
+    )
     proof: list[Proof] = Field(default=[], description="Commands run before and after every slice to verify the level.")
 
-    @field_validator("before", "after", mode="before", json_schema_input_type=str | list[str])
+    @field_validator("before", "after", "setup", "cleanup", mode="before", json_schema_input_type=str | list[str])
     @classmethod
     def _lines(cls, value: Any) -> Any:
         return value if isinstance(value, list) else [value]
@@ -106,7 +111,9 @@ class CommandProgram(Model):
     """The program that a workload runs."""
 
     run: str = Field(description="The command line. An arm's levels set the values of placeholders '{name}'.")
-    shell: bool = Field(default=False, description="Run the command line with `sh -c`.")
+    shell: bool | str = Field(
+        default=False, description="Run the command line with `sh -c`, or with this shell, such as 'bash --norc'."
+    )
     read: str | None = Field(
         default=None, description="Name of the reader (parser) for the program's report, such as 'pgbench'."
     )
@@ -126,12 +133,30 @@ class CommandProgram(Model):
         description="Number of unmeasured runs before a slice if another command, which may have left caches cold, ran "
         "before it.",
     )
+    first_warmup: int = Field(
+        default=0, ge=0, le=MOST_WARMUP_RUNS, description="Number of unmeasured runs before the first slice of the run."
+    )
+    prepare: str = Field(default="", description="A command that runs before each run of the program.")
+    conclude: str = Field(default="", description="A command that runs after each run of the program.")
     timeout_seconds: float = Field(
         default=LONGEST_SECONDS, gt=0, description="A run that takes longer is ended and counts as failed."
+    )
+    ignore_failure: bool | list[int] = Field(
+        default=False, description="Measure runs that end with a status other than 0, or with one of these statuses."
     )
     directory: Path | None = Field(
         default=None, description="The program's working directory; by default, that of costof."
     )
+    stdin: Path | None = Field(default=None, description="A file that the program reads as its standard input.")
+    stdout: str = Field(
+        default="",
+        description="Where the program's output goes: '' into memory, where a reader reads it; 'null'; 'pipe', which "
+        "costof empties; or a file, which each run overwrites.",
+    )
+    shown: Path | None = Field(
+        default=None, description="A file to which the program's output and error output are appended."
+    )
+    keep_runs: bool = Field(default=False, description="Keep the time and the status of each single run.")
 
     @field_validator("read")
     @classmethod
@@ -177,9 +202,25 @@ class Program(Model):
     once: bool
     timeout_seconds: float
     warmup: int = 0
+    first_warmup: int = 0
+    prepare: list[str] = []
+    conclude: list[str] = []
+    ignore_failure: bool | list[int] = False
+    stdin: Path | None = None
+    stdout: str = ""
+    shown: Path | None = None
+    keep_runs: bool = False
     read: str | None = None
     figures: dict[str, FigureSource] = {}
     directory: Path | None = None
+
+    def ignores(self, status: int) -> bool:
+        """Return whether a run that ended with this status counts as successful."""
+        return status in self.ignore_failure if isinstance(self.ignore_failure, list) else self.ignore_failure
+
+    @property
+    def streams(self) -> Streams:
+        return Streams(self.stdin, self.stdout or None, self.shown)
 
 
 class ProofCommand(Model):
@@ -198,6 +239,8 @@ class CommandSettings(ServiceSettings):
     environment: dict[str, str] = {}
     before: list[list[str]] = []
     after: list[list[str]] = []
+    setup: list[list[str]] = []
+    cleanup: list[list[str]] = []
     proofs: list[ProofCommand] = []
     secrets: dict[str, SecretSource] = {}
     hidden: dict[str, Secret] = Field(default={}, description="Secret environment variables of the commands.")
@@ -209,7 +252,9 @@ class CommandSettings(ServiceSettings):
 
     def longest_seconds(self, workload: str) -> float:
         program = self.programs[workload]
-        return program.timeout_seconds * (1 + program.warmup) + self.proving_seconds
+        unmeasured = program.warmup + program.first_warmup
+        each = 1 + bool(program.prepare) + bool(program.conclude)
+        return program.timeout_seconds * each * (1 + unmeasured) + self.proving_seconds
 
     def ends_itself(self, workload: str) -> bool:
         return self.programs[workload].once
@@ -242,6 +287,14 @@ def build_settings(
                 once=program.takes_duration,
                 timeout_seconds=program.timeout_seconds,
                 warmup=program.warmup,
+                first_warmup=program.first_warmup,
+                prepare=_optional_argv(program.prepare, words.with_numbers(numbers), program.directory),
+                conclude=_optional_argv(program.conclude, words.with_numbers(numbers), program.directory),
+                ignore_failure=program.ignore_failure,
+                stdin=program.stdin,
+                stdout=words.fill(program.stdout),
+                shown=program.shown,
+                keep_runs=program.keep_runs,
                 read=program.read,
                 figures=program.figures,
                 directory=program.directory,
@@ -251,6 +304,8 @@ def build_settings(
         environment={name: words.fill(value) for name, value in level.environment.items()},
         before=[_argv(line, words) for line in level.before],
         after=[_argv(line, words) for line in reversed(level.after)],
+        setup=[_argv(line, words) for line in level.setup],
+        cleanup=[_argv(line, words) for line in reversed(level.cleanup)],
         proofs=[ProofCommand(argv=_argv(proof.run, words), matches=words.fill(proof.matches)) for proof in level.proof],
         secrets=secrets,
         output=output,
@@ -261,7 +316,13 @@ def _program_argv(program: CommandProgram, words: _Words, study_words: Collectio
     if not program.shell:
         return _argv(program.run, words, program.directory, ADD_SHELL)
     reserved = {SECONDS, RATE, OUTPUT, *words.level_words, *study_words}
-    return ["sh", "-c", replace(words, reserved=reserved).fill(program.run)]
+    shell = DEFAULT_SHELL if program.shell is True else _argv(program.shell, replace(words, reserved=()))
+    return [*shell, "-c", replace(words, reserved=reserved).fill(program.run)]
+
+
+def _optional_argv(line: str, words: _Words, directory: Path | None) -> list[str]:
+    """Return the arguments of a line that may be empty once its placeholders are filled in; [] if it is."""
+    return _argv(line, words, directory) if words.fill(line).strip() else []
 
 
 def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str = CALL_A_SHELL) -> list[str]:

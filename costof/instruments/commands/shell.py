@@ -21,6 +21,10 @@ _OPERATOR = re.compile(r"[|&;<>]+")
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+#: Commands that only a shell has, by POSIX, without those that are programs as well.
+_BUILT_IN = frozenset(
+    {".", ":", "alias", "cd", "eval", "exec", "exit", "export", "hash", "set", "source", "times", "trap", "type"}
+) | {"ulimit", "umask", "unset", "wait"}
 _SHELLS = frozenset({"sh", "ash", "bash", "dash", "ksh", "mksh", "zsh"})
 _COMMAND_OPTION = re.compile(r"-[A-Za-z]*c")
 #: Placeholder for quoted characters, which a shell does not interpret.
@@ -59,6 +63,15 @@ def shell_sign(line: str, directory: Path | None = None) -> str | None:
         if sign is not None:
             return sign
     return None
+
+
+def needs_shell(line: str) -> bool:
+    """Return whether only a shell can run the line as it is meant; False if its quotation marks are unbalanced."""
+    try:
+        first, *_ = split(line)
+    except ValueError:
+        return False
+    return shell_sign(line) is not None or first in _BUILT_IN
 
 
 def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | None:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.report.blocks import HTML, MARKDOWN, Block, Bullets, CallOut, Details, Headlines, Paragraph
-from costof.report.sections import Section
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
-from costof.results.models import Core
+from costof.results.models import Core, Sentence
 from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.study.commands import COMMAND
 
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
@@ -19,6 +20,13 @@ MOST_DETAILS = 3
 
 class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
+
+    def answer(self, index: Index, data: None) -> list[Sentence]:
+        """Return what a command takes if the run has only this one; other sections answer what arms cost."""
+        arms = [arm for arm in index.core.arms if not arm.replicate]
+        is_alone = len(arms) == 1 and arms[0].control
+        lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []
+        return sentences("answer", [f"{line}." for line in lines])
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if index.core.partial:
@@ -53,6 +61,18 @@ def too_few_rounds(core: Core) -> str | None:
         f"Only {fmt.plural(core.rounds, 'round')} fitted into the budget; an answer needs at least {FEWEST_ROUNDS}. "
         f"Measure for {needed} or more (--budget), or measure fewer arms."
     )
+
+
+def figures_alone(core: Core, arm: str, label: str) -> list[str]:
+    """Return the headline figures of an arm that is compared with none, such as 'a takes 12.3 ms [12.0, 12.6]'."""
+    metrics = {metric.name: metric for metric in core.metrics if metric.headline}
+    values = [value for value in core.values if value.arm == arm and value.metric in metrics]
+    return [
+        f"{label} takes {mean}" if metric.phase == COMMAND else f"{label}: '{metric.label}' is {mean}"
+        for value in values
+        for metric in [metrics[value.metric]]
+        for mean in [fmt.absolute(value.mean, metric.unit)]
+    ]
 
 
 def _no_answer(index: Index) -> str:

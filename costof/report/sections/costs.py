@@ -42,6 +42,7 @@ SHORTER_AFTER_TLS = (
     "The {phases} {come} after TLS, and {take} less time if the server has already done part of the work, such as "
     "forking a process for the connection."
 )
+ALONE = "There is nothing to compare it with, so there are no costs."
 NO_EFFECTS = "No arm could be compared with the control, so there are no costs."
 
 
@@ -74,7 +75,8 @@ class CostsSection(Section[None, None]):
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         shown = views(index)
         if not shown:
-            yield Paragraph(NO_EFFECTS if index.core.rounds else NO_ROUNDS, "empty")
+            alone = all(arm.control or arm.replicate for arm in index.core.arms)
+            yield Paragraph(NO_ROUNDS if not index.core.rounds else ALONE if alone else NO_EFFECTS, "empty")
         for view in shown:
             yield table(index, view, FILES)
             yield table(index, view, TERMINAL)

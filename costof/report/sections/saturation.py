@@ -73,7 +73,11 @@ class SaturationSection(Section[None, list[Loop]]):
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
         metrics = [metric for metric in index.headline_metrics if metric.unit == "per_second"]
         texts = [text for metric in metrics for text in _texts(index, data, metric)]
-        return [*sentences("detail", texts), *sentences("why", texts[:1])]
+        limits = {each.workload: each.limit for each in reversed(data) if each.limit}
+        reasons = [
+            f"'{each.label}' is limited by {limits[each.workload]}." for each in metrics if each.workload in limits
+        ]
+        return [*sentences("detail", texts), *sentences("why", reasons[:1])]
 
     def blocks(self, index: Index, data: list[Loop]) -> Iterator[Block]:
         rows: list[list[str | fmt.Text]] = [
@@ -171,16 +175,16 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
 
 
 def _capacities(index: Index, loops: list[Loop]) -> str:
-    """Return text such as '586 /s [580, 592] (plain) and 131 /s [130, 132] (TLS at the balancer)'.
+    """Return text such as '586 /s [580, 592] with plain and 131 /s [130, 132] with TLS at the balancer'.
 
     If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
     """
     if len(loops) <= MOST_NAMED:
-        return fmt.listed([f"{_capacity(each)} ({index.label_at(each.arm)})" for each in loops])
+        return fmt.listed([f"{_capacity(each)} with {index.label_at(each.arm)}" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
     return (
-        f"from {_capacity(least)} ({index.label_at(least.arm)}) to {_capacity(most)} ({index.label_at(most.arm)}), on "
-        f"{len(loops)} arms"
+        f"from {_capacity(least)} with {index.label_at(least.arm)} to {_capacity(most)} with {index.label_at(most.arm)}, "
+        f"on {len(loops)} arms"
     )
 
 

@@ -61,6 +61,8 @@ class Commands(Resource, Service):
         lines = []
         for arm in self._arms.values():
             lines += [*(program.argv for program in arm.programs.values()), *arm.before, *arm.after]
+            lines += [*arm.setup, *arm.cleanup]
+            lines += [line for program in arm.programs.values() for line in (program.prepare, program.conclude)]
             lines += [proof.argv for proof in arm.proofs]
             lines.append([f"{name}={value}" for name, value in arm.environment.items()])
         places = dict.fromkeys(password.place for line in lines for password in find_passwords(line))
@@ -79,14 +81,19 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Return every command that a slice of an arm would run, in order, each after its step ('before', 'prove', …)."""
+    """Return every command that a run would run for an arm, in order, each after its step ('before', 'prove', …)."""
+    programs = arm.programs.values()
     steps = {
+        "setup": arm.setup,
         "before": arm.before,
         "prove": [proof.argv for proof in arm.proofs],
-        "run": [program.argv for program in arm.programs.values()],
+        "prepare": [program.prepare for program in programs],
+        "run": [program.argv for program in programs],
+        "conclude": [program.conclude for program in programs],
         "after": arm.after,
+        "cleanup": arm.cleanup,
     }
-    return [f"{step} {shlex.join(argv)}" for step, commands in steps.items() for argv in commands]
+    return [f"{step} {shlex.join(argv)}" for step, commands in steps.items() for argv in commands if argv]
 
 
 def service(plan: Plan) -> Service:

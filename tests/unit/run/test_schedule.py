@@ -145,6 +145,13 @@ def test_run_ends_at_its_precision_budget_or_maximum_rounds() -> None:
     assert enough(plan, 2, 49.5, bad, 1.0)
 
 
+def test_minimum_number_of_rounds_is_kept_beyond_the_budget() -> None:
+    plan = resolve(STUDY, QUICK(budget="50s", at_least=20, at_most=30))
+    assert (plan.fewest_rounds, plan.most_rounds) == (20, 30)
+    assert [enough(plan, done, 100.0, [None] * done, 5.0) for done in (2, 19, 20)] == [False, False, True]
+    assert (resolve(STUDY, QUICK(at_most=4)).fewest_rounds, resolve(STUDY, QUICK(at_least=4)).fewest_rounds) == (4, 4)
+
+
 def test_fixed_number_of_rounds_alone_ends_a_run() -> None:
     plan = resolve(STUDY, QUICK(rounds="4"))
     assert (plan.budget_seconds, plan.precision) == (None, None)

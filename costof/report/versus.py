@@ -1,0 +1,151 @@
+"""The lines that `costof versus` prints after its report: each difference with its interval, and warnings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from costof import format as fmt
+from costof.errors import WarningText
+from costof.report.result import Result
+from costof.report.sections.answer import figures_alone
+from costof.results.index import verdict_words
+from costof.results.models import Effect, Metric
+from costof.results.run import Run
+from costof.statistics.histogram import lower_bounds, merged
+from costof.statistics.intervals import FEWEST_ROUNDS
+from costof.statistics.outliers import MAD_TO_DEVIATION, far_above
+from costof.study.commands import COMMAND
+
+#: A command that takes less than this is short compared with the start of a shell, about a millisecond.
+SHORT_MS = 5.0
+#: Robust standard deviations above the median from which a run is an outlier, as in hyperfine.
+OUTLIER_DEVIATIONS = 10.0
+#: The minimum share by which outliers change a mean that is worth a warning, and that of a slow first run.
+CHANGED_MEAN, SLOW_FIRST = 0.02, 0.1
+QUIET = "run it again on a quiet machine"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The options that warnings need not recommend.
+
+    `shell_needed`: a command contains shell syntax. `single_runs`: a round is one run of each command, so the first
+    round is measured unless there is a warm-up.
+    """
+
+    in_shell: bool
+    shell_needed: bool
+    warmup: bool
+    prepare: bool
+    single_runs: bool
+
+
+def differences(result: Result, names: Mapping[str, str]) -> Iterator[str]:
+    """Yield a line for each headline difference, such as '`b` takes 12.3 ms longer than `a` [11.0, 13.6] (+24 %):
+    costs'.
+
+    `names` are what to call the arms. Without anything to compare, yield what the command takes.
+    """
+    if len(names) == 1:
+        for arm, name in names.items():
+            yield from map(_plain, figures_alone(result, arm, f"`{name}`"))
+    metrics = {metric.name: metric for metric in result.metrics if metric.headline}
+    baselines = {arm.name: arm.baseline for arm in result.arms if not arm.replicate}
+    for effect in result.effects:
+        baseline = baselines.get(effect.arm)
+        if effect.metric in metrics and baseline is not None:
+            yield _difference(effect, metrics[effect.metric], names[effect.arm], names[baseline])
+
+
+def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
+    estimate, less = effect.difference, effect.difference.value < 0
+    # The interval is in the direction of the words, so that both have the same sign.
+    shown = fmt.absolute(estimate.through(lambda value: -value) if less else estimate, effect.unit)
+    if metric.phase == COMMAND:
+        text = f"`{name}` takes {shown.value} {'less' if less else 'longer'} than `{control}`"
+    else:
+        text = f"`{name}`: '{metric.label}' is {shown.value} {'lower' if less else 'higher'} than with `{control}`"
+    # In noisy data the mean ratio and the mean difference may have opposite signs.
+    has_share = effect.ratio is not None and (effect.ratio.value < 1) == less
+    share = f" ({fmt.relative(effect.ratio).value})" if effect.ratio is not None and has_share else ""
+    return _plain(f"{text} {shown.interval}{share}: {verdict_words(effect, metric)}")
+
+
+def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
+    """Yield warnings about the times of commands that name options not tried yet."""
+    metrics = [name for name, metric in run.plan.study.metrics.items() if metric.phase == COMMAND and metric.headline]
+    means = {
+        arm: float(np.mean(values)) for metric in metrics for arm in names if (values := run.samples.means(metric, arm))
+    }
+    if not means:
+        return
+    shortest = min(means, key=means.__getitem__)
+    if tried.in_shell and means[shortest] < SHORT_MS:
+        remedy = "to avoid it, write the commands without shell syntax" if tried.shell_needed else "use -N"
+        took = _milliseconds(means[shortest])
+        yield WarningText.SHORT_IN_SHELL.text(command=f"`{names[shortest]}`", took=took, remedy=remedy)
+    slow = [(arm, first, others) for arm in means for first, others in _slow_first_run(run, metrics[0], arm, tried)]
+    for arm, first, others in slow:
+        remedy = (
+            "to run with warm caches add --warmup 1, or clear them by --prepare"
+            if not tried.prepare
+            else "if --prepare does not clear them, add --warmup 1"
+        )
+        yield WarningText.FIRST_RUN_SLOW.text(
+            command=f"`{names[arm]}`", first=_milliseconds(first), others=_milliseconds(others), remedy=remedy
+        )
+    worst = max(((each, arm) for arm in means for each in _outliers(run, metrics[0], arm)), default=None)
+    if worst is not None and not slow:
+        (share, count, total), arm = worst
+        remedy = QUIET if tried.warmup or tried.prepare else f"{QUIET}, or try --warmup-each 1 or --prepare"
+        yield WarningText.OUTLIERS.text(
+            command=f"`{names[arm]}`",
+            runs=f"{count:,} of {total:,} runs",
+            share=_plain(fmt.percent(share)),
+            remedy=remedy,
+        )
+
+
+def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[tuple[float, float]]:
+    """Yield the time of the arm's first run and the median of the others, in ms, if the first one is an outlier.
+
+    With a warm-up the first run is not measured.
+    """
+    by_round = run.samples.by_round(metric, arm)
+    if not tried.single_runs or tried.warmup or len(by_round) < FEWEST_ROUNDS or min(by_round) != 0:
+        return
+    times = [by_round[number] for number in sorted(by_round)]
+    others = float(np.median(times[1:]))
+    if far_above(times, SLOW_FIRST * others)[0]:
+        yield times[0], others
+
+
+def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int]]:
+    """Yield by which share outliers change the arm's mean, their number, and the number of runs, if the share is
+    large."""
+    encoded = [text for texts in run.histograms(metric, arm).values() for text in texts]
+    if not encoded:
+        return
+    counts = merged(encoded)
+    values = np.repeat(lower_bounds(counts.buckets).astype(float), counts.counts)
+    beyond = values - np.median(values)
+    limit = OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
+    # A histogram rounds equal times to the same value, so a spread of 0 may only be a small one.
+    far = beyond > max(limit, CHANGED_MEAN * float(np.median(values)))
+    if len(values) < FEWEST_ROUNDS or not far.any():
+        return
+    share = float(values.mean() / values[~far].mean() - 1)
+    if share > CHANGED_MEAN:
+        yield share, int(far.sum()), len(values)
+
+
+def _milliseconds(value: float) -> str:
+    return _plain(fmt.with_unit(fmt.number(value), "ms"))
+
+
+def _plain(text: str) -> str:
+    """Return the text with ordinary spaces, so that `grep '14.2 ms'` works."""
+    return text.replace(fmt.NBSP, " ")
