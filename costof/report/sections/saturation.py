@@ -182,10 +182,8 @@ def _capacities(index: Index, loops: list[Loop]) -> str:
     if len(loops) <= MOST_NAMED:
         return fmt.listed([f"{_capacity(each)} with {index.label_at(each.arm)}" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
-    return (
-        f"from {_capacity(least)} with {index.label_at(least.arm)} to {_capacity(most)} with {index.label_at(most.arm)}, "
-        f"on {len(loops)} arms"
-    )
+    ends = [f"{_capacity(each)} with {index.label_at(each.arm)}" for each in (least, most)]
+    return f"from {ends[0]} to {ends[1]}, on {len(loops)} arms"
 
 
 def _capacity(loop: Loop) -> fmt.Text:
