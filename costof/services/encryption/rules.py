@@ -108,7 +108,7 @@ def column_groups(columns: str | None) -> list[Group]:
 
 
 def encrypted_columns(columns: str | None) -> list[Column]:
-    """Return the columns that a file of columns encrypts, in the order of `COLUMNS`; [] without a file."""
+    """Return the columns that a columns file encrypts, in the order of `COLUMNS`; [] if there is no file."""
     patterns = [pattern for group in column_groups(columns) for pattern in group.columns]
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
