@@ -213,7 +213,8 @@ def _clauses(line: Line) -> str:
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
         parts.append(_clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1))
         name = "it"
-    return ", and ".join(parts)
+    *first, last = parts
+    return ", and ".join([", ".join(first), last] if first else [last])
 
 
 def _clause(

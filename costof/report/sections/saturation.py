@@ -175,14 +175,14 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
 
 
 def _capacities(index: Index, loops: list[Loop]) -> str:
-    """Return text such as '586 /s [580, 592] with plain and 131 /s [130, 132] with TLS at the balancer'.
+    """Return text such as "586 /s [580, 592] with 'plain' and 131 /s [130, 132] with 'TLS'".
 
     If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
     """
     if len(loops) <= MOST_NAMED:
-        return fmt.listed([f"{_capacity(each)} with {index.label_at(each.arm)}" for each in loops])
+        return fmt.listed([f"{_capacity(each)} with '{index.label_at(each.arm)}'" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
-    ends = [f"{_capacity(each)} with {index.label_at(each.arm)}" for each in (least, most)]
+    ends = [f"{_capacity(each)} with '{index.label_at(each.arm)}'" for each in (least, most)]
     return f"from {ends[0]} to {ends[1]}, on {len(loops)} arms"
 
 
