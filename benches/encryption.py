@@ -71,7 +71,7 @@ def python_us(algorithm: str) -> float:
     salt = session_salt(vectors["scramble"].encode(), bytes.fromhex(vectors["nonce"]))
     opener = KeyRing(vectors["master_keys"]).session(salt).opener(envelope)
     associated = envelope.associated_data(RowFormat.TEXT, (b"tpcc", b"customer", b"text"))
-    # The first three bytes are a number of one digit and the value's length; the rest is the value.
+    # The row's first column is a number of one digit, with its length: two bytes. The third byte is the value's length.
     sealed = bytes.fromhex(case["rows"][1])[3:]
     began = time.process_time()
     for _ in range(PYTHON_VALUES):

@@ -367,10 +367,10 @@ class Undecipherable:
     KEY_WRONG = Message(lambda name: f"master key {name}: the master key is wrong, or the data key was changed")
     KEY_PAST = Message(lambda: "its data key is not the current key of the session")
     KEYS_GONE = Message(lambda: "the connection was closed and its keys were erased: open a new connection")
-    ENVELOPE = Message(lambda: "the column's definition does not contain an intact envelope of the gateway")
-    ENVELOPE_OLDER = Message(lambda: "the gateway sends an older envelope format: update the gateway")
+    ENVELOPE = Message(lambda: "the gateway's encryption data after the column's definition are missing or damaged")
+    ENVELOPE_OLDER = Message(lambda: "the gateway sends its encryption data in an older format: update the gateway")
     VALUE = Message(lambda: "a value was changed, or was encrypted for another column or session")
-    ORDER = Message(lambda: "a value is repeated, out of order, or follows a missing one")
+    ORDER = Message(lambda: "a value is repeated or out of order, or a value before it is missing")
     REQUIRED_NAME = Message(lambda name: f'must_be_encrypted: {name} must be a list of column names '
         '"database.table.column", without patterns or quotes')
     NOT_ENCRYPTED = Message(lambda: "must_be_encrypted lists it, but it is not encrypted for this client")

@@ -220,7 +220,7 @@ def _goal(goal: str, proportion: Proportion, low: float, high: float) -> list[st
 
 
 def _speeds(by_version: Sequence[Speed]) -> str:
-    """Return the table of times to a verdict, or '' if no run measured them."""
+    """Return a table of how long runs took to reach a verdict, or '' if no run measured this."""
     head = ["time of a query", "slices of", "time of a round", "current analysis", f"analysis of `{EARLIER}`"]
     lines = [
         [
@@ -277,7 +277,7 @@ def _coverage(case: Case) -> list[str]:
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
-    """Yield, for each service, the share of intervals that contain the truth: of protected arms, and of replicates."""
+    """Yield, for each service, the shares of intervals that contain the truth: of protected arms and of replicates."""
     effect_rows = [row for row in effects if row.trial_kind == "effect"]
     for service, disturbed in product(SERVICES, (False, True)):
         chosen = [row for row in effect_rows if (row.service, row.disturbed) == (service, disturbed)]

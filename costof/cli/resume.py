@@ -80,7 +80,7 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # An interrupted start cannot be continued, because its servers are gone.
+        # The rounds on one start of the servers cannot be continued after an interruption: those servers are gone.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),

@@ -47,7 +47,7 @@ class Opener(ABC):
         """Decrypt a value.
 
         Raises `RefusedError` if the value was changed, was encrypted with another key or for another column, is
-        repeated or out of order, or follows a missing value of its result set. ECB does not number values, so their
+        repeated or out of order, or if a value before it is missing. ECB does not number values, so their
         order is not checked.
         """
         try:

@@ -90,7 +90,7 @@ def mean_count(
 
 
 class PublicKey(Model):
-    """The first line of an instrument that receives a sealed plan: its public key (`costof/messages/sealing.py`)."""
+    """The first line that an instrument sends if its plan will be sealed: its public key (see `sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 

@@ -127,13 +127,13 @@ class Workload(Model):
     kind: str
     workers: int = 1
     first_operation: bool | None = Field(
-        default=None, description="Kind connect: whether each new connection runs an operation."
+        default=None, description="For kind `connect`: whether each new connection runs an operation."
     )
     further_operations: int | None = Field(
-        default=None, description="Kind connect: the number of operations after the first one."
+        default=None, description="For kind `connect`: the number of operations after the first one."
     )
     keep_connections: bool | None = Field(
-        default=None, description="Kind request: keep connections open, overriding the service's settings."
+        default=None, description="For kind `request`: keep connections open, overriding the service's settings."
     )
     pace: Pace | None = Field(
         default=None, description="When operations begin; by default, as soon as a worker is free."

@@ -335,7 +335,7 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
 
 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
-    """Return the command runner as an instrument. It limits the time of each command and undoes the arm's levels."""
+    """Return the command runner as an instrument. It limits the time of commands, and runs those that undo levels."""
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
     runner = Instrument("the command runner", argv, patient=True)
     runner.ending_seconds = None

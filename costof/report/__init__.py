@@ -65,7 +65,10 @@ def build_result(core: Core, sections: Sections) -> Result:
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
-    """Return the sentences of all sections. If the run has too few rounds, return only that and the warnings."""
+    """Return the sentences of all sections.
+
+    If the run has too few rounds, return only a sentence that says so, and the warnings.
+    """
     index = Index(core, _leads(core, sections))
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(core)) is None:

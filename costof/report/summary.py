@@ -46,7 +46,10 @@ class KeyFigure(Model):
         return fmt.absolute(self.difference, self._shown_unit, signed=True).value
 
     def one_side(self, value: float | None) -> str:
-        """Return the control's or the arm's value as text, with the decimals of the difference, up to four digits."""
+        """Return the control's or the arm's value as text, with as many decimals as the difference.
+
+        It has at least two and at most four significant digits.
+        """
         if value is None:
             return fmt.NONE
         decimals = max(fmt.estimate_decimals(self.difference), fmt.significant_decimals(value, 2))
@@ -105,7 +108,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 
 
 def interval_verdict(difference: Estimate) -> Verdict:
-    """Return the verdict on a difference that was computed from effects, by its interval."""
+    """Return the verdict on a difference computed from effects, which depends only on its interval."""
     if difference.low > 0:
         return Verdict.COSTS
     return Verdict.SAVES if difference.high < 0 else Verdict.UNRESOLVED

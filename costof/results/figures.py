@@ -153,7 +153,10 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
 
 
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
-    """Return the value of a metric with one figure a slice; its distribution is over slices, from best to worst."""
+    """Return the value of a metric that has one figure per slice.
+
+    Its percentiles are over the slices, sorted from best to worst.
+    """
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()
     quantiles = [*PERCENTILES.values(), *QUANTILES]

@@ -90,8 +90,9 @@ class SliceRecord(Model):
     )
     stands_for: str | None = Field(
         default=None,
-        description="The arm to which the figures belong, if it is not the measured one: the copy "
-        "that is measured first in a round counts as the control, the other copy as the replicate.",
+        description="The arm to which the figures belong, if it is not the measured one. Of the "
+        "two copies of the control, the one that a round measures first counts as the control, the other one as the "
+        "replicate.",
     )
 
     @property

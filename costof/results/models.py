@@ -36,7 +36,7 @@ class Evidence(Model):
 
 class Arm(Model):
     name: str
-    label: str = Field(description="The arm's name in reports, such as 'TLS 1.3, ecdsa-p256'.")
+    label: str = Field(description="The arm's name in reports, such as 'TLS 1.3 (ecdsa-p256)'.")
     control: bool
     replicate: bool = Field(default=False, description="Whether the arm is the second, identical copy of the control.")
     baseline: str | None = Field(

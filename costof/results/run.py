@@ -90,7 +90,7 @@ class Run:
         return self._counted_by_key.get((workload, arm), [])
 
     def drop(self, metric: str, arm: str) -> None:
-        """Remove an arm's numbers of a metric, so that they are in no figure."""
+        """Remove an arm's numbers of a metric, so that no figure uses them."""
         self.samples.drop(metric, arm)
         self.dropped.setdefault(arm, []).append(metric)
 

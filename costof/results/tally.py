@@ -16,7 +16,7 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class DiscardedPart:
-    """A slice of an arm, or a round if `arm` is None, that is in no figure. The first round is 0."""
+    """A discarded slice of an arm, or a discarded round if `arm` is None. The first round is 0."""
 
     round: int
     arm: str | None
@@ -69,7 +69,7 @@ class Tally:
         return contrast_changes(self._plan, every_change(self._plan, samples, self._headline))
 
     def discarded(self) -> list[DiscardedPart]:
-        """Return what is in no figure, in the order of the rounds."""
+        """Return the discarded slices and rounds, in the order of the rounds."""
         found = self._shares.judge(self._cores)
         rounds = []
         for number in found.discarded:

@@ -44,7 +44,7 @@ class StartedEvent(Model):
     most_rounds: int
     budget_seconds: Finite | None = Field(description="Maximum measuring time; None if the number of rounds is fixed.")
     precision: Finite | None = Field(description="The run ends when all headline ratios are known to within this.")
-    starts: int = Field(description="Number of starts of the servers, each with its own rounds.")
+    starts: int = Field(description="How often the run starts the servers; each start has its own rounds.")
     resumed: bool
 
 
@@ -75,7 +75,7 @@ class RunningEffect(Model):
 
 
 class Discarded(Model):
-    """A slice or a round that is in no figure."""
+    """A slice or a round that was discarded: no figure uses it."""
 
     round: int = Field(description="Number of the round; the first one is 1.")
     arm: str | None = Field(description="None if the whole round was discarded.")

@@ -187,7 +187,7 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 
 
 def _warm_up(state: State) -> None:
-    """Run warm-up rounds, which are in no figure, and choose the sizes of slices by the last one.
+    """Run warm-up rounds, which no figure uses, and choose the sizes of slices by the last one.
 
     A resumed run keeps the sizes that it had.
     """

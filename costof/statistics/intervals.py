@@ -25,7 +25,7 @@ Numbers = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 TRIMMED = 0.15
-#: A single round has no interval, and appears in no figure.
+#: A single round has no interval, and no figure uses it.
 ROUNDS_FOR_INTERVAL = 2
 #: The minimum number of rounds for a verdict and for trimming.
 FEWEST_ROUNDS = 5

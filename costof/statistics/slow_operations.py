@@ -65,7 +65,7 @@ class Slices:
 
     @property
     def median_by_round(self) -> dict[int, float]:
-        """The median of the operations of each round, by round; rounds without operations are absent."""
+        """The median time of an operation in each round, by round; rounds without operations are absent."""
         if not self.operations.any():
             return {}
         slices = zip(self.rounds, self.medians, self.operations, strict=True)

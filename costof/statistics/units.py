@@ -70,7 +70,7 @@ def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Es
 
 
 def _mean_squares(starts: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Return the mean squares between an arm's starts and within them, for starts of the average number of rounds."""
+    """Return the variance of the means of an arm's starts, and the part of it that comes from scatter within starts."""
     means, sizes = np.array([np.mean(each) for each in starts]), np.array([len(each) for each in starts])
     within = sum(float(np.var(each)) * len(each) for each in starts) / float(np.sum(sizes - 1))
     return float(means.var(ddof=1)), within * float(np.mean(1 / sizes))

@@ -136,7 +136,7 @@ class Contrast:
 
 
 def _in_errors(distance: float, error: float) -> float:
-    """Return the distance in standard errors. If the error is 0, it is infinite with the sign of the distance."""
+    """Return the distance of an effect from a bound in standard errors; with an error of 0, infinite with its sign."""
     if error == 0:
         return math.inf if distance > 0 else -math.inf
     return distance / error
@@ -190,8 +190,8 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # Each test consists of pairs: the confidence of a two-sided interval, and the distance that it must stay below. A
-    # one-sided test has twice the level.
+    # Each test consists of pairs: the confidence of a two-sided interval, and the limit, in standard errors, for half
+    # of its width. A one-sided test has twice the level.
     no_effect = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
     margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
     shared_freedom = effect.change.freedom - (effect.rounds - 1)

@@ -165,5 +165,7 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str], labelled: list
     label = label_of_level.format(**levels)
     unnamed = [name for name in labelled if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
-        label += ", " + ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
+        details = ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
+        # One pair of parentheses, because a label with a comma outside them reads as a list in a sentence.
+        label = f"{label.removesuffix(')')}, {details})" if label.endswith(")") else f"{label} ({details})"
     return PlannedArm(name="-".join(parts), label=label, levels=levels)

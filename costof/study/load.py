@@ -224,7 +224,7 @@ def _milliseconds(text: str) -> float:
 
 
 def pooled_workload(study: Study) -> str:
-    """Return the name of the engine's first workload on open connections, whose operations a pool performs."""
+    """Return the name of the workload whose operations `--pool` repeats: the engine's first one on open connections."""
     return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
 
 

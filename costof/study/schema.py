@@ -139,7 +139,7 @@ class ArmSettings(CommandLevel):
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
-        """Return the transport with a CA file to trust; the plain transport if no level sets one."""
+        """Return the arm's transport, with a CA file to trust; plain if none of its levels sets a transport."""
         return (self.transport or PLAIN).trusting(ca_file)
 
 
@@ -297,13 +297,13 @@ class Workload(Model):
         description="Workers on a target, if fewer than in a lab, so that its clients do not wait for each other.",
     )
     first_operation: bool = Field(
-        default=True, description="Kind connect: whether each connection performs an operation."
+        default=True, description="For kind `connect`: whether each connection performs an operation."
     )
     further_operations: int = Field(
-        default=0, description="Kind connect: number of operations on each connection after the first one."
+        default=0, description="For kind `connect`: number of operations on each connection after the first one."
     )
     keep_connections: bool = Field(
-        default=False, description="Kind request: whether connections stay open between requests, on every arm."
+        default=False, description="For kind `request`: whether connections stay open between requests, on every arm."
     )
     pace: Pace | None = Field(
         default=None,
@@ -311,10 +311,10 @@ class Workload(Model):
     )
     think_ms: float | None = Field(default=None, gt=0, description="Average pause of a worker before each operation.")
     ycsb: Options = Field(
-        default={}, description="Kind ycsb: properties that differ from YCSB's defaults, by the engine's names."
+        default={}, description="For kind `ycsb`: properties that differ from YCSB's defaults, by the engine's names."
     )
     tpcc: Options = Field(
-        default={}, description="Kind tpcc: options that differ from the defaults, by the engine's names."
+        default={}, description="For kind `tpcc`: options that differ from the defaults, by the engine's names."
     )
     command: CommandProgram | None = Field(default=None, description="The program of view command.")
     when: dict[str, list[str]] = Field(

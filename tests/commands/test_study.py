@@ -89,7 +89,7 @@ def test_placeholders_are_filled_in_before_the_line_is_split() -> None:
     assert tls["proofs"] == [{"argv": ["state"], "matches": "tls"}]
 
 
-def test_after_commands_of_levels_run_in_reverse_order() -> None:
+def test_commands_that_undo_levels_run_in_reverse_order() -> None:
     arm = next(arm for arm in plan().arms if arm.name == "tls")
     settings = Commands(plan()).endpoint(arm).service.model_dump()
     assert settings["before"] == [["on", "c"], ["quiet"]]

@@ -232,7 +232,7 @@ def test_clean_recognizes_a_live_run_on_another_machine_by_lock_or_heartbeat(
 
 
 @KEEP_EMPTY
-def test_clean_removes_an_empty_database_only_with_a_generated_name(server: UsersServer, tmp_path: Path) -> None:
+def test_clean_removes_an_empty_database_only_if_its_name_was_generated(server: UsersServer, tmp_path: Path) -> None:
     ours, theirs = "costof_20261123_101112_study_0a1b2c", "costof_notes"
     for name in (ours, theirs):
         server.make_empty(name)

@@ -38,10 +38,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert gate.status == done.status
         if done.status == EXIT_EXCEEDED:
             assert re.search(r"\d of \d limits (is|are) exceeded\.", done.out)
-            assert "exceeded: 'connect and first query' on the wire +0.001ms, TLS 1.3, rsa-2048: " in gate.out
+            assert "exceeded: 'connect and first query' on the wire +0.001ms, TLS 1.3 (rsa-2048): " in gate.out
         return (
             done.status == EXIT_EXCEEDED
-            and "within: 'TCP' on the wire +10000%, TLS 1.3, rsa-2048: " in gate.out
+            and "within: 'TCP' on the wire +10000%, TLS 1.3 (rsa-2048): " in gate.out
             and all(
                 quickest_ns(runs[-1], workload, "tls") > quickest_ns(runs[-1], workload, "plain")
                 for workload in ("wire_connect", "app_connect")

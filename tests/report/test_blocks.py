@@ -96,10 +96,10 @@ def test_reports_of_runs_without_rounds_or_effects_say_why() -> None:
 def test_arm_in_error_is_named_with_its_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls-rsa-4096"
     result = with_error(two_keys(), arm, reason)
-    assert f"TLS 1.3, rsa-4096 was only partly measured: {reason}" in printed(result, 140)
+    assert f"TLS 1.3 (rsa-4096) was only partly measured: {reason}" in printed(result, 140)
     nothing = without_figures(result, arm, reason)
     for text in (printed(nothing, 140), render_markdown(nothing)):
-        assert f"TLS 1.3, rsa-4096 has no figures: {reason}" in text
+        assert f"TLS 1.3 (rsa-4096) has no figures: {reason}" in text
 
 
 def with_needed(seconds: float | None) -> Result:
@@ -196,7 +196,7 @@ def test_share_of_the_app_cost_seen_on_the_wire_has_an_interval_or_is_reported_a
     assert each.share is not None
     assert each.share.low <= true <= each.share.high
     (sentence,) = answer_texts(mongodb(), "explanation")
-    assert f"({spaced(fmt.percentage(each.share))} of that)" in sentence
+    assert f"which is {spaced(fmt.percentage(each.share))} of the added time" in sentence
     unknown = with_sections(mongodb(), phases=[each.model_copy(update={"share": None})])
     (sentence,) = answer_texts(unknown, "explanation")
     assert "share unresolved" in sentence

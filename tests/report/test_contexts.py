@@ -109,7 +109,7 @@ def test_published_figure_applies_only_to_arms_with_all_its_levels() -> None:
 def test_answer_about_many_protections_names_the_most_expensive_and_the_cheapest() -> None:
     service, most, least, _ = sentence_texts(transport(every=True).answer, "answer")
     assert "for a service with 100 new connections a second" in service
-    assert most.startswith("TLS, modern suite, rsa-2048 is the most expensive of 5 protections: it ")
+    assert most.startswith("TLS (modern suite, rsa-2048) is the most expensive of 5 protections: it ")
     assert "is one of the cheapest" in least, "the tunnels cannot be told apart"
 
 
@@ -124,7 +124,7 @@ def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
     return result.model_copy(update={"effects": [changed(effect) for effect in result.effects]})
 
 
-def test_third_sentence_of_the_answer_depends_on_the_verdicts() -> None:
+def test_answer_says_which_other_metrics_have_no_cost_or_are_unresolved() -> None:
     others = {metric.name for metric in transport().metrics if metric.name != "wire.connections_per_second"}
     none = answer_texts(with_effects({"verdict": Verdict.NO_COST}, others), "answer")[2]
     assert none == "No cost was measured in 'query, 1 connection' and 'queries a second, 32 connections'."
@@ -139,14 +139,14 @@ def test_single_context_with_one_arm_gets_one_headline() -> None:
     alone = with_sections(transport(), cost_model=None).model_copy(update={"arms": near, "effects": effects})
     headlines = answer_texts(alone, "answer")
     assert len(headlines) == 1
-    assert headlines[0].startswith("TLS, modern suite, rsa-2048 lowers ")
+    assert headlines[0].startswith("TLS (modern suite, rsa-2048) lowers ")
 
 
 def test_arm_in_error_is_named_with_its_distance() -> None:
     result = transport()
     arms = [a.model_copy(update={"error": "the tunnel died"}) if a.name == "tls@us-eu" else a for a in result.arms]
     text = printed(result.model_copy(update={"arms": arms}), 140)
-    assert "TLS, modern suite, rsa-2048 at us-eu was only partly measured: the tunnel died" in text
+    assert "TLS (modern suite, rsa-2048) at us-eu was only partly measured: the tunnel died" in text
 
 
 def test_protection_without_cost_always_breaks_even() -> None:

@@ -141,7 +141,8 @@ def test_busy_machine_gives_a_warning() -> None:
     (warning,) = (each.text for each in SECTION.answer(Index(result), data) if each.kind == "warning")
     assert warning.startswith("This machine was 93")
     assert (
-        "with TLS, modern suite, rsa-2048 (clients and servers together): operations mostly waited for a CPU" in warning
+        "with TLS (modern suite, rsa-2048) (clients and servers together): operations mostly waited for a CPU"
+        in warning
     )
     assert "Try a load of 160 a second, or measure from another machine." in warning
 
@@ -154,7 +155,7 @@ def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
     (outcome,) = outcomes(Index(result), limits)
     assert (outcome.state, outcome.reason) == (
         State.OPEN,
-        "TLS, modern suite, rsa-2048 cannot carry this load, so its times mean nothing",
+        "TLS (modern suite, rsa-2048) cannot carry this load, so its times mean nothing",
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 OK, END, ERROR = 0x00, 0xFE, 0xFF
 BLOB, BINARY_CHARSET = 0xFC, 63
-# The minimum length of an AES-128-GCM ciphertext: the number of the algorithm, a nonce and a tag.
+# The minimum length of an AES-128-GCM ciphertext: one byte for the algorithm, a nonce and a tag.
 LEAST_CIPHERTEXT = 29
 # Sizes of types whose values have no length prefix in binary rows: tiny, short, long, float, double, longlong, int24,
 # year.

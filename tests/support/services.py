@@ -160,7 +160,7 @@ def replication_target() -> Iterator[RunningService]:
 def mysql_target(kind: Kind) -> Iterator[RunningService]:
     with Lab() as lab, running_mariadb(lab) as server:
         user_of_many_databases(server, may=kind.privileges)
-        # With a CA file the account of the column-encryption study would use TLS on both sides of the gateway.
+        # With a CA file, the column-encryption study would use TLS on both sides of the gateway.
         access = Access(url_of(server), None if kind.encrypts else server.ca_file, allow_plain=True)
         with opened(kind, plan_for(kind, "mysql://a-user"), access) as running:
             yield running

@@ -237,7 +237,7 @@ def read_properties(files: Sequence[str], assignments: Sequence[str], options: M
     for text in assignments:
         name, equals, value = text.partition("=")
         if not equals or not name:
-            # The message does not quote the text, which may be a password without its name.
+            # The message does not quote the text, which may be a password without its property's name.
             raise CostofError(ErrorText.YCSB_NOT_A_PROPERTY)
         properties[name] = value
     return properties | dict(options)

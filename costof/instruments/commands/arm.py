@@ -50,7 +50,7 @@ class StepError(Exception):
 
 
 class NotVerifiedError(StepError):
-    """A proof command failed, or its output does not match, so a level may not be in force."""
+    """A proof command failed, or its output does not match, so perhaps a level is not in force."""
 
 
 class AroundError(Exception):

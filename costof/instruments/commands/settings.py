@@ -167,7 +167,7 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once in each slice, for a fixed duration. Its run time is then no figure."""
+        """Return whether the program runs once a slice, for a fixed duration. Then its run time is not reported."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property

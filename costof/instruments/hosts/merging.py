@@ -92,7 +92,7 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
     """Merge the hosts' `ready` answers. An arm that has an error on any host has an error in the merged answer.
 
-    If other hosts have no error, the detail names the hosts that have one.
+    If only some hosts have an error, its detail names them.
     """
     parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)

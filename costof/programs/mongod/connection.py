@@ -55,7 +55,7 @@ UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no la
 class MongodbUrl:
     """A parsed URL. `shown` is the URL without secrets.
 
-    If `tls` is True, the only plain connections are those of arms without TLS, if --allow-plain permits them.
+    If `tls` is True, all connections use TLS, except those of arms without TLS, which need --allow-plain.
     """
 
     addresses: list[str]

@@ -145,7 +145,8 @@ class PgbenchTarget(TargetServer):
         in_database = f"schema {name} in database {self._first_database}; refuse if it exists"
         if self._pooler is None:
             in_database = (
-                f"database {name} on {self.shown}, if the account may, and schema {name} in it; else {in_database}"
+                f"database {name} on {self.shown}, if the account may create databases, and schema {name} in it; else "
+                f"{in_database}"
             )
         return [
             f"create {in_database}",

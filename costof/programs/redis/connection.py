@@ -40,7 +40,7 @@ PLAIN_OPTION = "plain_port"
 class RedisUrl:
     """A parsed URL. `shown` is the URL without secrets.
 
-    If `tls` is True, the only plain connections are those of arms without TLS, if --allow-plain permits them.
+    If `tls` is True, all connections use TLS, except those of arms without TLS, which need --allow-plain.
     """
 
     host: str

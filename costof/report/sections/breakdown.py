@@ -55,7 +55,7 @@ class Added(Model):
     metric: str
     label: str
     unit: str
-    before: Finite = Field(description="Mean over the rounds, before the step.")
+    before: Finite = Field(description="Mean over the rounds of the arm before the step.")
     added: Estimate
     share: Estimate | None = Field(
         description="The added amount divided by that of all parts; 1 is all of it. None if the sum of all parts is "

@@ -15,7 +15,7 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels: normally, and in panels with more than three rows if a run has several contexts."""
+"""Heights of a row in pixels. Runs with several contexts use the second one in panels with more than three rows."""
 TIMES = ("ms", "us")
 CUT = 0.999
 """Share of operations at which the curves end, because the slowest operation would squeeze all others into a corner."""
@@ -63,7 +63,8 @@ def _scope(index: Index) -> str:
     library = index.core.environment.get("TLS library")
     client = f" and for a client with {library}" if library else ""
     return (
-        f"Milliseconds and cores hold only for this machine{client}. Elsewhere, expect roughly the same ratios{exact}."
+        f"Figures in milliseconds and cores hold only for this machine{client}. Elsewhere, expect roughly the same "
+        f"ratios{exact}."
     )
 
 

@@ -98,8 +98,9 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
     missing = dict.fromkeys(
         f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline and each.arm not in overloaded
     )
-    details = [fmt.plural(failed, "error")] if failed else []
-    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere else []
+    details = [f"{fmt.plural(failed, 'error')} in measured slices"] if failed else []
+    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded ones"] if failed and elsewhere else []
+    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere and not failed else []
     details += [f"{fmt.listed([*missing])} missing"] if missing else []
     label = "operations failed" if failed or elsewhere else "figures missing" if missing else "nothing failed"
     return Check(passed=not details, label=label, detail=" and ".join(details))

@@ -207,22 +207,27 @@ def sentence(line: Line, lines: list[Line]) -> str:
 
 
 def _clauses(line: Line) -> str:
-    """Return text such as "lowers 'connections a second' at lan by 66.4 % and raises it at us-us by 49 %"."""
+    """Return text such as "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %"."""
     name, parts = f"'{line.metric.label}'", []
     for verdict in dict.fromkeys(effect.verdict for _, effect in line.effects):
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
         parts.append(_clause(line.metric, verdict, effects, name, with_places=len(line.effects) > 1))
         name = "it"
-    return fmt.listed(parts)
+    *first, last = parts
+    return ", and ".join([", ".join(first), last] if first else [last])
 
 
 def _clause(
     metric: Metric, verdict: Verdict, effects: list[tuple[Arm, Effect]], name: str, *, with_places: bool = False
 ) -> str:
-    """Return a clause about effects with the same verdict. Each effect's context comes before its figure."""
+    """Return a clause about effects with the same verdict. Each effect's context comes before its figure.
+
+    `name` is the metric's name, or 'it' if an earlier clause of the sentence names the metric.
+    """
+    named = name != "it"
     rate = metric.better == "higher"
     if verdict is Verdict.NO_DIFFERENCE:
-        return f"makes no difference above {fmt.share(metric.margin)} to {name}{_places(effects)}"
+        return f"makes no difference above {fmt.share(metric.margin)}{f' to {name}' if named else ''}{_places(effects)}"
     if verdict is Verdict.NO_COST:
         return (
             f"does not {'lower' if rate else 'raise'} {name} by more than {fmt.share(metric.margin)}{_places(effects)}"
@@ -233,7 +238,7 @@ def _clause(
         for arm, effect in effects:
             noise = "; identical copies of the control differ as much" if hidden_by_noise(effect) else ""
             parts.append(f"{_place(arm)} ({_amount(metric, effect)}{noise})")
-        return f"has an unresolved effect on {name} {fmt.listed(parts)}"
+        return f"has an unresolved effect{f' on {name}' if named else ''} {fmt.listed(parts)}"
     if verdict is Verdict.UNRESOLVED:
         effect = effects[0][1]
         noise = " (identical copies of the control differ as much)" if hidden_by_noise(effect) else ""
@@ -258,7 +263,10 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
 
 
 def _place(arm: Arm) -> str:
-    """Return the arm's context, such as 'at us-us'; the first context has no name, but words such as 'with 3 nodes'."""
+    """Return the arm's context, such as 'at us-us'.
+
+    The first context has no name, so its levels are described: 'with 3 nodes'.
+    """
     return arm.at.strip() or arm.context_in_words
 
 
@@ -432,7 +440,7 @@ def side_effects_note(shown: list[View]) -> str:
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
     """Return whether an arm with TLS has a cost or saving in a phase that TLS itself does not change.
 
-    These are the phases before TLS and, only if it became shorter, the first phase after TLS.
+    These are the phases before TLS, and also the first phase after TLS if that phase became shorter.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:

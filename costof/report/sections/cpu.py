@@ -108,7 +108,7 @@ def _bottlenecks(index: Index) -> str:
         measured[cpu.workload] = measured.get(cpu.workload, 0) + 1
         if cpu.busiest:
             names = busy.setdefault(cpu.busiest, {}).setdefault(cpu.workload, {}).setdefault(arm.at, [])
-            names.append(index.short(cpu.arm))
+            names.append(f"'{index.short(cpu.arm)}'")
     sentences = []
     for role, by_workload in sorted(busy.items(), key=lambda item: item[0] != CLIENT):
         workloads_by_arms: dict[str, list[str]] = {}

@@ -59,12 +59,12 @@ def _method(index: Index) -> list[str]:
     ]:
         lines.append(
             "After the warm-up, slices were shortened to measure more rounds, as far as their start-up time and noise "
-            f"allowed. Their length as a share of the planned one: {', '.join(shortened)}."
+            f"allowed. Length of the shortened slices, as a share of the planned length: {', '.join(shortened)}."
         )
     if (starts := core.host_start_spread) is not None:
         lines.append(
-            f"Hosts started each slice together: in the median of {fmt.plural(starts.slices, 'slice')} their first "
-            f"operations were within {fmt.milliseconds(starts.median_ms)} of each other (p99 "
+            f"Hosts started each slice together. Their first operations were within "
+            f"{fmt.milliseconds(starts.median_ms)} of each other (median of {fmt.plural(starts.slices, 'slice')}; p99 "
             f"{fmt.milliseconds(starts.p99_ms)}, maximum {fmt.milliseconds(starts.max_ms)}), with a clock error of at "
             f"most {fmt.milliseconds(starts.clock_error_ms)}. A slice with a late host was measured again. It was "
             "discarded if a host was late again, or if the hosts measured together for less than 95 % of it."

@@ -1,4 +1,4 @@
-"""Why: the time of each phase of a new connection, and the part of an application's added time that is on the wire."""
+"""The section 'Why': the times of a new connection's phases, and how much of an application's time is on the wire."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ def _explained(run: Run, explanation: Explanation, name: str) -> Explained | Non
 
 
 def _sentence(index: Index, arm: Arm, each: Explained) -> str:
-    """Return sentences that compare application and wire, and give the CPU time that the arm adds to the client."""
+    """Return sentences on the added time in the application and on the wire, and on the client's added CPU time."""
     metric = index.metrics[each.application]
-    share = f"{fmt.percentage(each.share)} of that" if each.share else "share unresolved"
+    share = f", which is {fmt.percentage(each.share)} of the added time" if each.share else " (share unresolved)"
     text = (
         f"With {arm.label}{arm.at}, {each.client} takes {fmt.absolute(each.added, metric.unit).value} longer for "
-        f"'{metric.label}'. A bare connection on the wire takes {fmt.absolute(each.on_the_wire, metric.unit).value} "
-        f"longer ({share})"
+        f"'{metric.label}'. On the wire, without the application, this takes "
+        f"{fmt.absolute(each.on_the_wire, metric.unit).value} longer{share}"
     )
     cpu = _extra_client_cpu_ms(index, metric.workload, arm)
     opened = _connections_per_client(arm)

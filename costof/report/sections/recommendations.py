@@ -70,7 +70,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return [spec.metric, *spec.also]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Recommendations | None:
-        """Return the contexts of the run; None if the size of any arm is unknown, as it is on a target."""
+        """Return the contexts of the run; None if an arm's number of nodes is unknown, as on a target."""
         if not all(arm.levels.get(spec.sizes, "").isdigit() for arm in core.arms):
             return None
         study = run.plan.study

@@ -67,7 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Leave times out of the answer if it has the rate of the same loop, because they follow from the rate."""
+        """Leave the times of a closed loop out of the answer if it has the loop's rate, from which they follow."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -175,17 +175,15 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
 
 
 def _capacities(index: Index, loops: list[Loop]) -> str:
-    """Return text such as '586 /s [580, 592] (plain) and 131 /s [130, 132] (TLS at the balancer)'.
+    """Return text such as "586 /s [580, 592] with 'plain' and 131 /s [130, 132] with 'TLS'".
 
     If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
     """
     if len(loops) <= MOST_NAMED:
-        return fmt.listed([f"{_capacity(each)} ({index.label_at(each.arm)})" for each in loops])
+        return fmt.listed([f"{_capacity(each)} with '{index.label_at(each.arm)}'" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
-    return (
-        f"from {_capacity(least)} ({index.label_at(least.arm)}) to {_capacity(most)} ({index.label_at(most.arm)}), on "
-        f"{len(loops)} arms"
-    )
+    ends = [f"{_capacity(each)} with '{index.label_at(each.arm)}'" for each in (least, most)]
+    return f"from {ends[0]} to {ends[1]}, on {len(loops)} arms"
 
 
 def _capacity(loop: Loop) -> fmt.Text:

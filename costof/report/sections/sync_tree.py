@@ -38,9 +38,7 @@ class Tree(Model):
         description="By replication source, the members that replicate from it; the primary comes first."
     )
     slices: int
-    discarded: int = Field(
-        default=0, description="Slices of the arm that are in no figure because their tree was wrong."
-    )
+    discarded: int = Field(default=0, description="Slices of the arm that were discarded because their tree was wrong.")
 
     @property
     def root(self) -> str:

@@ -42,7 +42,7 @@ PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 METHOD = (
     "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
-    f"percentile is shown only if at least {FEWEST_BEYOND} operations of both arms are beyond it."
+    f"percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
 )
 
 
@@ -184,9 +184,10 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
         if each.metric in index.metrics:
             arms.setdefault((each.percentile, each.metric, each.needed, each.operations), []).append(each.arm)
     for (percentile, metric, needed, operations), names in arms.items():
+        listed = fmt.listed([f"'{name}'" for name in names])
         yield (
             f"The {_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there are "
-            f"{operations:,} with {fmt.listed(names)}."
+            f"{operations:,} with {listed}{' each' if len(names) > 1 else ''}."
         )
 
 

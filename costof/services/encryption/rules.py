@@ -98,7 +98,7 @@ class CatalogueAccount:
 
 
 def column_groups(columns: str | None) -> list[Group]:
-    """Return the groups in a file of columns, after the groups of the file that it includes; [] without a file."""
+    """Return the groups in a columns file, after those of the file that it includes; [] if there is no file."""
     if columns is None:
         return []
     path = resources.files("costof.studies").joinpath(columns)
@@ -108,7 +108,7 @@ def column_groups(columns: str | None) -> list[Group]:
 
 
 def encrypted_columns(columns: str | None) -> list[Column]:
-    """Return the columns that a file of columns encrypts, in the order of `COLUMNS`; [] without a file."""
+    """Return the columns that a columns file encrypts, in the order of `COLUMNS`; [] if there is no file."""
     patterns = [pattern for group in column_groups(columns) for pattern in group.columns]
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 

@@ -145,7 +145,7 @@ class HttpLab(LabService):
             self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Return where TLS ends, tested with two connections like the arm's. An arm that this contradicts fails."""
+        """Test with two requests where TLS is used, and return it. If this contradicts the arm, the arm fails."""
         if stage == "end":
             return {}
         try:

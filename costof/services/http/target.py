@@ -72,7 +72,7 @@ class HttpTarget(Service):
     def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
-        return [f"nothing: only GET requests are made, of {' and '.join(place.url for place in self._used)}"]
+        return [f"nothing: costof only sends GET requests for {' and '.join(place.url for place in self._used)}"]
 
     def describe(self) -> Description:
         return Description(

@@ -75,7 +75,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # Zero operations omit the figure of bytes sent by the primary: it would need readings from the other members.
+        # operations=0 leaves out the bytes sent by the primary, a figure that needs readings from the other members.
         figures = replication_figures(before, after, self._voters, operations=0)
         return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 

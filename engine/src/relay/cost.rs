@@ -50,7 +50,7 @@ pub struct DelayTotals {
     pub added_ns: u64,
 }
 
-/// An address on which the relay accepts connections, with its delay and the sums of all its connections.
+/// An address on which the relay accepts connections, with its delay and the totals of its requests.
 pub struct Entrance {
     cost: Cost,
     requests: AtomicU64,

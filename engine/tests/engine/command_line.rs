@@ -21,7 +21,7 @@ fn plan(address: &str) -> Value {
 }
 
 #[test]
-fn slices_of_all_workloads_are_answered() {
+fn slices_of_all_workloads_have_results() {
     let mut engine = Engine::start();
     let ready = engine.ask(&plan(&server::start(Behaviour::Plain)))["ready"].take();
     assert_eq!(ready["arms"][0]["error"], Value::Null);
@@ -63,7 +63,7 @@ fn slices_of_all_workloads_are_answered() {
 }
 
 #[test]
-fn slices_of_all_workloads_are_answered_for_mysql() {
+fn slices_of_all_workloads_have_results_for_mysql() {
     let server = Mysql::default();
     let mut plan = plan(&server.start());
     let service = json!({"protocol": "mysql", "addresses": [server.start()], "username": "u", "password": PASSWORD,

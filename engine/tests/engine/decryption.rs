@@ -130,7 +130,7 @@ fn failed_decryption_is_an_encryption_error_and_the_engine_continues() {
         (answers.clone(), json!({}), "it needs the master key 'app', which this client does not have"),
         (answers.clone(), json!({"app": KEY.replace('f', "0")}), "wrapped with another master key"),
         (changed(|answer| answer.text_row[20] ^= 1), app.clone(), "a value was changed"),
-        (changed(|answer| answer.definition.truncate(COLUMN.len() + 30)), app.clone(), "not an intact envelope"),
+        (changed(|answer| answer.definition.truncate(COLUMN.len() + 30)), app.clone(), "missing or damaged"),
         (recorded, app.clone(), "encrypted for another column or session"),
     ] {
         let mut engine = start(&Mysql { answers, ..Mysql::default() }, "text", &keys);

@@ -142,7 +142,7 @@ def test_plain_lines_come_at_most_every_ten_seconds(tmp_path: Path) -> None:
     stage, *lines = out.getvalue().splitlines()
     assert stage == "measuring"
     assert [line.split(" · ")[0] for line in lines] == ["round 4", "round 8", "round 12"]
-    assert "TLS 1.3, rsa-2048: app: connect and first query +0." in lines[0]
+    assert "TLS 1.3 (rsa-2048): app: connect and first query +0." in lines[0]
     assert "\x1b" not in out.getvalue()
 
 

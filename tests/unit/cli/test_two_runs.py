@@ -71,7 +71,7 @@ def test_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
     done = limited(measured, "reused query", "+10%", "app.connect_and_first_query", "+9ms")
     assert done.exit_code == 0
     assert [line.partition(":")[0] for line in done.output.splitlines()] == ["within"] * 3
-    assert "within: 'reused query' on the wire +10%, TLS 1.3, rsa-2048: +" in done.output
+    assert "within: 'reused query' on the wire +10%, TLS 1.3 (rsa-2048): +" in done.output
 
 
 def test_exit_status_of_an_exceeded_limit_takes_precedence_over_an_undecided_one(measured: Ledger) -> None:
@@ -106,7 +106,7 @@ def test_gate_writes_junit_and_markdown(measured: Ledger, tmp_path: Path) -> Non
     assert (suite.tests, suite.failures, suite.errors) == (4, 2, 0)
     failed = [case for case in suite if case.result]
     assert [type(case.result[0]) for case in failed] == [Failure, Failure]
-    assert failed[0].classname == "TLS 1.3, rsa-2048"
+    assert failed[0].classname == "TLS 1.3 (rsa-2048)"
     assert markdown.read_text().count("| exceeded |") == 2
     assert "choose another file" in str(refused(gate, measured.folder, *limits, "--junit", tmp_path / "no" / "x.xml"))
 

@@ -323,12 +323,16 @@ def test_before_commands_are_rejected_with_several_hosts() -> None:
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_commands_on_hosts_need_no_target_and_a_rate_excludes_option_hosts_least() -> None:
+def test_option_hosts_least_is_rejected_with_a_rate() -> None:
     plan = commands_plan()
-    check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
     check_hosts_options(plan.study, None, None, HostsSettings(address="auto", least=2))
     with pytest.raises(CostofError, match=r"--hosts-least with the placeholder \{rate\}"):
         check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto", least=2))
+
+
+def test_hosts_need_a_target_except_for_commands() -> None:
+    plan = commands_plan()
+    check_hosts_options(plan.study, plan.load, None, HostsSettings(address="auto"))
     with pytest.raises(CostofError) as caught:
         check_hosts_options(load_study("redis-tls"), None, None, HostsSettings(address="auto"))
     assert caught.value.problem is ErrorText.HOSTS_NEED_TARGET

@@ -122,7 +122,7 @@ def test_mariadbd_ignores_the_systems_configuration_and_reports_its_settings(lab
 
 
 @pytest.mark.parametrize("prefix", ["mysql", "mariadb"])
-def test_system_tables_are_found_by_either_name(prefix: str, tmp_path: Path) -> None:
+def test_system_tables_are_found_under_mysqls_and_mariadbs_file_names(prefix: str, tmp_path: Path) -> None:
     folder = tmp_path / "share/mariadb"
     folder.mkdir(parents=True)
     files = [folder / f"{prefix}_system_tables.sql", folder / f"{prefix}_system_tables_data.sql"]

@@ -147,7 +147,7 @@ def test_round_trip_time_of_the_run_is_subtracted_from_the_distance() -> None:
 def test_reports_name_the_basis_of_a_prediction() -> None:
     result = result_of("distance=2", FAR_AWAY)
     (text,) = (text for text in sentence_texts(result.answer, "answer") if ", 2 ms away (predicted " in text)
-    assert text.startswith("TLS, modern suite, as served ")
+    assert text.startswith("TLS (modern suite, as served) ")
     assert " adds 2.894 ms (95 % interval 2.883 to 2.906, +90.4 %) to a new connection and " in text
     words = "2 ms away (predicted from times measured 0.5 ms away and round trips counted on the wire)."
     for rendered in (printed(result), render_markdown(result)):

@@ -109,7 +109,7 @@ def test_shortened_slices_are_reported(tmp_path: Path) -> None:
     result = analyse(ledger)
     assert result.slice_shares == {**dict.fromkeys(LAN.slices, 1.0), "query_1": 0.25}
     text = spaced(render_markdown(result)).replace("\\", "")
-    assert "length as a share of the planned one: “point selects on 1 connection” 25 %." in text
+    assert "as a share of the planned length: “point selects on 1 connection” 25 %." in text
 
 
 def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
@@ -126,7 +126,7 @@ def test_refused_control_leaves_figures_without_effects() -> None:
     assert any("control cannot run" in warning for warning in result.warnings)
     answer = " ".join(sentence.text for sentence in result.answer)
     assert " is unknown, because plain could not be measured." in answer
-    assert "A new connection with TLS, modern suite, rsa-2048 takes " in answer
+    assert "A new connection with TLS (modern suite, rsa-2048) takes " in answer
 
 
 def test_arm_lost_during_the_run_is_an_error_of_that_arm_only(tmp_path: Path) -> None:

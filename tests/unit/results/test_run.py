@@ -373,7 +373,7 @@ def test_errors_of_discarded_slices_are_counted_separately() -> None:
     within = sum(each.failed for each in result.failures)
     before = sum(each.count for each in result.errors) - within
     assert before > 0
-    assert check.detail == f"{within:,} errors and {before:,} errors in warm-up or discarded slices"
+    assert check.detail == f"{within:,} errors in measured slices and {before:,} errors in warm-up or discarded ones"
 
 
 def test_equal_failure_rates_are_reported_without_a_difference() -> None:

@@ -95,7 +95,7 @@ def test_engine_gets_transactions_with_terminals_and_isolation(tmp_path: Path, e
     assert all(each.tpcc["phase"] == "run" and not each.tpcc["keying"] for each in workloads.values())
 
 
-def test_studies_without_tpcc_load_records(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_records_are_loaded_for_studies_without_tpcc(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     workloads = sent_workloads(plan_of("mysql-transport"), tmp_path, engines)
     assert workloads[LOAD] == load_workload() == Workload(name=LOAD, kind="load", workers=4)
     assert workloads["query_1"].tpcc is None

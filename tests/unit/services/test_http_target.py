@@ -63,7 +63,7 @@ def test_client_levels_apply_on_a_target_and_server_levels_are_as_served() -> No
 
 def test_description_says_that_nothing_is_written() -> None:
     shown = [url.replace("b=c", "b=…") for url in (HTTPS, HTTP)]
-    assert opened().writes() == [f"nothing: only GET requests are made, of {shown[0]} and {shown[1]}"]
+    assert opened().writes() == [f"nothing: costof only sends GET requests for {shown[0]} and {shown[1]}"]
 
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])

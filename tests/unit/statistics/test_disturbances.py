@@ -130,7 +130,7 @@ def test_cost_of_one_operation_in_ten_is_detected_on_a_busy_machine() -> None:
     [lambda times: times, lambda times: times + 1, lambda times: times * 2, lambda times: times / 2],
     ids=["nothing", "added", "multiplied", "saved"],
 )
-def test_cost_of_all_operations_is_not_reported_as_slow_operations(add_cost: Callable[[Times], Times]) -> None:
+def test_cost_that_all_operations_share_is_not_reported_as_slow_operations(add_cost: Callable[[Times], Times]) -> None:
     chance = np.random.default_rng(2)
     assert sum(simulate(chance, add_cost) is not None for _ in range(SLOW_RUNS)) / SLOW_RUNS <= 0.05
 

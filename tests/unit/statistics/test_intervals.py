@@ -164,7 +164,7 @@ def test_cheaper_connection_does_not_compensate_for_costlier_operations() -> Non
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_saving_ends_only_if_operations_cost(connection: float, operation: float, saves: float) -> None:
+def test_saving_has_a_limit_only_if_operations_become_slower(connection: float, operation: float, saves: float) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
     assert saves_below(rounds, seed=1).value == saves
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from itertools import pairwise
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_command_repeats_the_arms_of_a_run(study: str, settings: list[str]) -> N
     words = shlex.split(command_line(plan, 12))
     assert words[:5] == ["costof", "run", study, "--profile", "quick"]
     assert words[-4:] == ["--rounds", "12", "--seed", "7"]
-    repeated = [after for word, after in zip(words, words[1:], strict=False) if word == "--set"]
+    repeated = [after for word, after in pairwise(words) if word == "--set"]
     again = resolve(load_study(study), Options("quick", repeated, rounds="12", seed=7))
     assert (again.arms, again.seed, again.fewest_rounds, again.most_rounds) == (plan.arms, 7, 12, 12)
     assert bool(repeated) == bool(settings), "only what differs from the profile"

@@ -85,7 +85,7 @@ def test_arms_are_the_valid_combinations_of_levels() -> None:
     plan = plan_of(MONGODB, "default", "key=rsa-2048,ecdsa-p256", "tls_version=1.2,1.3")
     pairs = [f"tls-{version}-{key}" for version in ("1.2", "1.3") for key in ("rsa-2048", "ecdsa-p256")]
     assert names(plan) == ["plain", "plain-copy", *pairs]
-    assert plan.arms[2].label == "TLS 1.2, rsa-2048"
+    assert plan.arms[2].label == "TLS 1.2 (rsa-2048)"
     suites = plan_of(TRANSPORT, "quick", "transport=tls", "key=rsa-2048,ecdsa-p256", "suite=modern,aes256-sha")
     found = {(arm.levels["key"], arm.levels["suite"]) for arm in suites.protected}
     assert found == {("rsa-2048", "modern"), ("rsa-2048", "aes256-sha"), ("ecdsa-p256", "modern")}
@@ -99,9 +99,9 @@ def test_control_is_measured_even_if_its_level_is_not_chosen() -> None:
 
 def test_label_shows_levels_that_the_user_chose() -> None:
     (arm,) = plan_of(MONGODB, "default", "resumption=on", "key=ecdsa-p256").protected
-    assert (arm.name, arm.label) == ("tls", "TLS 1.3, ecdsa-p256, session resumption on")
+    assert (arm.name, arm.label) == ("tls", "TLS 1.3 (ecdsa-p256, session resumption on)")
     (arm,) = plan_of(MONGODB, "default", "resumption=off").protected
-    assert arm.label == "TLS 1.3, rsa-2048"
+    assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
 def test_target_is_measured_with_its_own_certificate_key() -> None:

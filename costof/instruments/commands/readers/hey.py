@@ -21,7 +21,7 @@ FIGURES = {
     "p95_ms": Figure("95th percentile of the latency", "ms", at=rf"^ +95%+ in {_S}"),
     "p99_ms": Figure("99th percentile of the latency", "ms", at=rf"^ +99%+ in {_S}"),
     "max_ms": Figure("longest latency", "ms", at=rf"^ +Slowest:\s+{_S}"),
-    "connect_ms": Figure("connecting, including TLS, spread over all requests", "ms", at=rf"^ +DNS\+dialup:\s+{_S}"),
+    "connect_ms": Figure("connect and TLS handshake, averaged over all requests", "ms", at=rf"^ +DNS\+dialup:\s+{_S}"),
     "failed_percent": Figure("requests without an answer, or with a status of 400 and above", "percent"),
 }
 _ANSWERS = re.compile(r"^ +\[(\d{3})\]\s+(\d{1,15}) responses", re.MULTILINE | re.ASCII)

@@ -81,7 +81,7 @@ class Prediction(Model):
 
 
 class RequestedLoad(Model):
-    """The load of the run. With a load, only the CPU time of a connection together with its queries is known."""
+    """The load of a run with --load. Such a run knows only the CPU time of a connection together with its queries."""
 
     connections_per_second: Finite
     queries_per_connection: int
@@ -170,7 +170,7 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
     """Return the slices that measured the operation's CPU time.
 
-    With a load there are none for a query, because its CPU time is counted as part of its connection's.
+    A run with --load has none for a query, because a query's CPU time is counted as part of its connection's.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return []

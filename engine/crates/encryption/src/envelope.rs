@@ -10,7 +10,7 @@ use serde::Deserialize;
 const MAGIC: &[u8; 8] = b"costofE2";
 /// The first bytes of an older version of the envelope, in which values were not bound to a session.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
-/// The number of bytes of a data key's number, which precedes the wrapped key.
+/// The size in bytes of a data key's number, which precedes the wrapped key.
 const NUMBER: usize = 4;
 /// The maximum length of a master key's name in bytes: the length field is one byte.
 pub const LONGEST_NAME: usize = 255;
@@ -69,13 +69,13 @@ impl<'a> Envelope<'a> {
         if tail.starts_with(OLDER_MAGIC) {
             return Err(Failure::new(
                 Class::Encryption,
-                "the gateway sends an older version of the envelope: update the gateway",
+                "the gateway sends its encryption data in an older format: update the gateway",
             ));
         }
         Envelope::read(tail).map(Some).ok_or_else(|| {
             Failure::new(
                 Class::Encryption,
-                "the bytes after the column's definition are not an intact envelope of a gateway",
+                "the gateway's encryption data after the column's definition are missing or damaged",
             )
         })
     }
@@ -215,8 +215,8 @@ mod tests {
     #[test]
     fn envelope_of_an_older_version_is_reported_as_such() {
         let detail = |tail: &[u8]| Envelope::parse(tail).unwrap_err().detail;
-        assert!(detail(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("older version of the envelope"));
-        assert!(detail(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("not an intact envelope"));
+        assert!(detail(b"costofE1\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("older format"));
+        assert!(detail(b"costofE3\x05\x2d\0\x40\0\0\0\xfd\x01\0\0\0\0").contains("missing or damaged"));
     }
 
     proptest! {

@@ -86,7 +86,7 @@ impl Opener {
             (Some(Position::Counted(count)), Some(last))
                 if count <= last || self.is_within_result_set.get() && count > last + 1 =>
             {
-                "a value is repeated, out of order, or follows a missing value"
+                "a value is repeated or out of order, or a value before it is missing"
             }
             (Some(Position::Counted(count)), _) => {
                 self.last.set(Some(count));
@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    const OUT_OF_ORDER: &str = "a value is repeated, out of order, or follows a missing value";
+    const OUT_OF_ORDER: &str = "a value is repeated or out of order, or a value before it is missing";
 
     #[test]
     fn equal_values_have_equal_ciphertexts_only_with_ecb() {

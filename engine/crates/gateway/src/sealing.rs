@@ -38,16 +38,16 @@ pub struct Sealing {
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
-/// A column of an answer, with the data to encrypt it if it is to be encrypted.
+/// A column of an answer and, if it is to be encrypted, how.
 #[derive(Debug)]
 pub struct Column {
     /// The column's type on the server, `MYSQL_TYPE_…`.
     kind: u8,
-    /// The data to encrypt the column; None if it is sent unchanged.
+    /// None if the column is sent unchanged.
     seal: Option<Seal>,
 }
 
-/// The data to encrypt a column's values, and the definition that describes the encrypted column.
+/// What is needed to encrypt a column's values, and the definition that describes the encrypted column.
 #[derive(Debug)]
 struct Seal {
     algorithm: Algorithm,

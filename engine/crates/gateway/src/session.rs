@@ -205,8 +205,8 @@ const READ_BACK: [(&str, &[u8]); 5] = [
 ];
 
 /// The commands that set a session's settings and read them back. They are plain ASCII without double quotes, so the
-/// server parses them alike under every SQL mode and character set. The server itself selects the allowed modes from
-/// its current ones, which saves a query.
+/// server parses them alike under every SQL mode and character set. They keep those of the
+/// server's current SQL modes that the gateway allows. The server selects them itself, which saves a query.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");

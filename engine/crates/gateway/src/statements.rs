@@ -76,10 +76,10 @@ pub enum Verdict {
     Plain,
 }
 
-/// The decisions of an approval about all outputs of a statement.
+/// For each column of an approved statement's answer (an output), whether it is encrypted or sent plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
-    /// One verdict for each output. An answer with another number of columns ends the session.
+    /// One verdict for each column of the answer. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
     /// The same verdict for all outputs. With None, whether an output is encrypted depends on the column from which it
     /// originates.

@@ -15,7 +15,7 @@ use net::transport::{Address, Transport};
 use record::Timeline;
 use std::rc::Rc;
 
-/// The members that an arm reads and writes.
+/// The members that an arm reads from and writes to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Members {
     /// The member for writes. It may be missing, because a service without it can still be read.

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_elements_in_any_order() {
+    fn fuzz_replies_of_elements_in_any_order() {
         const ELEMENTS: [&[u8]; 16] = [
             b"*2\r\n",
             b"%1\r\n",

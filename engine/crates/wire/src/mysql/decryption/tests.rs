@@ -118,7 +118,7 @@ fn error_names_the_column_and_neither_value_nor_key() {
     cut.definitions[1].pop();
     assert_eq!(
         detail(refusal(&[("app", APP)], &cut, &[good], text)),
-        "column tpcc.customer.c_last: the bytes after the column's definition are not an intact envelope of a gateway"
+        "column tpcc.customer.c_last: the gateway's encryption data after the column's definition are missing or damaged"
     );
 }
 
@@ -136,7 +136,7 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
     let binary = [b"\0\0", &row[..]].concat();
     assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
     let mut retyped = table.clone();
-    // This is the position of the original type's number in the envelope of the first definition.
+    // The first definition's envelope has the column's original type at this position.
     let at = gateway.plain(&table, 0).len() + 8 + 1 + 6;
     assert_eq!(retyped.definitions[0][at], 0xFD);
     retyped.definitions[0][at] = 0x0F;
@@ -159,7 +159,7 @@ fn replayed_answers_of_the_same_session_are_refused() {
             Err(failure) => {
                 assert_eq!(
                     failure.detail,
-                    "column tpcc.customer.c_last: a value is repeated, out of order, or follows a missing value"
+                    "column tpcc.customer.c_last: a value is repeated or out of order, or a value before it is missing"
                 );
             }
         }
