@@ -34,7 +34,7 @@ from costof.report.blocks import (
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
-from costof.report.summary import summary
+from costof.report.summary import first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
@@ -161,7 +161,8 @@ def short_document(result: Result, folder: Path) -> Document:
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     warnings = [sentence.text for sentence in index.sentences("warning")]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
-    blocks += [KeyFigures(brief.figures[: MOST_BESIDE_WARNINGS if warnings else None])] if brief.figures else []
+    figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if warnings else brief.figures
+    blocks += [KeyFigures(figures)] if figures else []
     blocks += [block for part in whole.parts if part.name == "limits" for block in part.select(Medium.TERMINAL)]
     if warnings:
         # The first sentence of a warning says what is wrong.

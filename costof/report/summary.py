@@ -88,13 +88,14 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
     """Return the key figure of a measured effect."""
     arm, many_views = index.arm(effect.arm), len({each.view for each in index.headline_metrics}) > 1
     assert arm is not None
+    where = arm.at or f" {arm.context_in_words}".rstrip()
     label = index.metric_title(metric.name) if many_views else metric.label
     words = index.metric_in_view(metric.name) if many_views else f"'{metric.label}'"
     return KeyFigure(
         name=metric.name,
         arm=arm.protection,
         arm_label=arm.label,
-        label=f"{label},{arm.at}" if arm.at else label,
+        label=f"{label},{where}" if where else label,
         words=f"{words}{arm.at}",
         unit=metric.unit,
         better=metric.better,
@@ -116,11 +117,7 @@ def interval_verdict(difference: Estimate) -> Verdict:
 
 def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     """Return the summary of a result whose sections have these key figures, the most important ones first."""
-    by_arm: dict[str, list[KeyFigure]] = {}
-    for figure in figures:
-        by_arm.setdefault(figure.arm, []).append(figure)
-    each = max(1, MOST_FIGURES // max(1, len(by_arm)))
-    shown = [figure for group in by_arm.values() for figure in group[:each]][:MOST_FIGURES]
+    shown = first_of_each_arm(figures, MOST_FIGURES)
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
@@ -132,6 +129,15 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         mitigation=_first(index, "mitigation"),
         break_even=_first(index, "break_even"),
     )
+
+
+def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
+    """Return the first figures of each arm, equally many of each and not more than `most` in all."""
+    by_arm: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        by_arm.setdefault(figure.arm, []).append(figure)
+    each = max(1, most // max(1, len(by_arm)))
+    return [figure for group in by_arm.values() for figure in group[:each]][:most]
 
 
 def _first(index: Index, kind: str) -> str:
