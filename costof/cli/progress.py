@@ -96,7 +96,7 @@ class PlainLines:
             case StageEvent():
                 self._print(event.text)
             case WarningEvent():
-                self._print(f"costof: {event.text}")
+                self._print(f"warning: {event.text}")
             case InterruptedEvent():
                 self._print(f"costof: {event.text}")
             case RoundEvent():

@@ -179,7 +179,9 @@ def short_document(result: Result, folder: Path) -> Document:
         "All figures": f"costof show --full {shlex.quote(str(folder))}",
     }
     blocks.append(Lines([(label, text) for label, text in lines.items() if text]))
-    return replace(whole, title="", parts=[Part("summary", "", blocks)])
+    load = result.sections.load
+    subtitle = f"{whole.subtitle} · {load.load.in_words}" if load is not None else whole.subtitle
+    return replace(whole, title="", subtitle=subtitle, parts=[Part("summary", "", blocks)])
 
 
 def render_markdown(result: Result) -> str:

@@ -34,7 +34,7 @@ def test_new_study_needs_one_file(tree: Tree, tmp_path: Path) -> None:
 def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
     """The new section appears in result.json, in the answer, on the console, in Markdown and on the HTML page."""
     fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=5)
-    printed = tree.costof("show", "run", cwd=tmp_path)
+    printed = tree.costof("show", "--full", "run", cwd=tmp_path)
     tree.costof("report", "run", cwd=tmp_path)
     written, markdown, page = (
         (tmp_path / "run" / name).read_text() for name in ("result.json", "report.md", "report.html")
