@@ -105,6 +105,12 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
     return Text(value, interval(estimate.low, estimate.high, places))
 
 
+def at_most(estimate: Estimate, unit: str) -> str:
+    """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'."""
+    end = max(abs(estimate.low), abs(estimate.high))
+    return with_unit(number(end, significant_decimals(end, 2)), unit)
+
+
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
     """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'; the percentage needs `ratio`."""
     places = estimate_decimals(estimate)

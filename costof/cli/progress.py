@@ -17,7 +17,7 @@ from rich.segment import ControlType, Segment
 from rich.text import Text
 
 from costof import format as fmt
-from costof.report.terminal import ASCII
+from costof.report.terminal import ASCII, BAR, interval_bar
 from costof.run.events import (
     Discarded,
     Event,
@@ -43,7 +43,7 @@ MOST_IN_LINE = 4
 WIDEST = 79
 #: The widths from which the table has a bar for each interval, and the time that a verdict needs.
 WITH_BARS, WITH_VERDICTS = 72, 56
-BAR, LEAST_NAME = 11, 16
+LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
 
 
@@ -371,17 +371,7 @@ def bar(estimate: Estimate) -> str:
     end = _step_above(max(-least, most))
     if end == 0:
         return "│".center(BAR)
-    low_end, high_end = (-end if least < 0 else 0.0), (end if most > 0 else 0.0)
-
-    def place(value: float) -> int:
-        return round((value - low_end) / (high_end - low_end) * (BAR - 1))
-
-    signs = [" "] * BAR
-    low, high = place(estimate.low), place(estimate.high)
-    signs[low : high + 1] = "─" * (high - low + 1)
-    signs[place(0.0)] = "┼" if low < place(0.0) < high else "│"
-    signs[place(estimate.value)] = "●"
-    return "".join(signs)
+    return interval_bar(estimate, -end if least < 0 else 0.0, end if most > 0 else 0.0, zero_inside="┼")
 
 
 def _step_above(value: float) -> float:

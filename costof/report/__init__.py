@@ -28,13 +28,12 @@ from costof.report.blocks import (
     Headlines,
     KeyFigures,
     Lines,
-    Medium,
     Part,
 )
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
-from costof.report.summary import first_of_each_arm, summary
+from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
@@ -57,8 +56,9 @@ def analyse(ledger: Ledger) -> Result:
 
 def build_result(core: Core, sections: Sections) -> Result:
     """Return the core result with its sections, and with the answer and the summary that follow from them."""
-    sentences = answer(core, sections)
-    index = Index(core, _leads(core, sections), sentences)
+    leads = _leads(core, sections)
+    sentences = _answer(Index(core, leads), sections)
+    index = Index(core, leads, sentences)
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
     return Result(**dict(core), answer=sentences, summary=summary(index, figures), sections=sections)
@@ -69,15 +69,19 @@ def answer(core: Core, sections: Sections) -> list[Sentence]:
 
     If the run has too few rounds, return only a sentence that says so, and the warnings.
     """
-    index = Index(core, _leads(core, sections))
+    return _answer(Index(core, _leads(core, sections)), sections)
+
+
+def _answer(index: Index, sections: Sections) -> list[Sentence]:
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
-    if (too_few := too_few_rounds(core)) is None:
+    if (too_few := too_few_rounds(index.core)) is None:
         return answers
     return [*sentences("answer", [too_few]), *(sentence for sentence in answers if sentence.kind == "warning")]
 
 
 def _leads(core: Core, sections: Sections) -> list[Lead]:
-    return [section.lead(Index(core), data) for section, data in _present(sections)]
+    index = Index(core)
+    return [section.lead(index, data) for section, data in _present(sections)]
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
@@ -97,6 +101,10 @@ def document(result: Result, *more: Part) -> Document:
         for part in section.parts(index, data)
     ]
     placed.sort(key=lambda each: each[0])
+    return _document(result, index, [*(part for _, part in placed), *more])
+
+
+def _document(result: Result, index: Index, parts: list[Part]) -> Document:
     measured = f"{fmt.duration(result.measured_seconds)} measured"
     if result.resolved_early and result.budget_seconds:
         measured += (
@@ -106,7 +114,7 @@ def document(result: Result, *more: Part) -> Document:
         title=result.question,
         subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
         started=result.started,
-        parts=[*(part for _, part in placed), *more],
+        parts=parts,
         origin=f"Made by costof from the ledger of run {result.run}.",
         handout=_handout(result, index),
     )
@@ -140,12 +148,11 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
     """
     place = folder or Path(result.run)
     if full and too_few_rounds(result) is None:
-        whole = document(result)
         path = f"{place / 'report.html'}"
         if result.sections.cost_model is not None:
             path += " (with a calculator for your own loads)"
         where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
-        terminal.render_terminal(replace(whole, parts=[*whole.parts, where]), console)
+        terminal.render_terminal(document(result, where), console)
     else:
         terminal.render_terminal(short_document(result, place), console)
 
@@ -156,14 +163,15 @@ MOST_BESIDE_WARNINGS = 4
 
 def short_document(result: Result, folder: Path) -> Document:
     """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
-    whole, index, brief = document(result), Index(result, answer=result.answer), result.summary
+    index, brief = Index(result, answer=result.answer), result.summary
     blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     warnings = [sentence.text for sentence in index.sentences("warning")]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
     figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if warnings else brief.figures
     blocks += [KeyFigures(figures)] if figures else []
-    blocks += [block for part in whole.parts if part.name == "limits" for block in part.select(Medium.TERMINAL)]
+    limits = (each for each in _present(result.sections) if each[0].name == "limits")
+    blocks += [block for section, data in limits for block in section.blocks(index, data)]
     if warnings:
         # The first sentence of a warning says what is wrong.
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
@@ -171,17 +179,13 @@ def short_document(result: Result, folder: Path) -> Document:
         more = f" See all figures for {fmt.plural(others, 'more warning')}." if others else ""
         blocks.append(Lines([("Warning", first + more)]))
     blocks += [Checks(result.sections.checks)] if result.sections.checks else []
-    lines = {
-        "Why": brief.why,
-        "Mitigation": brief.mitigation,
-        "Break-even": "" if brief.mitigation or warnings else brief.break_even,
-        "Report": str(folder / "report.html"),
-        "All figures": f"costof show --full {shlex.quote(str(folder))}",
-    }
-    blocks.append(Lines([(label, text) for label, text in lines.items() if text]))
-    load = result.sections.load
+    no_room = {BREAK_EVEN} if brief.mitigation or warnings else set()
+    report = ("Report", str(folder / "report.html"))
+    figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")
+    blocks.append(Lines([*(each for each in brief.reasons if each[0] not in no_room), report, figures_command]))
+    whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
     subtitle = f"{whole.subtitle} · {load.load.in_words}" if load is not None else whole.subtitle
-    return replace(whole, title="", subtitle=subtitle, parts=[Part("summary", "", blocks)])
+    return replace(whole, title="", subtitle=subtitle)
 
 
 def render_markdown(result: Result) -> str:

@@ -10,30 +10,24 @@ from costof.report.blocks import Handout
 from costof.report.canvas import text_width
 from costof.report.markdown import escape
 from costof.report.palette import COLOURS
-from costof.report.summary import KeyFigure
+from costof.report.summary import KeyFigure, first_of_each_arm
 from costof.statistics.estimate import Estimate, Verdict
 
 HANDOUT_FILE = "costof-{run}"
-VERDICT_WORDS = {
-    Verdict.COSTS: ("costs", "costs"),
-    Verdict.SAVES: ("saves", "saves"),
-    Verdict.NO_DIFFERENCE: ("none", "no difference"),
-    Verdict.NO_COST: ("none", "no cost"),
-    Verdict.UNRESOLVED: ("unresolved", "unresolved"),
+VERDICT_COLOURS = {
+    Verdict.COSTS: "costs",
+    Verdict.SAVES: "saves",
+    Verdict.NO_DIFFERENCE: "none",
+    Verdict.NO_COST: "none",
+    Verdict.UNRESOLVED: "unresolved",
 }
-"""The kind (for its colour) and the word of each verdict."""
 MOST_TILES = 4
 MARGIN = 1.08
 """By how much a scale extends beyond the farther end of the interval."""
 
 
 def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the most important figures: as many of each arm, the first arms first."""
-    by_arm: dict[str, list[KeyFigure]] = {}
-    for figure in figures:
-        by_arm.setdefault(figure.arm, []).append(figure)
-    each = max(1, MOST_TILES // max(1, len(by_arm)))
-    return [figure for group in by_arm.values() for figure in group[:each]][:MOST_TILES]
+    return first_of_each_arm(figures, MOST_TILES)
 
 
 def interval_scale(difference: Estimate) -> dict[str, float]:
@@ -59,8 +53,7 @@ def markdown(handout: Handout) -> str:
     texts += [escape(summary.limits)] if summary.limits else []
     texts += ["\n".join(_rows(summary.figures))] if summary.figures else []
     texts += [" · ".join(escape(check.words) for check in handout.checks)] if handout.checks else []
-    lines = {"Why": summary.why, "Mitigation": summary.mitigation, "Break-even": summary.break_even}
-    texts += [f"{label}: {escape(text)}" for label, text in lines.items() if text]
+    texts += [f"{label}: {escape(text)}" for label, text in summary.reasons]
     texts.append(f"{escape(handout.question)} {escape(handout.extent)}, {handout.started}. {escape(versions(handout))}")
     texts.append(f"Repeat: `{handout.command}`")
     return "\n\n".join(texts).replace(fmt.NBSP, " ") + "\n"
@@ -85,7 +78,7 @@ def _rows(figures: list[KeyFigure]) -> Iterator[str]:
             figure.added,
             figure.relative or fmt.NONE,
             figure.interval,
-            VERDICT_WORDS[figure.verdict][1],
+            figure.verdict_word,
         ]
         yield "| " + " | ".join(map(escape, cells)) + " |"
 
@@ -161,7 +154,7 @@ def _fitting(lines: list[str], most: int) -> list[str]:
 
 
 def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Iterator[str]:
-    kind, word = VERDICT_WORDS[figure.verdict]
+    kind = VERDICT_COLOURS[figure.verdict]
     inner, top = left + 20, TILE_TOP
     for name, across, corner in (("panel", width, 8), (kind, 6, 3)):
         yield (
@@ -179,7 +172,14 @@ def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Ite
     yield f'<path d="M{x["low"]:.1f} {y}H{x["high"]:.1f}" stroke="{_colour(kind)}" stroke-width="7"/>'
     yield f'<circle cx="{x["value"]:.1f}" cy="{y}" r="6" fill="{_colour(kind)}"/>'
     yield _text(inner, top + 155, f"95 %: {figure.interval}", 15, "soft")
-    yield _text(inner, top + 178, " · ".join(filter(None, [word, figure.relative])), 17, kind, ' font-weight="650"')
+    yield _text(
+        inner,
+        top + 178,
+        " · ".join(filter(None, [figure.verdict_word, figure.relative])),
+        17,
+        kind,
+        ' font-weight="650"',
+    )
 
 
 def _foot(handout: Handout) -> Iterator[str]:

@@ -32,7 +32,8 @@ from costof.report.blocks import (
     select_blocks,
 )
 from costof.report.canvas import Picture, Sheet, picture
-from costof.report.handout import HANDOUT_FILE, VERDICT_WORDS, XML_NAMESPACE, card, interval_scale, markdown, tiles
+from costof.report.handout import HANDOUT_FILE, VERDICT_COLOURS, XML_NAMESPACE, card, interval_scale, markdown, tiles
+from costof.report.summary import MITIGATION
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """The size of the picture in the head in pixels, with the calculator beside it, on a screen of 1280 × 800 pixels."""
@@ -72,7 +73,7 @@ def render_html(document: Document) -> str:
         palette=palette,
         picture=picture,
         scale=interval_scale,
-        verdict_words=VERDICT_WORDS,
+        verdict_colours=VERDICT_COLOURS,
     )
     environment.filters["breakable"] = _breakable
     handout = document.handout
@@ -149,12 +150,13 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
 
 
 def _reasons(document: Document) -> Lines | None:
-    """Return why it costs that much, and from when on the cost is small; None if nothing is known."""
+    """Return why it costs that much, and from when on the cost is small; None if nothing is known.
+
+    The mitigation is already beside the verdict.
+    """
     if document.handout is None:
         return None
-    summary = document.handout.summary
-    lines = [("Why", summary.why), ("Break-even", summary.break_even)]
-    known = [(label, text) for label, text in lines if text]
+    known = [(label, text) for label, text in document.handout.summary.reasons if label != MITIGATION]
     return Lines(known) if known else None
 
 

@@ -95,7 +95,8 @@ def as_csv(commands: Sequence[CommandRuns]) -> str:
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["command", *COLUMNS, *(f"parameter_{name}" for name in names)])
     for each in commands:
-        figures = [each.summary[column] or 0.0 for column in COLUMNS]
+        summary = each.summary
+        figures = [summary[column] or 0.0 for column in COLUMNS]
         writer.writerow([each.command, *figures, *(each.parameters.get(name, "") for name in names)])
     return file.getvalue()
 

@@ -21,6 +21,7 @@ MOST_IN_VERDICT = 3
 MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
 CORES = "cores"
+MITIGATION, BREAK_EVEN = "Mitigation", "Break-even"
 
 
 class KeyFigure(Model):
@@ -71,6 +72,11 @@ class KeyFigure(Model):
         return f"{low} to {fmt.with_unit(high, self._shown_unit)}"
 
     @property
+    def verdict_word(self) -> str:
+        """Return the verdict without its margin, such as 'no difference'."""
+        return self.verdict.removesuffix(" above the margin")
+
+    @property
     def relative(self) -> str:
         return fmt.relative(self.ratio).value if self.ratio is not None else ""
 
@@ -80,8 +86,16 @@ class Summary(Model):
     limits: str = Field(default="", description="Whether the limits of the run are kept; '' without limits.")
     figures: list[KeyFigure]
     why: str = Field(default="", description="The reason for the cost, such as round trips and CPU time.")
-    mitigation: str = Field(default="", description="What mitigations recover, the best one first.")
+    mitigation: str = Field(
+        default="", description="What the best mitigation recovers, or that none recovers anything."
+    )
     break_even: str = Field(default="", description="From how many queries a connection the cost is small.")
+
+    @property
+    def reasons(self) -> list[tuple[str, str]]:
+        """Return what is known of the reason, the mitigation and the break-even point, each with its label."""
+        texts = [("Why", self.why), (MITIGATION, self.mitigation), (BREAK_EVEN, self.break_even)]
+        return [(label, text) for label, text in texts if text]
 
 
 def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
@@ -178,9 +192,7 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
         what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
         return f"makes no {what} above {fmt.share(figure.margin)} to", figure.words
     if figure.verdict is Verdict.UNRESOLVED:
-        end = max(abs(figure.difference.low), abs(figure.difference.high))
-        most = fmt.with_unit(fmt.number(end, fmt.significant_decimals(end, 2)), figure.unit)
-        return "has", f"an unresolved effect on {figure.words} (at most {most})"
+        return "has", f"an unresolved effect on {figure.words} (at most {fmt.at_most(figure.difference, figure.unit)})"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:

@@ -156,7 +156,6 @@ BAR = 11
 """Width of an interval's bar."""
 LEAST_LABEL = 16
 """Minimum width of the labels of key figures."""
-VERDICTS = {Verdict.NO_DIFFERENCE: "no difference", Verdict.NO_COST: "no cost"}
 
 
 def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
@@ -170,7 +169,7 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
             figure.added,
             *([figure.relative] if width >= ROOMY else []),
             _bar(figure.difference),
-            VERDICTS.get(figure.verdict, figure.verdict.value),
+            figure.verdict_word,
         ]
         for figure in figures
     ]
@@ -199,19 +198,21 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
 def _bar(difference: Estimate) -> str:
     """Return an interval as a bar such as '│    ─●─  ', on a scale from 0, marked '│', to its farthest end."""
     low, high = min(0.0, difference.low), max(0.0, difference.high)
-    if high == low:
-        return "│"
+    return interval_bar(difference, low, high) if high > low else "│"
 
-    def position(value: float) -> int:
-        return round((value - low) / (high - low) * (BAR - 1))
 
-    marks = [" "] * BAR
-    marks[position(difference.low) : position(difference.high) + 1] = "─" * (
-        position(difference.high) - position(difference.low) + 1
-    )
-    marks[position(0.0)] = "│"
-    marks[position(difference.value)] = "●"
-    return "".join(marks)
+def interval_bar(estimate: Estimate, scale_low: float, scale_high: float, zero_inside: str = "│") -> str:
+    """Return an interval as a bar on a scale that contains 0. `zero_inside` marks a zero within the interval."""
+
+    def place(value: float) -> int:
+        return round((value - scale_low) / (scale_high - scale_low) * (BAR - 1))
+
+    signs = [" "] * BAR
+    low, zero, high = place(estimate.low), place(0.0), place(estimate.high)
+    signs[low : high + 1] = "─" * (high - low + 1)
+    signs[zero] = zero_inside if low < zero < high else "│"
+    signs[place(estimate.value)] = "●"
+    return "".join(signs)
 
 
 def _labelled(label: str, lines: list[str], width: int, style: str = "", above: int = 1) -> RenderableType:

@@ -101,6 +101,11 @@ class Index:
         """Return whether the run has several contexts, so that each table has to name its context."""
         return len(self.contexts) > 1
 
+    @property
+    def reference(self) -> str | None:
+        """Return the arm that alone has costs in the answer, because a section compares the others with it."""
+        return next((lead.reference for lead in self.leads if lead.reference), None)
+
     def arm(self, name: str) -> Arm | None:
         return self._arms.get(name)
 

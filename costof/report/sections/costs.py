@@ -57,7 +57,7 @@ class CostsSection(Section[None, None]):
 
     def key_figures(self, index: Index, data: None) -> list[KeyFigure]:
         """Return the effects in headline metrics, except those that another section reports."""
-        reference = next((lead.reference for lead in index.leads if lead.reference), None)
+        reference = index.reference
         return [
             of_effect(index, metric, effect)
             for arm in index.answered
@@ -137,7 +137,7 @@ def statements(index: Index) -> list[Sentence]:
     of that section.
     """
     arms, lines = index.answered, _lines(index)
-    reference = next((lead.reference for lead in index.leads if lead.reference), None)
+    reference = index.reference
     if reference:
         costs = [text for arm in arms if arm.name == reference for text in _costs(index, arm)]
         rest = [line._replace(effects=[pair for pair in line.effects if pair[0].name != reference]) for line in lines]

@@ -111,11 +111,15 @@ class LoadSection(Section[None, AtLoad]):
 
     def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
         arms = [arm for context in index.contexts for arm in context.shown_arms]
-        costs = [text for arm in arms if (text := _sentence(index, data, arm))]
+        costs = {arm.name: text for arm in arms if (text := _sentence(index, data, arm))}
         saturated = [text for arm in arms if (text := _saturation(data, arm))]
         overloaded = {each.arm for each in data.carried if not each.complete}
-        verdicts = [text for arm in arms if arm.name in overloaded and (text := _sentence(index, data, arm))]
-        return [*sentences("answer", costs), *sentences("warning", saturated), *sentences("verdict", verdicts[:1])]
+        verdicts = [text for name, text in costs.items() if name in overloaded]
+        return [
+            *sentences("answer", [*costs.values()]),
+            *sentences("warning", saturated),
+            *sentences("verdict", verdicts[:1]),
+        ]
 
     def key_figures(self, index: Index, data: AtLoad) -> list[KeyFigure]:
         """Return the effects on a connection and a query, and the cores that the servers use more."""

@@ -139,7 +139,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     The service is the default load of the calculator.
     """
     load = default_load(index, model)
-    reference = next((lead.reference for lead in index.leads if lead.reference), None)
+    reference = index.reference
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms
         for cost in model.operations
@@ -234,7 +234,7 @@ def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterat
 def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
     """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'."""
     if ms.low <= 0 <= ms.high:
-        return f"changes {operation} by at most {_most(ms, 'ms')}"
+        return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
     share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
     return f"adds {amount} to {operation}" if ms.value > 0 else f"takes {amount} off {operation}"
@@ -243,14 +243,8 @@ def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
 def _cores_change(cores: Estimate) -> str:
     """Return text such as 'uses 0.12 cores [0.11, 0.13] more'."""
     if cores.low <= 0 <= cores.high:
-        return f"changes CPU use by at most {_most(cores, 'cores')}"
+        return f"changes CPU use by at most {fmt.at_most(cores, 'cores')}"
     return f"uses {fmt.absolute(_size(cores), 'cores')} {'more' if cores.value > 0 else 'less'}"
-
-
-def _most(estimate: Estimate, unit: str) -> str:
-    """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'."""
-    end = max(-estimate.low, estimate.high)
-    return fmt.with_unit(fmt.number(end, fmt.significant_decimals(end, 2)), unit)
 
 
 def _size(estimate: Estimate) -> Estimate:
