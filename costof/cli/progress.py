@@ -67,7 +67,7 @@ class JsonLines:
         self._out = out
 
     def show(self, event: Event) -> None:
-        """Print the event. Raises `KeyboardInterrupt` if nobody reads standard output any more."""
+        """Print the event. Raises `KeyboardInterrupt` if the reader of standard output has closed it."""
         try:
             self._out.write(event.model_dump_json() + "\n")
             self._out.flush()
@@ -122,7 +122,7 @@ class PlainLines:
 
 
 class LiveTable:
-    """A table at the end of the terminal that is drawn anew at most once a round, and removed at the end.
+    """A table at the end of the terminal. It is redrawn at most once a round, and removed when the run ends.
 
     A drawing is one write, without a thread. The cursor stays visible all the time, so a killed run leaves it so.
     """

@@ -321,7 +321,7 @@ def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
 
 @dataclass(frozen=True)
 class Handout:
-    """What readers pass on: the answer in short, what it rests on, and the command that repeats the run.
+    """The content to share: the short answer, the checks and versions behind it, and the command that repeats the run.
 
     `versions` are those of the measured and the measuring programs.
     """

@@ -1,4 +1,4 @@
-"""What readers of a report pass on: the answer as a few lines of Markdown, and as a card, a picture in SVG."""
+"""The answer in forms to share: a few lines of Markdown, and a card (a picture in SVG)."""
 
 from __future__ import annotations
 

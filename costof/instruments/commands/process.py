@@ -70,7 +70,7 @@ NULL, PIPE = "null", "pipe"
 
 @dataclass(frozen=True)
 class Streams:
-    """Where a command reads its input and writes its output, if it does not read nothing and its output is not kept.
+    """Where a command reads its input and writes its output. By default it reads nothing, and its output is kept.
 
     `stdin` is a file. `stdout` is `NULL`, `PIPE`, or a file that each run overwrites. To `shown` both outputs are
     appended, such as to costof's standard error.

@@ -28,7 +28,7 @@ pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Whether to close persistent connections and open new ones, as before the first slice.
+    /// Whether to replace all persistent connections before the slice.
     #[serde(default)]
     pub reconnect: bool,
 }
@@ -43,7 +43,7 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// Whether to close persistent connections and open new ones, as before the first slice. If true, operations begin
+    /// Whether to replace all persistent connections before the slice. If true, operations begin
     /// at once, without pace and think times.
     #[serde(default)]
     pub reconnect: bool,

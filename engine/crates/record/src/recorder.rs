@@ -113,7 +113,7 @@ impl Recorder {
             }
         }
         if steps > 1 {
-            // Of all operations, only a read-modify-write has two of these phases.
+            // Only a read-modify-write has two of these phases.
             self.add(&Span { phase: Phase::ReadModifyWrite, ..operation });
         }
         if steps > 0 {

@@ -72,7 +72,7 @@ pub struct ScrambledZipfian {
 
 impl ScrambledZipfian {
     pub fn new(first: u64, items: u64) -> Self {
-        // As in YCSB, the range has one number more than the precomputed zeta covers.
+        // YCSB adds one number to the range of the precomputed zeta, too.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 
