@@ -44,14 +44,17 @@ class Bench:
     arm: PlannedArm
 
     def engine(self, workload: str, operations: int) -> Usage:
-        before = self.lab.cpu_seconds()
+        before = self.server_cpu_seconds()
         answer = self.wire.slice(1, self.arm.name, workload, operations, SECONDS)
-        used = self.lab.cpu_seconds()["server"] - before["server"]
-        return Usage.from_slice(answer, used)
+        return Usage.from_slice(answer, self.server_cpu_seconds() - before)
+
+    def server_cpu_seconds(self) -> float:
+        """Return the CPU time of all servers of the lab, such as the members of a replica set."""
+        return sum(self.lab.cpu_seconds().values())
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
         """Measure another client on the engine's host. `read` gets operations and seconds from the client's output."""
-        before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.lab.cpu_seconds()["server"]
+        before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu_seconds()
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -59,7 +62,7 @@ class Bench:
             sys.exit(f"{argv[0]}: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
         operations, seconds = read(done.stdout)
         cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        used = self.lab.cpu_seconds()["server"] - server
+        used = self.server_cpu_seconds() - server
         return Usage.from_totals(operations, seconds, cpu, used)
 
     def target(self) -> tuple[dict[str, Any], str, str, str]:

@@ -1,8 +1,9 @@
 """The judgement of a self-test: does a run with known costs give verdicts and intervals that agree with them?
 
 The known cost of an arm is how much longer the relay held its requests than the control's, as the relay counted in
-exactly the rounds of the arm's effect. No measured latency enters it. Verdicts are those that every run gives. A known
-cost must lie within the interval of its effect, also that between identical arms.
+exactly the rounds of the arm's effect. No measured latency enters it. A known cost must lie within the interval of its
+effect, also that between identical arms. Verdicts are judged like those of every run, but at a lower error rate: of runs
+that permit 5 % of wrong verdicts, 5 % call identical arms different.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS, differences
 from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
-#: Probability that a correct program on a machine with ordinary noise fails its self-test, because a known cost is
-#: outside an interval (Bonferroni). With intervals of 95 %, a fifth of all self-tests would fail.
+#: Probability that a correct program on a machine with ordinary noise fails its self-test: half of it because a verdict
+#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). With intervals of 95 % and verdicts at
+#: 5 %, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
+ERROR_RATE = FALSE_ALARMS / 2
 #: A known cost must be found if it is so large that this share of such runs finds it.
 SURELY = 0.99
 #: The smallest effect that is reported is found by this share of such runs.
@@ -97,12 +100,12 @@ def judge_selftest(run: Run, metric: str, held: str) -> Selftest | None:
 
     `metric` is the time of a request, and `held` the metric of the time for which the relay held it, in the same unit.
     """
-    judged = judge_changes(run.plan, run.changes, run.error_rate)
+    judged = judge_changes(run.plan, run.changes, ERROR_RATE)
     effects = [each for each in judged if each.metric == metric]
     holding = {each.change.arm.name: each.change for each in judged if each.metric == held}
     if not effects or min(each.change.rounds for each in effects) < FEWEST_ROUNDS:
         return None
-    confidence = 1 - FALSE_ALARMS / len(effects)
+    confidence = 1 - ERROR_RATE / len(effects)
     costs = [_known_cost(each, held, confidence, len(effects), run) for each in effects]
     request_ms = fmean(effects[0].change.control)
     held_ms = fmean(holding[effects[0].change.arm.name].control)
@@ -128,7 +131,7 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
     known = fmean(differences(held_of_control, held_of_arm))
     ratio = _known_ratio(times, held_of_arm, median(held_of_control))
     estimate = change.difference.estimate(change.rounds, confidence)
-    large = is_detected_in(SURELY, ratio, known, judged.contrast, count, run.error_rate)
+    large = is_detected_in(SURELY, ratio, known, judged.contrast, count, ERROR_RATE)
     margin = judged.contrast.margin or 0.0
     identical = _is_identical(judged, run)
     outcome, mistake = outcome_of(identical, known, ratio, estimate, judged.verdict, large, margin)
