@@ -63,6 +63,8 @@ class ErrorText:
         f"(choose from: {allowed})")
     BAD_LIMIT = usage(lambda text, metric, example: f"'{text}' is not a valid limit for '{metric}'; write it as "
         f"{example}")
+    LIMIT_NEEDS_SERVER_CPU = usage(lambda metric: f"a limit on '{metric}' needs the CPU time of your server; add "
+        "--server-cpu COMMAND, or leave the limit out")
     NOT_A_COMMAND = usage(lambda text, detail: f"cannot run the command '{text}': {detail}")
     SHELL_SIGN = usage(lambda text, sign, remedy, otherwise: f"'{text}' contains '{sign}', which only a shell "
         f"understands, and costof runs the command without a shell; {remedy}, or {otherwise}")

@@ -2,8 +2,8 @@
 
 The known cost of an arm is how much longer the relay held its requests than the control's, as the relay counted in
 exactly the rounds of the arm's effect. No measured latency enters it. A known cost must lie within the interval of its
-effect, also that between identical arms. Verdicts are judged like those of every run, but at a lower error rate: of runs
-that permit 5 % of wrong verdicts, 5 % call identical arms different.
+effect, also that between identical arms. Verdicts are judged like those of every run, but at a lower error rate: at
+the usual 5 %, one self-test in twenty would call identical arms different.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences
 from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
 #: Probability that a correct program on a machine with ordinary noise fails its self-test: half of it because a verdict
-#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). With intervals of 95 % and verdicts at
-#: 5 %, a quarter of all self-tests would fail.
+#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). At the usual 5 % for each, a quarter
+#: of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
 #: A known cost must be found if it is so large that this share of such runs finds it.

@@ -34,11 +34,13 @@ from costof.study.options import (
     parse_precision,
     parse_whole_number,
 )
-from costof.study.schema import AS_SERVED, FAR, Level, Metric, Profile, SliceSize, Study, Workload
+from costof.study.schema import AS_SERVED, CPU_PREFIX, FAR, Level, Metric, Profile, SliceSize, Study, Workload
 
 #: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at
 #: the given distances.
 DISTANCE = "distance"
+#: The phase of a metric for the client's CPU time, which can be read on every target.
+CLIENT_CPU = f"{CPU_PREFIX}client"
 #: The name of the workload that measures with the load generator of `--client`.
 WORKLOAD = "client"
 #: Round-trip time in milliseconds from which a client counts as far. Slices of far clients may have a size of their
@@ -270,10 +272,25 @@ def resolve(study: Study, options: Options) -> Plan:
         predicted_ms=predicted,
         client=options.client,
         hosts=options.hosts,
-        limits=parse_limits(study, options.limits or study.limits.items()),
+        limits=_limits(study, options),
         protection_chosen=study.main_factor in chosen,
         protection_alone=study.control[study.main_factor] not in chosen.get(study.main_factor, study.control.values()),
     )
+
+
+def _limits(study: Study, options: Options) -> list[Limit]:
+    """Return the limits of the options or, without any, of the study.
+
+    Raises `LIMIT_NEEDS_SERVER_CPU` for an option's limit on CPU time of a target that the run cannot read.
+    """
+    limits = parse_limits(study, options.limits or study.limits.items())
+    access = options.target_options
+    if options.limits and options.target is not None and (access is None or access.server_cpu is None):
+        for limit in limits:
+            metric = study.metrics[limit.metric]
+            if metric.phase.startswith(CPU_PREFIX) and metric.phase != CLIENT_CPU:
+                raise CostofError(ErrorText.LIMIT_NEEDS_SERVER_CPU, metric=metric.label)
+    return limits
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile) -> float:

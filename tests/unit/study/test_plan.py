@@ -13,7 +13,7 @@ from costof.results.samples import in_unit
 from costof.run.experiment import run
 from costof.study.library import load_study
 from costof.study.options import parse_duration, parse_precision
-from costof.study.plan import Options, Plan, resolve
+from costof.study.plan import Options, Plan, TargetOptions, resolve
 from costof.study.schema import AS_SERVED, PublishedFigure, Study
 from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, TRANSPORT
 from tests.support.engines import sent
@@ -298,3 +298,15 @@ def test_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
     nothing = cast(Any, None)
     with pytest.raises(CostofError, match=r"leave only the control \(plain\); add a level to compare it with"):
         run(plan_of(MONGODB, "quick", "transport=plain"), nothing, nothing, nothing)
+
+
+def test_limit_on_a_target_servers_cpu_requires_server_cpu() -> None:
+    """Without it the run would only end as undecided."""
+    servers, clients = [("wire.connect_server_cpu", "+10%")], [("wire.connect_client_cpu", "+10%")]
+    with pytest.raises(CostofError) as refused:
+        plan_of("postgres-tls", target="postgresql://h", limits=servers)
+    assert refused.value.problem is ErrorText.LIMIT_NEEDS_SERVER_CPU
+    assert plan_of("postgres-tls", target="postgresql://h", limits=clients).limits
+    read = TargetOptions(server_cpu="cat cpu")
+    options = Options(profile="quick", target="postgresql://h", limits=servers, target_options=read)
+    assert resolve(load_study("postgres-tls"), options).limits
