@@ -131,7 +131,13 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="N",
     help="Run a command N times unmeasured each time it follows another command.",
 )
-@click.option("-r", "--runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command exactly N times.")
+@click.option(
+    "-r",
+    "--runs",
+    type=NUMBER_OF_RUNS,
+    metavar="N",
+    help="Measure each command exactly N times; the first one twice as often, since its copy shows the noise.",
+)
 @click.option("-m", "--min-runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command at least N times.")
 @click.option("-M", "--max-runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command at most N times.")
 @click.option(

@@ -33,7 +33,7 @@ class EvidenceSection(Section[None, None]):
         rows: list[list[str | Cell]] = []
         for arm in index.core.arms:
             role = "; copy of the control" if arm.replicate else "; control" if arm.control else ""
-            name = Cell(arm.name, full=f"{arm.name}: {arm.label}{role}")
+            name = index.label_at(arm.name) + role
             for item in arm.evidence:
                 facts = "; ".join(f"{fact}: {value}" for fact, value in item.facts.items())
                 rows.append([name, item.view, facts, str(item.slices), str(item.discarded)])
@@ -56,8 +56,8 @@ class EvidenceSection(Section[None, None]):
             title = f"Links: configured and measured{' in the last start' if index.core.starts else ''}"
             yield Table.of(LINKS, links, title=title, texts=(0, 1), media=FILES)
         errors = [
-            f"{error.count:,} × {error.error_class} in '{index.workload_label(error.workload)}' with {error.arm}; the "
-            f"first: {error.detail}"
+            f"{error.count:,} × {error.error_class} in '{index.workload_label(error.workload)}' with "
+            f"{index.label_at(error.arm)}; the first: {error.detail}"
             for error in index.core.errors
         ]
         yield Heading("Errors", media=FILES if errors else HTML)
