@@ -104,7 +104,8 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
     assert arm is not None
     label = index.metric_title(metric.name) if index.many_views else metric.label
     words = index.metric_in_view(metric.name) if index.many_views else f"'{metric.label}'"
-    places = [arm.where, *([" on one machine"] if any(lead.computed_away for lead in index.leads) else [])]
+    near = metric.unit == "ms" and any(lead.computed_away for lead in index.leads)
+    places = [arm.where, " on one machine" if near else ""]
     return KeyFigure(
         name=metric.name,
         arm=arm.protection,

@@ -106,14 +106,13 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
     missing = dict.fromkeys(
         f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline and each.arm not in overloaded
     )
-    details = [f"{fmt.plural(failed, 'error')} in measured slices"] if failed else []
-    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded ones"] if failed and elsewhere else []
-    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere and not failed else []
-    if details:
-        failing = dict.fromkeys(each.workload for each in core.errors)
-        labels = fmt.listed([f"'{run.plan.study.workloads[name].label}'" for name in failing])
-        follows = "whose figures count only what succeeded" if failed else "of which no figure includes them"
-        details = [f"{' and '.join(details)} of {labels}, {follows}"]
+    details = []
+    if failed:
+        workloads = dict.fromkeys(record.workload for record in run.counted if record.answer.failed)
+        labels = fmt.listed([f"'{run.plan.study.workloads[name].label}'" for name in workloads])
+        details = [f"{fmt.plural(failed, 'error')} in measured slices of {labels}, whose figures count only successes"]
+    elif elsewhere:
+        details = [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices, which no figure includes"]
     details += [f"{fmt.listed([*missing])} missing"] if missing else []
     label = "operations failed" if failed or elsewhere else "figures missing" if missing else "nothing failed"
     return Check(passed=not details, label=label, detail=" and ".join(details))

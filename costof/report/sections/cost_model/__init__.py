@@ -152,7 +152,8 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     load = default_load(index, model)
     reference, away = index.reference, _away(model, load)
     # Beside figures of an application's driver or of another distance, the name says that this is neither.
-    at = ", computed" if away and not distances(index, model) else ", on the wire" if index.many_views else ""
+    computed = away and not distances(index, model)
+    at = ", computed" if computed else ", on the wire" if index.many_views else ""
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms
         for cost in model.operations
@@ -165,7 +166,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
         effects = dict(_measured_effects(index, model, each.protection))
         for name, words, place, difference in (
             ("connection", f"a new connection{away}", at, costs.connection_ms),
-            ("operation", "an operation", f"{away}{at}", costs.operation_ms),
+            ("operation", "an operation", f"{away if computed else ''}{at}", costs.operation_ms),
         ):
             effect = effects.get(name)
             without = effect.control_value if effect is not None else control.get(name)
