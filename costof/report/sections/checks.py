@@ -108,9 +108,12 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
     )
     details = []
     if failed:
-        workloads = dict.fromkeys(record.workload for record in run.counted if record.answer.failed)
-        labels = fmt.listed([f"'{run.plan.study.workloads[name].label}'" for name in workloads])
-        details = [f"{fmt.plural(failed, 'error')} in measured slices of {labels}, whose figures count only successes"]
+        first, *more = dict.fromkeys(record.workload for record in run.counted if record.answer.failed)
+        where = [
+            f"'{run.plan.study.workloads[first].label}'",
+            *([fmt.plural(len(more), "more workload")] if more else []),
+        ]
+        details = [f"{fmt.plural(failed, 'error')} in {fmt.listed(where)}, whose figures count only successes"]
     elif elsewhere:
         details = [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices, which no figure includes"]
     details += [f"{fmt.listed([*missing])} missing"] if missing else []
