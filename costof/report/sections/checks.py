@@ -47,7 +47,7 @@ def _verified(run: Run, core: Core) -> Check:
         return Check(passed=False, label="arms not verified", detail=NO_EVIDENCE.format(arms=fmt.listed(unverified)))
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     if discarded:
-        detail = f"{fmt.plural(discarded, 'slice')} without the arm's evidence discarded; no figure includes them"
+        detail = f"{fmt.plural(discarded, 'slice')} without evidence left out"
         return Check(passed=False, label="not all slices verified", detail=detail)
     if run.plan.study.service.kind != COMMAND:
         return Check(passed=True, label="arms verified")
@@ -85,7 +85,7 @@ def _client(run: Run, core: Core) -> Check:
     ]
     if not rates:
         return Check(passed=True, label="load generator not the limit")
-    detail = f"it used most of one core, so {fmt.listed(rates)} may be its limit, not the service's"
+    detail = f"{fmt.listed(rates)} may be too low (its core was nearly full)"
     return Check(passed=False, label="load generator may be the limit", detail=detail)
 
 
