@@ -10,14 +10,12 @@ import contextlib
 import hashlib
 import inspect
 import os
-import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from costof.lab.certificates import write_private
 from costof.programs.postgres.lab import ADMINISTRATOR, PostgresServer, postgres_version
 
 initialise = PostgresServer.initialise
