@@ -44,7 +44,8 @@ def bootstrap_percentiles(
     `drawn[resample, round]` is how often each resample draws a round; the first row is the measured run.
     """
     reached = np.cumsum(drawn @ counts, axis=1)
-    ranks = np.ceil(np.asarray(percentiles)[None, :] / 100 * reached[:, -1:])
+    # HdrHistogram's rank, by which all other percentiles of a report are read.
+    ranks = np.maximum(1, np.floor(np.asarray(percentiles)[None, :] * reached[:, -1:] / 100 + 0.5))
     places = np.array([np.searchsorted(row, rank) for row, rank in zip(reached, ranks, strict=True)])
     rows = values[np.minimum(places, len(values) - 1)]
     return Percentiles(rows[0], rows[1:])
