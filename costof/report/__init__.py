@@ -33,6 +33,7 @@ from costof.report.blocks import (
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
+from costof.report.sections.predicted import UNITS
 from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
@@ -61,13 +62,16 @@ def build_result(core: Core, sections: Sections) -> Result:
     index = Index(core, leads, sentences)
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
+    if predicted := [figure for figure in figures if figure.predicted]:
+        # The user's distance is the question, so no time at another distance stands beside the predicted ones.
+        figures = [*predicted, *(figure for figure in figures if not figure.predicted and figure.unit not in UNITS)]
     return Result(**dict(core), answer=sentences, summary=summary(index, figures), sections=sections)
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
     """Return the sentences of all sections.
 
-    If the run has too few rounds, return only a sentence that says so, and the warnings.
+    If the run has too few rounds, return only a sentence that says so, the warnings, and whether an arm was overloaded.
     """
     return _answer(Index(core, _leads(core, sections)), sections)
 
@@ -76,7 +80,9 @@ def _answer(index: Index, sections: Sections) -> list[Sentence]:
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(index.core)) is None:
         return answers
-    return [*sentences("answer", [too_few]), *(sentence for sentence in answers if sentence.kind == "warning")]
+    kept = [sentence for sentence in answers if sentence.kind in ("warning", "verdict")]
+    is_overloaded = any(sentence.kind == "verdict" for sentence in kept)
+    return [*kept, *sentences("verdict" if is_overloaded else "answer", [too_few])]
 
 
 def _leads(core: Core, sections: Sections) -> list[Lead]:
@@ -177,7 +183,9 @@ def short_document(result: Result, folder: Path) -> Document:
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
         others = len(warnings) - 1
         more = f" See all figures for {fmt.plural(others, 'more warning')}." if others else ""
-        blocks.append(Lines([("Warning", first + more)]))
+        # Without figures there is room for every warning, and `--full` prints nothing else.
+        shown = [first + more] if figures else warnings
+        blocks.append(Lines([("Warning", text) for text in shown]))
     blocks += [Checks(result.sections.checks)] if result.sections.checks else []
     no_room = {BREAK_EVEN} if brief.mitigation or warnings else set()
     report = ("Report", str(folder / "report.html"))

@@ -40,6 +40,9 @@ class KeyFigure(Model):
     ratio: Estimate | None = Field(default=None, description="Arm divided by control; None if it is unknown.")
     verdict: Verdict
     margin: Finite = Field(default=0.0, description="Relative costs below this count as no cost.")
+    predicted: bool = Field(
+        default=False, description="Whether it is predicted for the distance that the user gave, not measured."
+    )
 
     @property
     def added(self) -> str:
@@ -179,7 +182,9 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     most = MOST_IN_VERDICT if len(groups) == 1 else 1
     subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for label, group in groups.items():
-        subjects.setdefault(tuple(_clause(figure) for figure in group[:most]), []).append(label)
+        cores = [figure for figure in group if figure.name == CORES][: most - 1]
+        others = [figure for figure in group if figure.name != CORES][: most - len(cores)]
+        subjects.setdefault(tuple(_clause(figure) for figure in [*others, *cores]), []).append(label)
     texts = [f"{fmt.listed(labels)} {_predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
 

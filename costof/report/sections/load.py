@@ -198,6 +198,8 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
 
 def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
     for metric, effect in _effects(index, arm):
+        if metric.name == FIRST_QUERY:
+            continue
         words = fmt.with_article(metric.label)
         update = {"label": f"{words},{arm.at}" if arm.at else words, "words": f"{words}{arm.at}"}
         yield of_effect(index, metric, effect).model_copy(update=update)
@@ -277,11 +279,9 @@ def _cores_in_use(cores: Sequence[Cores]) -> str:
 
 def _overloaded(data: AtLoad, carried: Carried) -> str:
     assert not isinstance(data.load, CommandRate)
-    served, offered = fmt.number(carried.served), fmt.number(data.load.per_second or carried.offered or 0.0)
-    parts = [
-        f"It served {served} of {offered} {data.load.operation[1]} a second, and all {data.connections:,} connections "
-        "that clients may hold at once were waiting."
-    ]
+    # Random arrivals: the measured rate differs a little from the requested one.
+    served, offered = fmt.number(carried.served), fmt.number(carried.offered or data.load.per_second or 0.0)
+    parts = [f"It served {served} of the {offered} {data.load.operation[1]} a second that arrived; the others waited."]
     if carried.server_cores_needed is not None:
         needed = fmt.number(carried.server_cores_needed, 1)
         shared = ", which the clients share" if data.servers_here else ""

@@ -18,10 +18,11 @@ from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
 from costof.report.sections import Section, sentences
+from costof.report.summary import KeyFigure, interval_verdict
 from costof.results.changes import Change
 from costof.results.index import Index
 from costof.results.load import way_to_target_ms
-from costof.results.models import Core, Sentence
+from costof.results.models import Arm, Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Mean, estimate, ratio
@@ -113,6 +114,17 @@ class PredictedSection(Section[None, Predicted]):
         texts = [_sentence(index, data, distance, arm) for distance in data.distances_ms for arm in arms]
         return sentences("answer", [text for text in texts if text])
 
+    def key_figures(self, index: Index, data: Predicted) -> list[KeyFigure]:
+        """Return the predicted effects at the first distance, with those on a first query last."""
+        distance = data.distances_ms[0]
+        effects = {(each.arm, each.metric): each for each in data.effects if each.round_trip_ms == distance}
+        return [
+            _key_figure(index, arm, effects[arm.name, metric.name])
+            for arm in index.answered
+            for metric in sorted(index.headline_metrics, key=lambda each: each.name == FIRST_QUERY)
+            if (arm.name, metric.name) in effects
+        ]
+
     def blocks(self, index: Index, data: Predicted) -> Iterator[Block]:
         here = fmt.milliseconds(data.here_ms)
         for distance in data.distances_ms:
@@ -172,6 +184,24 @@ def _round_trips(run: Run, name: str, arm: str) -> float:
     metric = run.plan.study.metrics[name]
     answers = (record.answer for record in run.counted_slices(metric.workload, arm))
     return mean_count([phase for each in answers if (phase := each.phases.get(metric.phase))], "round_trips") or 0.0
+
+
+def _key_figure(index: Index, arm: Arm, each: PredictedEffect) -> KeyFigure:
+    words = f"{fmt.with_article(index.metrics[each.metric].label)} {fmt.milliseconds(each.round_trip_ms)} away"
+    return KeyFigure(
+        name=each.metric,
+        arm=arm.protection,
+        arm_label=arm.label,
+        label=f"{words}, predicted",
+        words=words,
+        unit=each.unit,
+        without=each.control_value.value,
+        value=each.value.value,
+        difference=each.difference,
+        ratio=each.ratio,
+        verdict=interval_verdict(each.difference),
+        predicted=True,
+    )
 
 
 def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str | None:

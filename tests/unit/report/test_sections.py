@@ -155,6 +155,15 @@ def test_reports_name_the_basis_of_a_prediction() -> None:
     assert "predicted for a round trip of 2 ms" in spaced(render_markdown(result))
 
 
+def test_short_answer_has_the_times_at_the_distance_that_the_user_gave() -> None:
+    """Regression: it had the times measured here, and did not say so."""
+    summary = result_of("distance=2", FAR_AWAY).summary
+    assert "+90.4 %) to a new connection 2 ms away" in spaced(summary.verdict)
+    times = [figure for figure in summary.figures if figure.unit == "ms"]
+    assert times
+    assert all(figure.predicted and spaced(figure.label).endswith(" 2 ms away, predicted") for figure in times)
+
+
 def test_prediction_with_more_open_connections_than_measured_is_mentioned() -> None:
     answer = sentence_texts(result_of("distance=us-eu", AtLoad()).answer, "answer")
     (text,) = (text for text in answer if ", 170.126 ms away (predicted " in text)
