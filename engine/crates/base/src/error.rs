@@ -23,7 +23,7 @@ pub enum Class {
     Closed,
     /// The server does not accept TLS.
     TlsRefused,
-    /// The server does not accept plain connections: it closed one.
+    /// The server closed a plain connection without an answer, because it accepts only TLS.
     PlainRefused,
     /// The certificate is for another name or address than the server's.
     TlsCertificateName,

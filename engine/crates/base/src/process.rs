@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use rustix::process::dumpable_behavior;
 
-    /// The test runs in a child process, because a process cannot undo the change.
+    /// The test runs in a child process, because a process that has forbidden core dumps cannot allow them again.
     #[test]
     fn private_memory_forbids_core_dumps() {
         if std::env::var_os("COSTOF_KEEPS_PRIVATE").is_none() {

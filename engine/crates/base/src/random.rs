@@ -1,8 +1,7 @@
 //! Pseudorandom numbers, from which the keys of operations and the contents of records are drawn.
 
-/// A mask of the low six bits in each of eight bytes. If [`FIRST_PRINTABLE`] is added, random bits under this mask
-/// become eight printable characters, from the space to the underscore, as in YCSB's random strings. No sum overflows
-/// its byte.
+/// A mask of the low six bits in each of eight bytes. A random number under this mask plus [`FIRST_PRINTABLE`] is eight
+/// printable characters, from the space to the underscore, as in YCSB's random strings. No byte of the sum overflows.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 

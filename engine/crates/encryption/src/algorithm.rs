@@ -25,7 +25,7 @@ use std::fmt;
 pub(super) const BLOCK: usize = 16;
 /// The number of bytes of GCM's nonce (SP 800-38D, 5.2.1.1).
 pub(super) const NONCE: usize = 12;
-/// The number of bytes of GCM's tag or of the MAC; either detects changes of a value.
+/// The number of bytes of GCM's tag or of the MAC. Either of them detects changes of a value.
 pub(super) const TAG: usize = 16;
 
 /// A block cipher and its mode of operation.
@@ -123,7 +123,8 @@ pub(super) trait Scheme: Send + Sync {
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// The position of a value in the sequence of all values encrypted with its key. ECB does not record it.
+/// The position of a value in the sequence of all values encrypted with its key, as stored in the ciphertext. A value
+/// encrypted with ECB does not store its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Counted(u128),
@@ -237,7 +238,7 @@ impl Mode for Ctr {
         let text = out.len();
         out.extend_from_slice(ciphertext);
         self.apply(first, &mut out[text..])?;
-        // The high 64 bits are the number of the value; the low 64 bits count the blocks within the value.
+        // The high 64 bits are the number of the value. The low 64 bits count the blocks within the value.
         Some(Position::Counted(number(first) >> 64))
     }
 }
@@ -392,8 +393,8 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return a text whose ciphertext with the IV `iv`, which the mode chooses itself, equals the standard's ciphertext
-    /// of `text` with `target_iv`.
+    /// Return a text whose ciphertext with the IV `iv` equals the ciphertext of `text` with the IV `target_iv`. A test
+    /// needs this because the mode chooses the IV itself, so the IV of the standard's example cannot be set.
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

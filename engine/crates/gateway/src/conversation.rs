@@ -93,7 +93,7 @@ struct Conversation {
     to_server: Vec<u8>,
     is_logged_in: bool,
     place: Place,
-    /// The kind of waiting for which the deadline was last set.
+    /// The event for which the deadline was last set.
     waiting: Waiting,
 }
 
@@ -178,8 +178,8 @@ impl Conversation {
 
     async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // A command that the client sends before it has the answer is read later. If the client closes its
-            // connection, the conversation ends nevertheless.
+            // If the client sends its next command before the server has answered, this command is read after the
+            // answer. If the client closes its connection before the answer, the conversation ends at once.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
         // Process the bytes already received before receiving more.
@@ -311,8 +311,8 @@ fn erase(bytes: &mut [u8]) {
     optimization_barrier(bytes);
 }
 
-/// A reusable buffer for received bytes. Because the bytes may be secret, they are erased when the buffer is dropped;
-/// with `erases` they are erased as soon as all of them are processed.
+/// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped. With
+/// `erases` they are erased earlier, as soon as all of them are processed.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,

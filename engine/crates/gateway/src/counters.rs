@@ -26,7 +26,7 @@ pub struct ListenerCounters {
 pub struct Tally {
     /// The number of commands passed on to the server.
     pub commands: u64,
-    /// The number of rows sent to guarded accounts.
+    /// The number of rows sent to guarded accounts, which may send only approved statements.
     pub rows: u64,
     /// The number of encrypted values. NULLs are not encrypted.
     pub values_encrypted: u64,

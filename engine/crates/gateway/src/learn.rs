@@ -98,7 +98,8 @@ fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     key
 }
 
-/// A statement to be written once the server has answered it or, for a prepared statement, once it is executed.
+/// A statement that is still to be written to the file. A text is written after the server's answer, a prepared
+/// statement at its first execution.
 #[derive(Debug)]
 struct Pending {
     key: String,
@@ -207,8 +208,8 @@ fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()
 }
 
-/// Return the protected columns that may filter or sort a statement's rows: those that it names outside its outputs and
-/// outside the columns that it inserts into.
+/// Return the protected columns that may filter or sort a statement's rows. These are the columns that the statement
+/// names outside its result columns, and outside the list of columns into which it inserts.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
     let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());

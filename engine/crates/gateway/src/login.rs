@@ -7,8 +7,8 @@ use mysql::capability::*;
 use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
 use mysql::packet::{self, HEADER};
 
-/// The capabilities that the gateway removes from greetings: those that it does not support, or that could carry data
-/// past it.
+/// The capabilities that the gateway removes from greetings. The gateway does not support them, or they could carry
+/// data that it does not see.
 const REMOVED: u32 = COMPRESS
     | LOCAL_FILES
     | SESSION_TRACK
@@ -25,7 +25,7 @@ const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
 const RESERVED_IN_GREETING: usize = 10;
 /// The number of bytes of a TLS request, which is a response that ends before the account name.
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
-/// The maximum length of a response in bytes. Attributes alone may have 64 KiB.
+/// The maximum length of a response in bytes. Its connection attributes alone may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
 /// The number of bytes of the scramble's first part. A greeting contains 8 bytes of the scramble before the zero byte,
 /// and 12 after the reserved bytes.

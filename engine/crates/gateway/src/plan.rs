@@ -43,12 +43,13 @@ pub struct ListenerPlan {
 #[serde(deny_unknown_fields)]
 pub struct LearnPlan {
     pub file: PathBuf,
-    /// The names of the accounts. The gateway does not guard them.
+    /// The accounts whose statements the gateway writes to the file. Their statements need no approval, and their
+    /// results are not encrypted.
     pub accounts: Vec<String>,
 }
 
-/// The limits of one listener. All but the first four fields apply only to guarded sessions; `catalogue_seconds`
-/// applies to the listener.
+/// The limits of one listener. The first four fields limit all connections, and `catalogue_seconds` applies to the
+/// listener as a whole. The other fields limit only the sessions whose commands the gateway checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {

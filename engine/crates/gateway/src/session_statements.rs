@@ -3,12 +3,13 @@
 
 use crate::statements::{Kind, Reading, Statement};
 
-/// The SQL modes that a client may set. None of them changes how servers parse a text. Not every server knows all of
-/// them.
+/// The SQL modes that a client may set. No mode in this list changes how servers parse a text. Some servers do not know
+/// all of these modes.
 pub const MODES: &str = "ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO NO_AUTO_CREATE_USER NO_AUTO_VALUE_ON_ZERO \
     NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY \
     PAD_CHAR_TO_FULL_LENGTH STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL";
-/// The variables that a client may query, because drivers do. The value of none of them depends on rows.
+/// The variables that a client may query, because drivers do. No variable in this list has a value that depends on the
+/// rows of tables.
 const VARIABLES: &str = "auto_increment_increment autocommit character_set_client character_set_connection \
     character_set_results character_set_server collation_connection collation_server have_ssl init_connect \
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
@@ -76,7 +77,7 @@ fn unquoted_name(token: &str) -> Option<String> {
 
 /// Return whether every server uses this name of a database unchanged.
 pub fn is_plain_name(name: &[u8]) -> bool {
-    // The prefix marks a name in the encoding of MySQL 5.0. Servers find the same database with it and without it.
+    // The prefix marks a name in the encoding of MySQL 5.0. Servers find the same database with and without the prefix.
     const OLD: &[u8] = b"#mysql50#";
     let Ok(text) = str::from_utf8(name) else { return false };
     let is_old = name.get(..OLD.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD));
@@ -139,8 +140,8 @@ fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Return the assignment to send for a setting. Return `Some(None)` if the session already has the value; None if the
-/// setting or the value is not allowed.
+/// Return the assignment to send for a setting. Return `Some(None)` if the session already has the value. Return None
+/// if the setting or the value is not allowed.
 fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     let is = |known: &[&str]| known.iter().any(|known| text.eq_ignore_ascii_case(known));
     let number = |limit: u64| {

@@ -12,7 +12,8 @@ const NOT_NULL: u16 = 1;
 const BLOB: u16 = 16;
 const BINARY: u16 = 128;
 
-/// The type of a column's values. The gateway replaces this part of the definition, and the driver restores it.
+/// The part of a column's definition that describes the type of the values. For an encrypted column the gateway
+/// replaces this part, and the driver restores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OriginalType {
     pub charset: u16,
@@ -44,7 +45,7 @@ impl OriginalType {
         [c0, c1, l0, l1, l2, l3, self.kind, f0, f1, self.decimals]
     }
 
-    /// Return the BLOB type that replaces this type; its values have up to `longest` bytes.
+    /// Return the BLOB type that replaces this type. Values of the BLOB have up to `longest` bytes.
     pub fn as_blob(self, longest: usize) -> Self {
         OriginalType {
             charset: BINARY_CHARSET,
@@ -60,7 +61,7 @@ impl OriginalType {
 pub struct Definition<'a> {
     pub name: &'a [u8],
     pub table: &'a [u8],
-    /// The original names of database, table and column; empty for a computed column.
+    /// The original names of database, table and column. All three are empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
     /// The bytes after the last field. Servers send none; the encrypting gateway sends an envelope (key and type of the

@@ -49,8 +49,8 @@ pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>))
     finish(&mut out[start..], sequence)
 }
 
-/// Fill in the header of a packet; its bytes must already be reserved. Errors: `plan` if the packet is too long to be
-/// sent.
+/// Fill in the header of a packet. The caller has reserved the header's bytes. Errors: `plan` if the packet is too long
+/// to be sent.
 pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     let length = packet.len() - HEADER;
     if length >= TOO_LONG {

@@ -502,8 +502,8 @@ fn server_gets_the_approved_text_and_never_the_clients_bytes() {
     }
 }
 
-/// A protected column is always encrypted. Other outputs are encrypted or not as the approval says or, if it says
-/// nothing, depending on the column from which the server says that they originate.
+/// A protected column is always encrypted. For any other result column the approval decides. If the approval says
+/// nothing, the table column that the server reports as the origin decides.
 #[test]
 fn origin_and_approval_of_an_output_decide_whether_it_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
@@ -528,8 +528,8 @@ fn origin_and_approval_of_an_output_decide_whether_it_is_encrypted() {
         assert_eq!(test.to_client == answer, is_plain, "{sql}");
         assert_eq!(test.is_revealed(), is_plain, "{sql}");
     }
-    // The approval has a verdict on each output. If the answer has another number of columns, the session ends before
-    // any of them is sent.
+    // The approval decides about each result column. If the answer has another number of columns, the session ends
+    // before any column is sent.
     for columns in 1..=3_u8 {
         let row = vec![Some(&b"smith"[..]); columns.into()];
         let definitions = vec![COMPUTED; columns.into()];
@@ -703,7 +703,8 @@ fn prepared_statement_survives_new_rules_only_with_the_same_approval() {
     ] {
         let mut test = TestSession::logged_in("shop");
         test.prepared("SELECT MAX(city) FROM people", 0, &[COMPUTED]);
-        // The server keeps the database in which the statement was prepared.
+        // Even after a change of the session's database, the server executes the statement in the database in which it
+        // was prepared.
         test.client(&packet(0, b"\x02other"));
         test.server(&packet(1, OK));
         test.replace_rules(&rules);
@@ -851,7 +852,7 @@ fn each_wait_of_a_guarded_session_has_its_own_timeout() {
     assert_eq!(seconds(test.session.waiting(true)), None, "commands sent ahead have no timeout");
     test.server(&packet(1, OK));
     assert_ne!(test.session.waiting(false), idle, "each wait has a new number");
-    // The timeout of a refused command covers the time from its first byte to its last, like that of any command.
+    // As for any command, the timeout of a refused command covers the time from its first to its last byte.
     let long = packet(0, &[b'\x03'; 100]);
     let begun = test.session.waiting(true);
     test.client(&long[..50]);

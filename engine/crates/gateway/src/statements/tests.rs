@@ -354,8 +354,8 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Delete, repeat, swap, replace or insert a token; only the resulting values may differ from the approved
-    /// statement.
+    /// Delete, repeat, swap, replace or insert a token. If the gateway accepts the changed text, it differs from the
+    /// approved statement only in its values.
     #[test]
     fn changed_tokens_outside_values_are_refused(
         statement: Index, other: Index, edit in 0..5_u8, position: Index, second: Index, strange: Index,
@@ -421,8 +421,8 @@ proptest! {
         prop_assert_eq!(text_for_server(&statements(&["SELECT a FROM t WHERE b = ?"]), &text, false), Ok(expected));
     }
 
-    /// Put raw bytes in place of a value. Either they are refused, or the server gets the tokens of the approved
-    /// statement.
+    /// Put raw bytes in place of a value. Either the gateway refuses the text, or the server gets the tokens of the
+    /// approved statement.
     #[test]
     fn raw_bytes_never_change_the_servers_tokens(raw in bytes(), quoted: bool) {
         let approved = statements(&["SELECT a FROM t WHERE b = ? AND c = ?"]);
