@@ -1,6 +1,6 @@
 //! Measurement of the path cost: the latency that a link has without any configured delay, because of system calls,
-//! wake-ups and the receiving host's network stack. It is measured at the start and subtracted from each link's delay:
-//! it is tens of microseconds, so a link of 0.1 ms would otherwise be longer than configured.
+//! wake-ups and the receiving host's network stack. The path cost is tens of microseconds. It is measured at the start
+//! and subtracted from each link's delay, because a link of 0.1 ms would otherwise be longer than configured.
 
 use super::forwarder::Forwarder;
 use super::link_failure;

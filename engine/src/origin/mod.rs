@@ -160,7 +160,7 @@ const LINGER: u64 = 1_000_000_000;
 /// The maximum number of bytes that a client whose request was refused may continue to send.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// The handler of a listener's connections. Connections are plain if it has no TLS settings.
+/// The handler of a listener's connections. Connections are plain if the listener has no TLS settings.
 #[derive(Clone)]
 pub struct Site(pub Option<Arc<TlsServer>>);
 

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 const CHUNK: usize = 1 << 16;
 
-/// Accept connections on all entrances and forward them to the server, all on this one thread. With a thread for each
-/// entrance, one thread could run on a faster or slower CPU than another, which would favour or penalise its arm for
-/// the whole run.
+/// Accept connections on all entrances (listening addresses) and forward their bytes to the server, all on this one
+/// thread. If each entrance had its own thread, one thread could run on a faster CPU than another, which would favour
+/// its arm for the whole run.
 /// Errors: polling the sockets failed.
 pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();

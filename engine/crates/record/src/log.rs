@@ -5,7 +5,7 @@ use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log of a slice. Each thread's workers write into one log; the logs of all threads are merged for the answer.
+/// The log of a slice. Each thread's workers write into one log. The logs of all threads are merged for the answer.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -99,7 +99,7 @@ impl ErrorTally {
     }
 }
 
-/// Counts of a slice by name. Names have parts that are joined by dots; the first part is the protocol or workload:
+/// Counts of a slice by name. Names have parts that are joined by dots. The first part is the protocol or workload:
 /// `http.reused`, `tpcc.committed.payment`.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(Name, u64)>);

@@ -25,8 +25,8 @@ pub trait Client: 'static {
         true
     }
 
-    /// Find the server of this target again, after a session to it broke. The current operation's deadline applies. The
-    /// default does nothing, for services with one server.
+    /// Find the server of this target again after a session to the server broke. The current operation's deadline
+    /// applies. The default does nothing, for services with one server.
     async fn rediscover(&self, _target: Target) -> Result<()> {
         Ok(())
     }
@@ -51,7 +51,7 @@ pub trait Session {
     fn connection(&self) -> Connection;
 
     /// Do the work that only a connection's first operation needs, as a connection pool does when it opens a
-    /// connection. It is not measured.
+    /// connection. This work is not measured.
     async fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
@@ -60,8 +60,8 @@ pub trait Session {
     fn close(self);
 
     /// Like `close`, but if the server was requested to close the connection, wait until it does. The side that closes
-    /// first keeps its port in TIME_WAIT for a minute; a client that closed first would have ports for only a few
-    /// hundred connections a second.
+    /// first keeps its port in TIME_WAIT for a minute. A client that always closed first would have ports for only a
+    /// few hundred connections a second.
     async fn end(self)
     where
         Self: Sized,
@@ -86,8 +86,8 @@ pub trait Ask: Session {
 
 /// A session that performs YCSB's operations on records, which are identified by their keys.
 pub trait Records: Session {
-    /// Do the work that only the first operation on records of this shape needs. It is not measured. Later calls cost
-    /// nothing.
+    /// Do the work that only the first operation on records of this shape needs. This work is not measured. Later calls
+    /// cost nothing.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -134,7 +134,8 @@ pub trait Requests: Session {
     /// Return whether the session can carry another request, according to the last response.
     fn may_go_on(&self) -> bool;
 
-    /// Return whether the session is still open, as far as known from events. Without an event, no system call is made.
+    /// Return whether the session is still open, as far as events have shown. If no event has arrived, no system call
+    /// is made.
     async fn is_still_open(&mut self) -> bool;
 
     /// Like `is_still_open`, but always ask the kernel.

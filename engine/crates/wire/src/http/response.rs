@@ -1,4 +1,4 @@
-//! Parsing of responses that arrive in parts of any size (RFC 9112). Headers are parsed; bodies are counted and not
+//! Parsing of responses that arrive in parts of any size (RFC 9112). Headers are parsed. Bodies are counted and not
 //! kept.
 
 use base::error::{Class, Failure, Result};
@@ -19,8 +19,8 @@ pub struct Reader {
     state: State,
     /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header. A header with the same bytes needs no parsing; most headers change only once a second, with
-    /// their date.
+    /// The last header. A response whose header has the same bytes needs no parsing. Most headers change only once a
+    /// second, with their date.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -437,7 +437,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// Return the response and its length after reading these parts and then the end of the connection; or the class of
-    /// the error.
+    /// the error if the response is invalid.
     fn read<'a>(parts: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
         let (mut reader, mut before) = (Reader::default(), 0);
         for part in parts {

@@ -309,7 +309,7 @@ fn mode(preference: ReadPreference) -> &'static str {
 pub fn check_one_document(reply: &RawDocument) -> Result<()> {
     let mut ok = false;
     let mut documents_read = None;
-    // Go through the top level once; two lookups by name would go through it twice.
+    // Go through the top level of the reply only once. Two lookups by name would go through it twice.
     for element in reply.iter() {
         let (name, value) = element.map_err(message::malformed)?;
         match (name.as_str(), value) {

@@ -40,7 +40,7 @@ fn hello_command() -> RawDocumentBuf {
     }
 }
 
-/// Send hello. If there is a user, begin the authentication with it.
+/// Send hello. If there is a user, hello contains the first message of the user's authentication.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<HelloResult> {
     let mut command = hello_command();
     let mut exchange = None;

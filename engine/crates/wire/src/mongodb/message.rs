@@ -1,5 +1,5 @@
-//! Building and full validation of OP_MSG messages with one body section (MongoDB Wire Protocol, "OP_MSG"); and a
-//! connection that sends one request at a time and receives its reply, with reusable buffers.
+//! OP_MSG messages with one body section (MongoDB Wire Protocol, "OP_MSG"): building and full validation. Also a
+//! connection with reusable buffers, which sends one request at a time and receives its reply.
 
 use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};

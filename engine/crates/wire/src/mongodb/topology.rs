@@ -97,8 +97,9 @@ impl Scout<'_> {
     }
 }
 
-/// Select the members that match the read preference among those that answered. If none matches, return an error:
-/// `silent`, which is the failure of a member that did not answer, or else one with the counts of members.
+/// Select the members that match the read preference among those that answered. If none matches, return `silent`, the
+/// failure of a member that did not answer. If all members have answered, return an error with the numbers of primaries
+/// and secondaries.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

@@ -88,7 +88,8 @@ impl MasterKeys {
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The current data key. Older keys are not kept. They are refused, because their numbers are lower.
+    /// The current data key. Older keys are not kept. If a gateway sends an older key again, it is refused, because its
+    /// number is lower.
     data_key: Option<SessionKey>,
     /// Columns that occurred before, by the bytes of their definitions.
     cached_columns: HashMap<Box<[u8]>, Column>,

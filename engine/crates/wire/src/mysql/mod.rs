@@ -49,7 +49,7 @@ pub struct Settings {
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub database: String,
-    /// The table of the records. The workload `tpcc` does not use it, because it has its own tables.
+    /// The table of the records. The workload `tpcc` does not use this table, because it has its own tables.
     #[serde(default = "sbtest1")]
     pub table: String,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub struct Settings {
 #[serde(deny_unknown_fields)]
 pub struct DecryptionSettings {
     pub master_keys: BTreeMap<String, MasterKey>,
-    /// The columns that the gateway must encrypt. A plaintext column in an answer is then an error.
+    /// The columns that the gateway must encrypt. If an answer contains one of them in plaintext, the operation fails.
     #[serde(default)]
     pub must_be_encrypted: Vec<Demand>,
 }

@@ -137,7 +137,8 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a broken connection. If the server sent an error before, its text is the reason.
+    /// Return the failure of a broken connection. If the server sent an error before the connection broke, the failure
+    /// has the error's text.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }

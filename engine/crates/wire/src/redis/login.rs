@@ -1,5 +1,5 @@
 //! Login on a connected socket: TLS, and authentication in one round trip. The client does not send information about
-//! itself (`CLIENT SETINFO`): servers before 7.2 do not know this command, and it costs further round trips.
+//! itself (`CLIENT SETINFO`): servers before version 7.2 do not know this command, and it costs additional round trips.
 
 use super::Settings;
 use super::channel::{Channel, append, append_argument, append_head, ok};
@@ -66,7 +66,8 @@ impl Opening {
         }
     }
 
-    /// Append AUTH. It has no user if none is configured, because servers before 6 know only this form.
+    /// Append AUTH. If no user is configured, AUTH contains only the password, because servers before version 6 know
+    /// only this form.
     fn append_auth(&self, password: &Secret, out: &mut Vec<u8>) {
         let password = password.reveal().as_bytes();
         match &self.username {

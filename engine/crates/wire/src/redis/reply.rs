@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// Read the next element. Return None if it is incomplete; then nothing is consumed.
+    /// Read the next element. If the element is incomplete, return None and consume nothing.
     pub fn next(&mut self) -> Result<Option<Element<'a>>> {
         let Some(&kind) = self.0.first() else { return Ok(None) };
         check(kind)?;

@@ -107,7 +107,8 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // Check the rarest size first. Records that belong to no size have the smallest one; no arm reads them.
+    // Check the rarest size first. Records that belong to no size have values of the smallest size. No arm reads these
+    // records.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]

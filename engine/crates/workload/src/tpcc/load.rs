@@ -31,8 +31,8 @@ impl<C: Client<Session: Sql>> Loader<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
-    /// The maximum number of statements in one operation. A busy server may take seconds for each of them, so the
-    /// timeout is multiplied by it.
+    /// The maximum number of statements in one operation. A busy server may take seconds for each statement, so the
+    /// timeout is multiplied by this number.
     fn in_a_row(&self) -> u64 {
         u64::from(MAX_STATEMENTS)
     }

@@ -349,7 +349,7 @@ pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
 /// The preparation of a new session: statements to prepare, and settings.
 pub struct Statements {
     prepared: &'static [Statement],
-    /// The statements with settings, which are executed once on each new session.
+    /// The statements that change settings. They are executed once on each new session.
     settings: Vec<String>,
 }
 

@@ -267,8 +267,8 @@ impl Mix {
     }
 }
 
-/// The validated YCSB workloads, by arm, then by workload. None for workloads of other kinds and for arms without a
-/// table.
+/// The validated YCSB workloads, by arm, then by workload. None for workloads that are not YCSB, and for arms whose
+/// service has no table of records.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
 /// The location of a table: the servers' addresses, the database, and the name of the table or collection.

@@ -94,8 +94,8 @@ pub struct Sequence {
     next: AtomicU64,
     /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// For each index from `readable` on: whether the insert of its record has ended. The record is not readable yet,
-    /// because an earlier insert is still in flight.
+    /// For each index from `readable` on: whether the insert of the record has ended. Even a record whose insert has
+    /// ended is not readable while an earlier insert is in flight.
     ended: Mutex<VecDeque<bool>>,
 }
 

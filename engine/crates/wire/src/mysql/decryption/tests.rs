@@ -143,8 +143,8 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
     assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
 }
 
-/// An answer that is sent again as another answer in the same session is refused, as a repeated row within one answer
-/// is. AES-128-ECB cannot detect this.
+/// The client refuses an answer that a gateway sends a second time in the same session, as it refuses a row that is
+/// repeated within one answer. AES-128-ECB cannot detect this.
 #[test]
 fn replayed_answers_of_the_same_session_are_refused() {
     for algorithm in Algorithm::ALL {
@@ -227,7 +227,7 @@ fn plaintext_in_a_column_that_must_be_encrypted_is_an_error() {
 }
 
 /// A holder of the master key could encrypt values that contradict the column's definition. The application must not
-/// get them.
+/// get such values.
 #[test]
 fn values_that_do_not_fit_the_type_of_their_column_are_refused() {
     let mut gateway = Gateway::known();
@@ -373,7 +373,7 @@ proptest! {
         packet[at] = with;
         let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
         match read {
-            // Bits of the bitmap that belong to no column are not checked, so the rows may differ in them.
+            // Bits of the bitmap that belong to no column are not checked, so the rows may differ in these bits.
             Ok(rows) => for (row, plain) in rows.iter().zip(&plain) {
                 let bitmap = if binary { 1 + (columns.len() + FIRST_COLUMN).div_ceil(8) } else { 0 };
                 prop_assert_eq!(&row[bitmap..], &plain[bitmap..]);
