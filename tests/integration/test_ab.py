@@ -114,7 +114,7 @@ def total_mean_ms(report: str) -> float:
 
 
 @pytest.mark.parametrize(("path", "kept"), [("/?wait=20", True), ("/elsewhere", False)])
-def test_ab_counts_the_served_requests(site: Site, path: str, kept: bool) -> None:
+def test_costof_ab_counts_the_requests_that_the_server_answered(site: Site, path: str, kept: bool) -> None:
     result = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
     assert (result.status, result.err) == (0, "")
     assert figure(result.out, "Server Software") == "served/1"

@@ -110,7 +110,7 @@ def counts(answer: SliceAnswer) -> dict[str, int]:
     return {name: phase.count for name, phase in answer.phases.items()}
 
 
-def test_load_writes_ycsbs_records(store: Store) -> None:
+def test_load_phase_writes_the_records_of_ycsb(store: Store) -> None:
     for order in ("hashed", "ordered"):
         table = f"load_{order}"
         [answer] = measure([store.make(table, 10)], [(0, RECORDS, load(insert_order=order, zero_padding=6))])

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_wait_for_bandwidth_only_while_others_are_sent() {
+    fn packet_waits_for_bandwidth_only_while_another_packet_is_sent() {
         // 1500 bytes at 12 Mbit/s take 1 ms.
         let mut shaper = Shaper::new(5_000_000, Some(12.0));
         assert_eq!(shaper.due_ns(0, 1500), 6_000_000);

@@ -50,7 +50,7 @@ fn tls_adds_only_the_round_trips_of_its_handshake() {
 }
 
 #[test]
-fn every_authentication_method_works_with_its_round_trips() {
+fn every_authentication_method_takes_the_expected_number_of_round_trips() {
     let sha2 = "caching_sha2_password";
     for (proposes, plugin, cached, expected) in [
         ("mysql_native_password", "mysql_native_password", false, 1),

@@ -62,7 +62,7 @@ def test_first_order_of_arms_is_random_and_determined_by_the_seed(arms: int) -> 
     assert draw_orders(arms, 20, 7) == draw_orders(arms, 20, 7)
 
 
-def test_round_begins_with_the_arm_that_was_measured_last_before_it() -> None:
+def test_round_begins_with_the_last_arm_of_the_previous_round() -> None:
     orders = BalancedOrders(random.Random(3))
     assert orders.next(["a", "b", "c"], "b")[0] == "b"
     orders = BalancedOrders(random.Random(3))
@@ -347,7 +347,7 @@ def test_slices_of_several_hosts_end_by_time() -> None:
         assert choose_sizes(exact, others + slow)["wire_query"].seconds == pytest.approx(seconds)
 
 
-def test_program_with_a_duration_keeps_its_length_on_hosts() -> None:
+def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
     """Each of the three hosts runs the program once. A program that runs repeatedly ends by time."""
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}

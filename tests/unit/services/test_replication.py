@@ -62,7 +62,7 @@ def test_path_to_a_majority_has_only_voters(shape: str, nodes: int, hops: int) -
     assert hops_to_majority(tree, "primary", voters(nodes)) == hops
 
 
-def test_members_that_only_follow_each_other_are_not_reached_from_the_primary() -> None:
+def test_members_that_replicate_only_from_each_other_are_not_reached_from_the_primary() -> None:
     tree = {"primary": None, "secondary-1": "secondary-2", "secondary-2": "secondary-1", "hidden": "elsewhere:27017"}
     assert depths(tree, "primary") == {"primary": 0}
     assert hops_to_majority(tree, "primary", list(tree)) is None
@@ -110,7 +110,7 @@ def chain(fetched: int = 0, **changed: MemberReading) -> SetReading:
         (SetReading(chain().members, {"hidden": "connection closed"}, {}), "hidden cannot be read: connection closed"),
     ],
 )
-def test_unhealthy_set_is_reported_with_the_member(reading: SetReading, fault: str | None) -> None:
+def test_unhealthy_replica_set_is_reported_with_the_name_of_the_member(reading: SetReading, fault: str | None) -> None:
     assert reading.fault("primary") == fault
 
 

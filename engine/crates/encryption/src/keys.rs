@@ -351,7 +351,7 @@ mod tests {
     /// The expected digest was computed with coreutils: `sha256sum` of the 20 bytes `01234567abcdefghijkl` and 32 bytes
     /// of 0x07.
     #[test]
-    fn salt_is_the_hash_of_the_servers_and_the_clients_nonce() {
+    fn salt_is_the_hash_of_the_nonces_of_server_and_client() {
         let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();
         let salt = SessionSalt::new(b"01234567abcdefghijkl", &nonce);
         let written: String = salt.bytes().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn random_start_times_are_limited_by_operations_and_memory() {
+    fn number_of_random_start_times_is_limited_by_operations_and_memory() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
         let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn think_times_are_zero_without_a_mean() {
+    fn think_times_are_zero_if_no_mean_is_configured() {
         assert!(times(None, 0).iter().all(|each| *each == 0));
     }
 }

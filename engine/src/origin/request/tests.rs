@@ -56,7 +56,7 @@ fn query_parameter_wait_sets_the_delay_of_the_response() {
 }
 
 #[test]
-fn persistence_depends_on_version_and_connection_field() {
+fn http_version_and_connection_field_decide_whether_a_connection_persists() {
     for (version, field, persistence) in [
         ("1.1", "", Persistence::Implied),
         ("1.1", "Connection: keep-alive\r\n", Persistence::Implied),

@@ -171,7 +171,7 @@ fn texts_that_servers_could_parse_differently_are_refused() {
 }
 
 #[test]
-fn other_aliases_or_output_numbers_make_another_statement() {
+fn statement_with_another_alias_or_column_number_than_approved_is_refused() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),
@@ -197,7 +197,7 @@ fn other_aliases_or_output_numbers_make_another_statement() {
 }
 
 #[test]
-fn approval_can_limit_database_and_kinds_and_the_one_with_most_literals_applies() {
+fn approval_can_require_database_and_kinds_of_values_and_approval_with_most_literals_applies() {
     let for_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
     statements.add(&for_database).unwrap();

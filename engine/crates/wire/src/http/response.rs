@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_is_kept_as_http_version_and_connection_header_require() {
+    fn http_version_and_connection_header_decide_whether_a_connection_is_kept() {
         assert!(is_kept_alive("HTTP/1.1 200 OK", ""));
         assert!(!is_kept_alive("HTTP/1.1 200 OK", "Connection: x, Close\r\n"));
         assert!(!is_kept_alive("HTTP/1.0 200 OK", ""));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_read_preference_selects_its_members_in_sorted_order() {
+    fn each_read_preference_selects_the_matching_members_in_sorted_order() {
         use ReadPreference::*;
         let set = [(3, false, true), (1, true, false), (2, false, true), (4, false, false)];
         for (preference, expected) in [
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn preference_for_a_kind_of_member_falls_back_to_other_members() {
+    fn only_read_preferences_that_end_in_preferred_fall_back_to_other_members() {
         use ReadPreference::*;
         assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
         assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);

@@ -344,7 +344,7 @@ mod tests {
 
     /// A server that requires another authentication method must not get the password itself.
     #[test]
-    fn password_is_sent_only_with_a_plugin_that_requires_it() {
+    fn password_is_sent_only_by_authentication_plugins_that_require_it() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {
             assert_eq!(step(b"\x01\x04", plugin).err(), Some(Class::Protocol));
         }
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_password_is_decrypted_only_by_the_servers_key() {
+    fn encrypted_password_can_be_decrypted_only_with_the_key_of_the_server() {
         let key = Rsa::generate(2048).unwrap();
         let nonce = b"dvH@I-CJ*4d|cZwk4^]:";
         let user = user("a password that is longer than the nonce");

@@ -194,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn servers_error_is_returned_at_ready_for_query() {
+    fn error_of_the_server_is_returned_at_ready_for_query() {
         let failed = answer(&[(b'E', b"C42P01\0Mno table\0\0"), (b'E', b"C25P02\0Mlater\0\0"), READY]).unwrap_err();
         assert_eq!((failed.class, &failed.detail[..]), (Class::Server, "42P01: no table"));
     }
 
     /// The session has ended, so the failure's class is always `closed`, and not the class of the server's error.
     #[test]
-    fn answer_that_is_cut_off_reports_the_servers_reason() {
+    fn failure_of_a_cut_off_answer_contains_the_error_of_the_server() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());
         let killed = answer(&[ROW, (b'E', b"C57P01\0Mterminating connection\0\0")]).unwrap_err();
         assert_eq!((killed.class, &killed.detail[..]), (Class::Closed, "57P01: terminating connection"));

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn server_must_confirm_version_3_of_the_protocol() {
+    fn redis_server_must_confirm_version_3_of_the_protocol() {
         greeted(b"%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*0\r\n$5\r\nproto\r\n:3\r\n").unwrap();
         for refused in [&b"%1\r\n$5\r\nproto\r\n:2\r\n"[..], b"%1\r\n$1\r\na\r\n:3\r\n", b"+OK\r\n", b"%0\r\n"] {
             assert_eq!(greeted(refused).unwrap_err().class, Class::Protocol, "{}", refused.escape_ascii());

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn grown_distribution_has_the_same_zeta_as_a_new_one() {
+    fn zipfian_distribution_that_grew_has_the_zeta_of_a_new_one_of_equal_size() {
         let mut grown = Zipfian::new(100);
         grown.next_below(1000, &mut Random::new(1));
         assert!((grown.zeta - Zipfian::new(1000).zeta).abs() < 1e-12);

@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn record_is_readable_after_all_inserts_up_to_it_have_ended() {
+    fn record_is_readable_once_all_inserts_up_to_this_record_have_ended() {
         let sequence = Sequence::default();
         sequence.begin_at_least(10);
         let numbers: Vec<_> = (0..4).map(|_| sequence.claim()).collect();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn each_host_reads_loaded_records_and_those_it_inserts() {
+    fn each_host_reads_the_loaded_records_and_the_records_that_it_inserted() {
         for share in shares(3) {
             let sequence = Sequence::new(share);
             (0..share.count(5)).for_each(|_| sequence.acknowledge(sequence.claim()));
@@ -316,7 +316,7 @@ mod tests {
         }
 
         #[test]
-        fn host_reads_loaded_records_and_its_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
+        fn any_number_of_hosts_read_the_loaded_records_and_their_own_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
             for share in shares(hosts) {
                 let sequence = Sequence::new(share);
                 sequence.begin_at_least(begins_at);

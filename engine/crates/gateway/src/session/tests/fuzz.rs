@@ -66,7 +66,7 @@ fn arbitrary_bytes_cause_no_panic() {
 /// Damage the packets of a login to a guarded account. The client must get the OK for its login, or one error, or
 /// nothing yet.
 #[test]
-fn damaged_login_is_never_confirmed_early() {
+fn damaged_login_is_never_confirmed_before_session_settings_are_checked() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
         let mut test = TestSession::new(rules(RULES), Limits::default(), choices.byte() % 4 == 1);

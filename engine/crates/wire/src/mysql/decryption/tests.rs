@@ -91,7 +91,7 @@ fn ciphertext_for_which_the_client_has_no_key_is_unchanged() {
 }
 
 #[test]
-fn error_names_the_column_and_neither_value_nor_key() {
+fn decryption_error_names_the_column_but_neither_value_nor_key() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let good = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
@@ -146,7 +146,7 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
 /// The client refuses an answer that a gateway sends a second time in the same session, as it refuses a row that is
 /// repeated within one answer. AES-128-ECB cannot detect this.
 #[test]
-fn replayed_answers_of_the_same_session_are_refused() {
+fn answers_replayed_within_one_session_are_refused() {
     for algorithm in Algorithm::ALL {
         let mut gateway = Gateway::known();
         let table = gateway.table(&[("c_last", 0xFD, Some(algorithm))]);
@@ -336,7 +336,7 @@ proptest! {
     }
 
     #[test]
-    fn decrypted_rows_equal_the_servers_originals((columns, values) in result_set(), binary: bool) {
+    fn decrypted_rows_equal_those_that_the_server_sent_to_the_gateway((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
         let table = table_with(&mut gateway, &columns);
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_result_sets_never_panic_or_yield_other_values(
+    fn damaged_result_sets_cause_no_panic_and_yield_no_wrong_values(
         (columns, values) in result_set(),
         binary: bool,
         definition: prop::sample::Index,
