@@ -101,7 +101,7 @@ fn prepared_slice_opens_at_the_requested_instant() {
     });
     assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // This slice is prepared twice, and its instant has passed.
+    // This slice is prepared twice, and the instant at which it should open has passed.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");

@@ -35,7 +35,7 @@ fn die_with_parent() {
 /// Errors: `internal` if the system refuses.
 pub fn keep_memory_private() -> Result<()> {
     let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
-    // The resource limit does not stop dumps that the kernel pipes to a handler; clearing the dumpable flag does.
+    // The resource limit does not stop dumps that the kernel pipes to a handler. Clearing the dumpable flag stops them.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(refused)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused)
 }

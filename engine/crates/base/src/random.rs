@@ -15,8 +15,8 @@ impl Random {
         Random(seed)
     }
 
-    /// Return the generator of one of many independent streams with the same seed. Each worker uses a separate stream;
-    /// otherwise all workers would read the same keys at the same time.
+    /// Return the generator of one of many independent streams with the same seed. Each worker uses a separate stream.
+    /// With a common stream all workers would read the same keys at the same time.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }

@@ -113,8 +113,8 @@ trait BlockCipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<Block
 
 impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> BlockCipher for C {}
 
-/// Encryption (`seal`) and decryption (`open`) by one algorithm. Both functions return None on failure; the caller must
-/// then remove the bytes that they have appended.
+/// Encryption (`seal`) and decryption (`open`) by one algorithm. Both functions return None on failure. The caller must
+/// then remove the bytes that the function has appended.
 pub(super) trait Scheme: Send + Sync {
     /// Append the ciphertext after the algorithm's number, which the caller has already written as `out[start]`.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
@@ -292,8 +292,8 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// Append zero bytes, enough for the plaintext and its PKCS #7 padding, and return them. The padding is a whole block
-/// if the plaintext ends at a block boundary.
+/// Append as many zero bytes as the plaintext and its PKCS #7 padding need, and return these bytes. The padding is a
+/// whole block if the plaintext ends at a block boundary.
 fn reserve_padded<'a>(plaintext: &[u8], out: &'a mut Vec<u8>) -> &'a mut [u8] {
     let start = out.len();
     out.resize(start + plaintext.len() / BLOCK * BLOCK + BLOCK, 0);
@@ -412,8 +412,8 @@ mod tests {
         out.split_off(BLOCK)
     }
 
-    /// The expected values are those of SP 800-38A, F.2.1, and of GB/T 32907, A.1. The latter encrypts a single block,
-    /// which equals CBC with an IV of zero.
+    /// The expected values are those of SP 800-38A, F.2.1, and of GB/T 32907, A.1. The example of GB/T 32907 encrypts a
+    /// single block, which equals CBC with an IV of zero.
     #[test]
     fn cbc_matches_nist_and_the_sm4_standard() {
         let aes = cbc(Aes128::new(&key(NIST_KEY).into()), NIST_TEXT, "000102030405060708090a0b0c0d0e0f");

@@ -60,8 +60,9 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// Parse the bytes after a definition's last field; return None if there are none. Servers send nothing there, so
-    /// any other bytes are a damaged envelope. Errors: `encryption` if the envelope is cut, too long, or malformed.
+    /// Parse the envelope in the bytes after a definition's last field. Return None if there are no such bytes. Servers
+    /// send nothing there, so all bytes that are not an envelope are a damaged one. Errors: `encryption` if the
+    /// envelope is cut, too long, or malformed.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);

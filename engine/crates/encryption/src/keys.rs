@@ -1,5 +1,5 @@
 //! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm. The
-//! master key wraps the data key; the algorithms' keys are derived from the data key.
+//! master key wraps the data key. The algorithms' keys are derived from the data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use zeroize::optimization_barrier;
 
-/// The initial sizes in bytes of the buffers for received data. Most commands and answers fit; a buffer grows for
+/// The initial sizes in bytes of the buffers for received data. Most commands and answers fit. A buffer grows for
 /// larger packets.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;

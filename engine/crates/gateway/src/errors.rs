@@ -127,9 +127,9 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Return the gateway's text for an error that applications and drivers handle; None for other errors. MariaDB and
-/// MySQL use the same codes up to 1879; each later code belongs to one of them. A code reveals only whether and how a
-/// statement failed. The person who approves the statement accepts this.
+/// Return the gateway's text for an error that applications and drivers handle. Return None for other errors. MariaDB
+/// and MySQL use the same codes up to 1879. Each later code is used by only one of the two. A code reveals only whether
+/// and how a statement failed. The person who approves the statement accepts this.
 fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",

@@ -36,8 +36,8 @@ struct LearnedFile {
 }
 
 impl Learner {
-    /// Open the file for learned statements; statements that it already contains are not written again. Errors: `plan`
-    /// if the file cannot be used or the rules protect no column.
+    /// Open the file for learned statements. Statements that the file already contains are not written again. Errors:
+    /// `plan` if the file cannot be used or the rules protect no column.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
@@ -105,7 +105,7 @@ struct Pending {
     key: String,
     text: String,
     database: Option<String>,
-    /// The kind of each `?`; None if the kinds are not known yet.
+    /// The kind of each `?`. None if the kinds are not known yet.
     kinds: Option<Vec<Kind>>,
     /// The number of question marks in the text.
     placeholders: usize,
@@ -126,8 +126,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begin to record a statement whose text the client sends or prepares. Return the database that the statement
-    /// selects if it succeeds; None if it selects none.
+    /// Begin to record a statement whose text the client sends or prepares. Return the database that a successful
+    /// statement selects. Return None if the statement selects no database.
     pub fn statement(
         &mut self,
         text: &[u8],

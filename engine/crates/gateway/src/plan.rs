@@ -27,7 +27,7 @@ pub struct ListenerPlan {
     pub rules_file: PathBuf,
     /// The address of the server behind the gateway, `host:port`.
     pub server: String,
-    /// The certificate and key for TLS with clients; None if clients connect in plaintext.
+    /// The certificate and key for TLS with clients. None if clients connect in plaintext.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
     #[serde(default = "plain")]

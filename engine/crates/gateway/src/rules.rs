@@ -120,7 +120,7 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Parse rules; panic if they are not valid.
+    /// Parse rules. Panic if the rules are not valid.
     #[cfg(test)]
     pub fn parse_valid(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|error| panic!("{}", error.message)).0
@@ -189,7 +189,7 @@ impl Rules {
         }
     }
 
-    /// Return the algorithm of the first rule that matches a column; None if the column is not protected.
+    /// Return the algorithm of the first rule that matches a column. Return None if the column is not protected.
     pub fn algorithm_for(&self, names: [&str; 3]) -> Option<Algorithm> {
         let [database, _, column] = names;
         if database.is_empty() || column.is_empty() {
@@ -225,7 +225,8 @@ impl Rules {
         self.catalogue = catalogue.into();
     }
 
-    /// Return a message about the first column rule that matches no column of a base table; None if all rules match.
+    /// Return a message about the first column rule that matches no column of a base table. Return None if all rules
+    /// match.
     pub fn unmatched_rule(&self, columns: &[ColumnFacts]) -> Option<String> {
         let matches_one =
             |rule: &&ColumnRule| columns.iter().any(|column| rule.matches(column.names.each_ref().map(String::as_str)));
@@ -470,8 +471,8 @@ fn resolve_role(
     }
 }
 
-/// Return the parser's message if it quotes no values; otherwise a general message. A value could be a key or a
-/// password in a wrong place.
+/// Return the parser's message if it quotes no values. Otherwise return a general message, because a value could be a
+/// key or a password in a wrong place.
 fn without_secrets(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let known = ["unknown field", "unknown variant", "missing field", "duplicate field", "duplicate key"];

@@ -26,7 +26,7 @@ const LONGEST_TEMPORAL: usize = 12;
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// The data key, wrapped (encrypted) with the client's master key; None if the client has no master key.
+    /// The data key, wrapped (encrypted) with the client's master key. None if the client has no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
     /// The salt of the session's keys. It is None for a client that does not decrypt. Such a client gets no envelopes
     /// (decryption information after a column's definition), because some clients fail on unknown bytes.
@@ -56,7 +56,7 @@ struct Seal {
 }
 
 impl Column {
-    /// Return the definition that the client gets instead of the server's; None if the column is sent unchanged.
+    /// Return the definition that the client gets instead of the server's. Return None if the column is sent unchanged.
     pub fn definition(&self) -> Option<&[u8]> {
         self.seal.as_ref().map(|seal| &*seal.definition)
     }

@@ -1,5 +1,5 @@
 //! A session between a client and the server. It turns received bytes into bytes to send, and decides about each
-//! packet. It does no input or output itself; the module `conversation` sends and receives.
+//! packet. It does no input or output itself: the module `conversation` sends and receives.
 //!
 //! A session begins with a login. If the account is not guarded, and so may send any statement, the session becomes
 //! open: bytes pass unchanged. Otherwise the gateway sets and checks ("pins") the session's settings, and then commands
@@ -71,7 +71,7 @@ pub struct Shared {
     /// rules only if it has changed.
     generation: AtomicU64,
     pub limits: Limits,
-    /// The writer of learned statements; None unless the statements of some accounts are learned.
+    /// The writer of learned statements. None unless the statements of some accounts are learned.
     pub learner: Option<Learner>,
 }
 
@@ -101,8 +101,8 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Return the first packet in these bytes; None if it is incomplete. Errors: `protocol` if its payload is longer
-    /// than `longest`.
+    /// Return the first packet in these bytes. Return None if it is incomplete. Errors: `protocol` if its payload is
+    /// longer than `longest`.
     fn first(input: &'a [u8], longest: usize) -> Result<Option<Self>> {
         let Some((length, sequence)) = packet::split_header(input) else { return Ok(None) };
         if length > longest {
@@ -129,7 +129,7 @@ pub struct Session {
     phase: Phase,
     greeting: Option<Greeting>,
     account: Vec<u8>,
-    /// The salt for the session's keys; None if the client does not announce that it decrypts.
+    /// The salt for the session's keys. None if the client does not announce that it decrypts.
     salt: Option<SessionSalt>,
     mode: Mode,
     pinning: Pinning,
@@ -294,7 +294,7 @@ impl Session {
     }
 
     /// Return the maximum number of further bytes to receive from the client now. The bytes after a TLS request belong
-    /// to the TLS handshake, so they must not be received here.
+    /// to the TLS handshake, so this function does not count them.
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received

@@ -36,7 +36,7 @@ pub fn fixed() -> Vec<(String, String)> {
     unchanged.map(|text| (text.clone(), text)).chain(empty).collect()
 }
 
-/// Return the session statement for a parsed text; None if the text is not an allowed session statement.
+/// Return the session statement for a parsed text. Return None if the text is not an allowed session statement.
 pub fn read(reading: &Reading) -> Option<Statement> {
     let tokens = reading.shape_tokens().map(|token| str::from_utf8(token).ok()).collect::<Option<Vec<_>>>()?;
     match tokens[..] {
@@ -58,14 +58,14 @@ pub fn read(reading: &Reading) -> Option<Statement> {
     }
 }
 
-/// Return the token if it is an unquoted word; otherwise None.
+/// Return the token if it is an unquoted word. Otherwise return None.
 fn word(token: &str) -> Option<&str> {
     let is_word = token.len() <= LONGEST_NAME && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let starts_without_digit = token.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes; None if the name is not valid. Unquoted tokens of a parsed
+/// Return the name of a database without its quotes. Return None if the name is not valid. Unquoted tokens of a parsed
 /// statement are in lower case, so on servers that distinguish case a name with capital letters must be quoted.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
@@ -111,8 +111,8 @@ fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one of them is
-/// not allowed.
+/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one of the
+/// settings is not allowed.
 fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     let mut values = reading.values().iter();
     let mut sent = Vec::new();

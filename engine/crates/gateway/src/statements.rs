@@ -104,7 +104,7 @@ impl fmt::Display for Refusal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
-    /// The kind of a literal; None for a parameter of a prepared statement.
+    /// The kind of a literal. None for a parameter of a prepared statement.
     pub kind: Option<Kind>,
     token: usize,
     /// The start and end of the value in the buffer `Reading::written`.
@@ -125,7 +125,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Parse a text. With `has_parameters`, question marks are values; otherwise they are refused.
+    /// Parse a text. With `has_parameters`, question marks are values. Without it, a text with a question mark is
+    /// refused.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
@@ -591,7 +592,7 @@ fn append_hexadecimal(out: &mut Vec<u8>, byte: u8) {
 enum Place {
     /// A `?` in the approved text. It allows any value, or any value of this kind.
     Any(Option<Kind>),
-    /// A literal in the approved text, as the gateway sends it to the server. Only the same value is allowed.
+    /// A literal in the approved text, as the gateway sends it to the server. Only an equal value is allowed.
     Fixed(Box<[u8]>),
 }
 
@@ -604,7 +605,7 @@ pub struct Statement {
     pub outputs: Outputs,
     /// Whether the answer may contain the id that the server generated for a new row.
     pub shows_id: bool,
-    /// The database that the statement selects; None if it selects none.
+    /// The database that the statement selects. None if it selects none.
     pub uses: Option<Vec<u8>>,
     /// Whether this is a statement about the session, which needs no approval.
     is_session_statement: bool,
@@ -616,10 +617,10 @@ pub struct Statement {
 pub struct Approval {
     /// The statement's text, with a `?` for each value that may vary.
     pub text: String,
-    /// The database in which the statement is approved; None for every database.
+    /// The database in which the statement is approved. None for every database.
     pub database: Option<String>,
     pub outputs: Option<Vec<Verdict>>,
-    /// The kind of each `?`; None if all kinds are allowed.
+    /// The kind of each `?`. None if all kinds are allowed.
     pub values: Option<Vec<Kind>>,
 }
 
@@ -684,7 +685,7 @@ impl Statement {
         }
     }
 
-    /// Return the approved kind of each parameter of the prepared text; None where all kinds are allowed.
+    /// Return the approved kind of each parameter of the prepared text. None stands for a parameter of any kind.
     pub fn parameters(&self, reading: &Reading) -> Vec<Option<Kind>> {
         let parameter = |(place, value): (&Place, &Value)| match (place, value.kind) {
             (Place::Any(kind), None) => Some(*kind),
@@ -708,7 +709,7 @@ impl Statement {
     }
 
     /// Return why the statement does not approve this text in this database. Return None if the statement approves the
-    /// text. The text and the statement have the same normalised form.
+    /// text. The caller has found that both have the same normalised form.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -775,7 +776,8 @@ impl Statements {
             return Err("the same statement appears twice".into());
         }
         same_shape.push(statement.into());
-        // The first match is used: prefer statements with more literals, then those for one database.
+        // The first statement that matches is used, so sort those with more literals first, and then those for a single
+        // database.
         same_shape.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
         self.approved += 1;
         Ok(())

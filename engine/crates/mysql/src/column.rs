@@ -64,13 +64,14 @@ pub struct Definition<'a> {
     /// The original names of database, table and column. All three are empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
-    /// The bytes after the last field. Servers send none; the encrypting gateway sends an envelope (key and type of the
-    /// encrypted column).
+    /// The bytes after the last field. Servers send no such bytes. The encrypting gateway sends an envelope (key and
+    /// type of the encrypted column).
     pub tail: &'a [u8],
 }
 
 const FILLER: usize = 2;
-/// The number of strings before the type, and the offset of the type's number (`MYSQL_TYPE_…`) after them.
+/// The number of strings (`NAMES`) before the type, and the number of bytes (`KIND`) from the end of the strings to the
+/// type's number `MYSQL_TYPE_…`.
 const NAMES: usize = 6;
 const KIND: usize = 6;
 
@@ -132,7 +133,7 @@ pub enum BinaryForm {
 }
 
 impl BinaryForm {
-    /// Return the encoding of a type `MYSQL_TYPE_…`; None if values of this type cannot occur in a row.
+    /// Return the encoding of a type `MYSQL_TYPE_…`. Return None if values of this type cannot occur in a row.
     pub fn from_kind(kind: u8) -> Option<Self> {
         Some(match kind {
             // TINY

@@ -15,7 +15,7 @@ pub const OK: u8 = 0x00;
 pub const EOF: u8 = 0xFE;
 /// The first byte of an error packet.
 pub const ERR: u8 = 0xFF;
-/// The maximum length of an EOF payload. Rows that begin with the same byte are longer.
+/// The maximum length of an EOF payload. A row that begins with the byte `EOF` is longer.
 pub const LONGEST_EOF: usize = 5;
 /// The status flag `SERVER_MORE_RESULTS_EXISTS`.
 pub const MORE_RESULTS: u16 = 1 << 3;
@@ -27,7 +27,7 @@ const TLS_REQUIRED: u16 = 3159;
 /// The maximum length of an error's message in bytes. Servers cut longer messages.
 const LONGEST_MESSAGE: usize = 512;
 
-/// Return a packet's payload length and sequence number; None if the header is incomplete.
+/// Return a packet's payload length and sequence number. Return None if the header is incomplete.
 pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
     let &[low, middle, high, sequence] = start.first_chunk::<HEADER>()?;
     Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
@@ -145,7 +145,7 @@ fn no_more_results(status: u16) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerError<'a> {
     pub code: u16,
-    /// The SQL state; None in errors that the server sends before the client has announced its capabilities.
+    /// The SQL state. None in errors that the server sends before the client has announced its capabilities.
     pub state: Option<&'a [u8; STATE]>,
     pub message: &'a [u8],
 }

@@ -38,7 +38,8 @@ impl SliceLog {
         self.errors.count(failure);
     }
 
-    /// Add another thread's log to this one, and empty the other log for the next slice. Its memory stays allocated.
+    /// Add another thread's log to this one, and empty the other log for the next slice. The memory of the other log
+    /// stays allocated.
     pub fn absorb(&mut self, other: &mut SliceLog) {
         self.recorder.merge(&other.recorder);
         self.errors.merge(std::mem::take(&mut other.errors));

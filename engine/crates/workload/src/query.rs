@@ -131,7 +131,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 
     /// Open the session unless it is open, and record its evidence.
-    /// Errors: those of finding the server, of opening the session and of its preparation.
+    /// Errors: the errors of finding the server, of opening the session and of preparing it.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
             Some(session) => evidence.used(session.connection()),

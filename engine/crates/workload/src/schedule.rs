@@ -17,7 +17,7 @@ const DOMAIN: u64 = 0x7061_6365;
 /// other hosts perform a part of the slice's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
-    /// Operations begin at equal intervals; the first one begins with the slice.
+    /// Operations begin at equal intervals. The first one begins with the slice.
     Constant {
         /// The interval between two operations in nanoseconds. It counts the operations of all hosts.
         gap_ns: f64,
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn poisson_start_times_have_the_rate_and_are_memoryless() {
         let Schedule::Drawn(offsets) = schedule(Arrivals::Poisson, 0) else { panic!("drawn") };
-        // 50,000 expected; four standard deviations of a Poisson count are 900.
+        // 50,000 start times are expected. Four standard deviations of a Poisson count are 900.
         assert!((49_100..50_900).contains(&offsets.len()), "{}", offsets.len());
         assert!(offsets.is_sorted() && *offsets.last().unwrap() < 100 * SECOND);
         let mean = 2_000_000.0;

@@ -1,5 +1,5 @@
 //! The division of work among several hosts that load a service together. All hosts get the same commands. Workers,
-//! operations and new records are numbered; number n belongs to host n modulo `hosts`.
+//! operations and new records are numbered. Number n belongs to host n modulo `hosts`.
 
 use crate::settings::{Kind, Settings};
 use crate::tpcc::TpccPhase;

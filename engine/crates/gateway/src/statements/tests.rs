@@ -380,7 +380,7 @@ proptest! {
         prop_assert_eq!(result.is_ok(), is_approved, "{}", written(&edited));
     }
 
-    /// A value reaches the server with the same content, whichever escapes the client uses.
+    /// The content of a value that reaches the server does not depend on the escapes that the client uses.
     #[test]
     fn values_reach_the_server_unchanged(value in bytes(), doubles: bool, quote in prop::sample::select(b"'\"".to_vec())) {
         let mut text = b"SELECT a FROM t WHERE b = ".to_vec();

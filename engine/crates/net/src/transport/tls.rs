@@ -162,7 +162,7 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
 }
 
 /// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Earlier versions are
-/// allowed, because old suites were published with them.
+/// allowed, because old suites belong to these versions.
 fn offer_only(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
     let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
     if version == Some(TlsVersion::V1_3) {

@@ -209,8 +209,8 @@ pub struct Head {
     pub keep_alive: bool,
 }
 
-/// Return the length of the header if it ends within these bytes; otherwise None. The header does not end within the
-/// first `known` bytes.
+/// Return the length of the header if it ends within these bytes. Otherwise return None. The header does not end within
+/// the first `known` bytes.
 pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
     // A header ends with "\n\r\n" or "\n\n", whose first line feed may be among the known bytes.
     let mut from = known.saturating_sub(2);

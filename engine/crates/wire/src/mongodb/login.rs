@@ -14,9 +14,9 @@ use std::sync::{Mutex, PoisonError};
 /// The server's answer to hello, and the authentication begun with it.
 pub struct HelloResult {
     pub reply: RawDocumentBuf,
-    /// The authentication that hello has begun; None without a user.
+    /// The authentication that hello has begun. None without a user.
     pub exchange: Option<Exchange>,
-    /// The server's answer to the first SCRAM message; None if the server ignored this message.
+    /// The server's answer to the first SCRAM message. None if the server ignored this message.
     pub speculative: Option<SaslReply>,
 }
 
@@ -158,7 +158,7 @@ struct CachedPassword {
 }
 
 impl Credentials {
-    /// Return the credentials in these settings; None without a user.
+    /// Return the credentials in these settings. Return None without a user.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
         Ok(Some(Credentials {

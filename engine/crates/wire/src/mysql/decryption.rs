@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The maximum number of cached column definitions. When it is reached, the cache is cleared; otherwise statements with
-/// ever new column names would fill the memory.
+/// The maximum number of cached column definitions. When the cache is full, it is cleared. Without a limit, statements
+/// with ever new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
 /// The number of values and bytes that a slice has decrypted, including its failed operations.

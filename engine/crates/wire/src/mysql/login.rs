@@ -36,7 +36,7 @@ pub struct LoggedIn {
     pub channel: Channel,
     /// Whether lists end without an EOF packet.
     pub without_eof: bool,
-    /// The salt of the session's keys for encrypted columns; None if the client does not decrypt.
+    /// The salt of the session's keys for encrypted columns. None if the client does not decrypt.
     pub salt: Option<SessionSalt>,
 }
 

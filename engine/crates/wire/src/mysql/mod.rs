@@ -45,7 +45,7 @@ use ycsb::Statements as RecordStatements;
 pub struct Settings {
     /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The user; null for MySQL's anonymous user.
+    /// The user. Null for MySQL's anonymous user.
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub database: String,
@@ -113,7 +113,7 @@ const DEFAULT_PORT: u16 = 3306;
 pub struct Service {
     transport: Transport,
     credentials: Credentials,
-    /// The client's keys; None if the client does not decrypt.
+    /// The client's keys. None if the client does not decrypt.
     master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
     insert: BulkInsert,

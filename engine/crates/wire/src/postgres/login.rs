@@ -36,7 +36,7 @@ pub struct Opening {
 pub struct LoggedIn {
     pub channel: Channel,
     pub process: i32,
-    /// The authentication mechanism; None if the server required no authentication.
+    /// The authentication mechanism. None if the server required no authentication.
     pub mechanism: Option<&'static str>,
 }
 

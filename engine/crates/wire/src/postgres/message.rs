@@ -47,7 +47,7 @@ pub mod frontend {
     pub const TERMINATE: u8 = b'X';
 }
 
-/// Return the type and body length of the message that begins here; None if its header is incomplete.
+/// Return the type and body length of the message that begins here. Return None if its header is incomplete.
 pub fn header(received_bytes: &[u8]) -> Result<Option<(u8, usize)>> {
     let Some(&kind) = received_bytes.first() else { return Ok(None) };
     let limit = match kind {
@@ -133,7 +133,7 @@ pub fn failure(body: &[u8]) -> Failure {
     Failure::new(class, format!("{state}: {words}"))
 }
 
-/// Return the number of rows in the tag of CommandComplete; None for commands without rows, such as `BEGIN`.
+/// Return the number of rows in the tag of CommandComplete. Return None for commands without rows, such as `BEGIN`.
 pub fn rows_in_tag(body: &[u8]) -> Option<u64> {
     let tag = std::str::from_utf8(body.strip_suffix(b"\0")?).ok()?;
     tag.rsplit_once(' ')?.1.parse().ok()

@@ -36,7 +36,7 @@ pub struct Settings {
     pub addresses: Vec<String>,
     /// The addresses of the same servers with their TLS ports; `addresses` if absent.
     pub tls_addresses: Option<Vec<String>>,
-    /// The user; null for the user `default`.
+    /// The user. Null for the user `default`.
     pub username: Option<String>,
     pub password: Option<Secret>,
     /// The version of the protocol, 2 or 3. With 3 a session begins with `HELLO`.

@@ -17,7 +17,7 @@ pub fn percent(random: &mut Random, share: u32) -> bool {
     between(random, 1, 100) <= share
 }
 
-/// The constants C of `NURand`. They are drawn once for a run, and all its terminals use the same ones.
+/// The constants C of `NURand`. They are drawn once for a run, and all terminals of the run use them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
     /// The constant C for last names in the loaded data.

@@ -38,7 +38,8 @@ impl Home {
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
     }
 
-    /// Draw one of the other warehouses, all with the same probability. If there is only one warehouse, return it.
+    /// Draw one of the warehouses other than the home warehouse, all with equal probability. If there is only one
+    /// warehouse, return its number.
     pub fn other_warehouse(self, random: &mut Random) -> u32 {
         if self.warehouses == 1 {
             return self.warehouse;

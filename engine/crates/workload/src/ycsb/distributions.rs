@@ -181,7 +181,7 @@ mod tests {
         let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
         assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
         let share = f64::from(counts[popular]) / DRAWS as f64;
-        // The frequency of 0 is 1 / zeta; about a thousandth of the other numbers have the same hash.
+        // The frequency of 0 is 1 / zeta. About a thousandth of the other numbers have the same hash as 0.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
 

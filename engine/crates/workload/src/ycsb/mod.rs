@@ -21,7 +21,8 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields, rename = "Ycsb")]
 pub struct Settings {
     pub phase: YcsbPhase,
-    /// The number of records after loading. The records that phase `run` inserts get the numbers from this one on.
+    /// The number of records after loading. The records that phase `run` inserts get the numbers from `record_count`
+    /// on.
     pub record_count: u64,
     pub insert_start: u64,
     /// The number of records to load or read, beginning with `insert_start`. If absent, these are all records up to

@@ -172,7 +172,7 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         self.core.keys.key(sequence.record(index))
     }
 
-    /// Return the connection for reads. If reads and writes use the same server, it is the connection for writes, as in
+    /// Return the connection for reads. If one server serves reads and writes, return the connection for writes, as in
     /// a client with a pool.
     fn member_to_read(&mut self) -> &mut Member<C> {
         if self.one_server { &mut self.writer } else { &mut self.reader }

@@ -153,7 +153,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// Return how many records can be read. Their indices are the numbers below this one.
+    /// Return how many records can be read. These are the records whose index is below the returned number.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }

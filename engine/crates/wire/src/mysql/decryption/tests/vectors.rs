@@ -1,6 +1,6 @@
-//! Test vectors, by which this client and the Python driver `costof.encrypted` are verified against each other. They
-//! are created here with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to the file;
-//! without this variable the test compares them with the file.
+//! Test vectors, by which this client and the Python driver `costof.encrypted` are verified against each other. This
+//! module creates the vectors with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to
+//! the file; without this variable the test compares them with the file.
 
 use super::*;
 use openssl::sha::sha256;
