@@ -24,8 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Measure the path cost: return the median round-trip time over `link` minus the configured delay, at most
 /// [`MAX_PLAUSIBLE`]. `link` is the first link of `forwarder`.
 ///
-/// The probes are TCP handshakes, whose round-trip time the kernel measures (TCP_INFO). It does not include the wake-up
-/// of the receiving program, which a real link has as well.
+/// The probes are TCP handshakes, whose round-trip time the kernel measures (TCP_INFO). This time does not include the
+/// wake-up of the receiving program, which happens on a real link too.
 pub fn path_cost(forwarder: &mut Forwarder, link: &LinkPlan) -> Result<Duration> {
     forwarder.begin_calibration(HELD_EACH_WAY);
     let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| link_failure("eventfd", error))?;

@@ -120,7 +120,7 @@ impl Direction {
                 self.counters.delivered += 1;
                 self.counters.delivered_bytes += bytes as u64;
             }
-            // A host that has taken its device down loses its packets, as on a real link.
+            // The receiving host has taken its device down, so the packet is lost, as on a real link.
             Err(_) => self.counters.refused += 1,
         }
         self.counters.late_sum_ns += late_ns;

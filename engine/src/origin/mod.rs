@@ -209,8 +209,8 @@ async fn answer_all(mut stream: Stream, reactor: &Reactor, counters: &Counters) 
     }
 }
 
-/// Send an error response, then read until the client has closed the connection or a limit is reached. Closing it with
-/// unread bytes would reset it, and the response could be lost (RFC 9112, 9.6).
+/// Send an error response, then read until the client has closed the connection or a limit is reached. If the
+/// connection were closed with unread bytes, it would be reset, and the response could be lost (RFC 9112, 9.6).
 async fn refuse(mut stream: Stream, refusal: Refusal, reactor: &Reactor, mut reader: Reader) -> Result<()> {
     reactor.set_deadline(clock::now() + LINGER);
     stream.send(request::error_response(refusal)).await?;

@@ -22,7 +22,7 @@ pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAdd
         let streams = connections.iter().flat_map(Connection::watched);
         let mut watched: Vec<_> = listeners.chain(streams).collect();
         poll(&mut watched, None)?;
-        // The end or an error of a stream also makes it ready, and is noticed by reading from it.
+        // A stream that has ended or failed is ready too. Reading from the stream then shows the end or the error.
         let ready: Vec<_> = watched.iter().map(|each| !each.revents().is_empty()).collect();
         let (at_entrances, of_connections) = ready.split_at(entrances.len());
         let mut of_connections = of_connections.chunks(2);

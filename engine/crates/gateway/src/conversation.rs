@@ -19,8 +19,8 @@ use zeroize::optimization_barrier;
 /// larger packets.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
-/// The maximum size in bytes to which an empty buffer is kept. A buffer that has grown beyond it is shrunk once it is
-/// empty.
+/// The maximum size in bytes to which an empty buffer is kept. A buffer that has grown beyond this size is shrunk once
+/// it is empty.
 const KEPT: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -133,7 +133,8 @@ impl Conversation {
             }
         }
         self.count();
-        // If bytes for the client are left, the client does not read or has closed its connection. Do not wait for it.
+        // If bytes for the client are left, the client does not read or has closed its connection. Do not wait for the
+        // client.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),

@@ -160,7 +160,8 @@ impl Guard {
     /// Store a statement that the server has prepared. Errors: `protocol` if its numbers of columns and parameters
     /// differ from those in the approval.
     fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
-        // MariaDB does not report the columns of RETURNING before the execution, so they are checked at the execution.
+        // MariaDB does not report the columns of RETURNING before the execution, so these columns are checked at the
+        // execution.
         if columns > 0 {
             self.check_count(columns.into())?;
         }

@@ -368,7 +368,7 @@ fn gcm() -> Algorithm {
     Algorithm::Aes128Gcm
 }
 
-/// An error in a rules file, with the range of bytes where it is.
+/// An error in a rules file, with the range of bytes that contains the error.
 struct RulesError {
     position: Option<usize>,
     message: String,

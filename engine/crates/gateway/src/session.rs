@@ -757,8 +757,8 @@ impl Session {
         error.append(self.sequence, true, to_client);
     }
 
-    /// Decide about a command of a guarded or learning account, and pass it on if it is allowed. This function lists
-    /// every command that can be passed on.
+    /// Decide about a command of an account that is guarded or whose statements are learned. Pass the command on if it
+    /// is allowed. This function lists every command that can be passed on.
     fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let rest = &payload[1..];
         let expected = match command {

@@ -605,7 +605,7 @@ pub struct Statement {
     pub outputs: Outputs,
     /// Whether the answer may contain the id that the server generated for a new row.
     pub shows_id: bool,
-    /// The database that the statement selects. None if it selects none.
+    /// The database that the statement selects. None if the statement selects no database.
     pub uses: Option<Vec<u8>>,
     /// Whether this is a statement about the session, which needs no approval.
     is_session_statement: bool,

@@ -92,7 +92,8 @@ impl Buffered {
         self.stream.close();
     }
 
-    /// Try once to send the outbox, then close the connection. Wait neither for the server to read nor to answer.
+    /// Try once to send the outbox, then close the connection. Do not wait until the server has read the bytes or
+    /// answered.
     pub fn close_with_outbox(self) {
         self.stream.close_with(&self.outbox);
     }

@@ -42,7 +42,7 @@ pub trait Client: 'static {
 
 /// An open connection that is ready for operations.
 pub trait Session {
-    /// The counts of the session's answers; `()` if it counts nothing.
+    /// The counts of the session's answers. `()` if the session counts nothing.
     type Tally: Tally;
 
     fn traffic(&self) -> Traffic;
@@ -72,7 +72,7 @@ pub trait Session {
 
 /// A session that can perform the queries of workloads `query` and `connect`.
 pub trait Ask: Session {
-    /// The data that queries read, such as a table of records; `()` if all queries are the same.
+    /// The data that queries read, such as a table of records. `()` if all queries are equal.
     type About: 'static;
 
     /// Perform one query.
@@ -125,8 +125,8 @@ pub trait Pgbench: KeyValue + Pipeline {
 
 /// A session that carries one HTTP request at a time. The server may end the session between two requests.
 pub trait Requests: Session {
-    /// Send one request and receive the response, which is counted whatever its status is. `last` means that this is
-    /// the last request of the connection. `arrived` is called with the connection's traffic when the response begins.
+    /// Send one request and receive the response. Responses of every status are counted. `last` means that this is the
+    /// last request of the connection. `arrived` is called with the connection's traffic when the response begins.
     /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and the errors of a
     /// broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;

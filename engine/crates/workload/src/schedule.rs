@@ -1,6 +1,6 @@
 //! The start times of a slice's operations. With a pace, the start time of an operation depends only on its number, so
-//! a slow server cannot delay the load under which it is measured. With think times, it depends on the end of the
-//! worker's last operation.
+//! a slow server cannot delay the load under which it is measured. With think times, the start time depends on the end
+//! of the worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -19,7 +19,7 @@ const DOMAIN: u64 = 0x7061_6365;
 pub enum Schedule {
     /// Operations begin at equal intervals. The first one begins with the slice.
     Constant {
-        /// The interval between two operations in nanoseconds. It counts the operations of all hosts.
+        /// The interval in nanoseconds between an operation and the next one of any host.
         gap_ns: f64,
         share: Share,
     },
@@ -82,7 +82,7 @@ const NANOS_PER_MILLISECOND: f64 = 1e6;
 /// seed.
 const THINK_DOMAIN: u64 = 0x7468_696e;
 
-/// The think times of the user that one worker simulates. They are the same on every arm.
+/// The think times of the user that one worker simulates. A worker has equal think times on every arm.
 #[derive(Debug)]
 pub struct Think {
     mean_ns: f64,

@@ -116,7 +116,7 @@ fn one() -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A new connection in each operation, with operations on it, and its end.
+    /// Each operation opens a connection, performs queries on it, and ends it.
     Connect,
     Query,
     Load,

@@ -114,8 +114,8 @@ impl Stream {
         Stream { layer: Layer::Plain(tcp) }
     }
 
-    /// Perform the TLS handshake and record the phase `tls`. The protocol decides when to call this: MySQL does it
-    /// after the server's greeting.
+    /// Perform the TLS handshake and record the phase `tls`. The protocol decides when to call this function. MySQL's
+    /// protocol calls it after the server's greeting.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS is already active, or the transport has no TLS settings"));

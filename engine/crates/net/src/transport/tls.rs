@@ -261,7 +261,7 @@ fn misconfigured(stack: &ErrorStack) -> Failure {
 pub(super) struct Objection {
     class: Class,
     detail: String,
-    /// The names in the certificate, if it is for another name than the server's.
+    /// The names in the certificate, if the server's name is not one of them.
     names: Option<String>,
 }
 

@@ -42,8 +42,8 @@ enum State {
 }
 
 impl Reader {
-    /// Process the next bytes of a response, at least one byte. If the response is now complete, return it and the
-    /// number of these bytes that belong to it; otherwise return None.
+    /// Process the next bytes of a response, at least one byte. If the response is now complete, return the response
+    /// and the number of these bytes that belong to it. Otherwise return None.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -114,8 +114,8 @@ impl Reader {
         response
     }
 
-    /// Return how many of these bytes belong to the header, if the header ends within them; otherwise keep the bytes
-    /// and return None.
+    /// Return how many of these bytes belong to the header, if the header ends within the bytes. Otherwise keep the
+    /// bytes and return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.
@@ -436,8 +436,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Return the response and its length after reading these parts and then the end of the connection; or the class of
-    /// the error if the response is invalid.
+    /// Read these parts and then the end of the connection. Return the response and its length, or the class of the
+    /// error if the response is invalid.
     fn read<'a>(parts: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
         let (mut reader, mut before) = (Reader::default(), 0);
         for part in parts {

@@ -11,7 +11,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::{Mutex, PoisonError};
 
-/// The server's answer to hello, and the authentication begun with it.
+/// The server's answer to hello, and the authentication that hello has begun.
 pub struct HelloResult {
     pub reply: RawDocumentBuf,
     /// The authentication that hello has begun. None without a user.
@@ -145,8 +145,8 @@ pub struct Credentials {
     prepared_password: String,
     source: String,
     /// The salted password of the last authentication, which the specification requires drivers to cache. Salting costs
-    /// thousands of hash operations. Drivers perform them only for the first connection, so measured connections must
-    /// not include them.
+    /// thousands of hash operations. Drivers salt the password only for the first connection, so measured connections
+    /// must not include this time.
     cached: Mutex<Option<CachedPassword>>,
 }
 

@@ -41,7 +41,7 @@ pub fn finish(message: &mut [u8], request_id: i32) {
     message[4..8].copy_from_slice(&request_id.to_le_bytes());
 }
 
-/// Return the length of the message that begins with these bytes. Return None if there are too few bytes to know it.
+/// Return the length of the message that begins with these bytes. Return None if the length field is incomplete.
 pub fn length(start: &[u8]) -> Result<Option<usize>> {
     let Some(bytes) = start.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_le_bytes(*bytes);

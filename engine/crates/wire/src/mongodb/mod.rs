@@ -48,7 +48,7 @@ pub struct Settings {
     pub write_concern: Option<WriteConcern>,
 }
 
-/// The number of members that must have a write before it is acknowledged (MongoDB's `w`).
+/// The number of members that must have stored a write before the server acknowledges it (MongoDB's `w`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WriteConcernValue")]
 pub enum WriteConcern {

@@ -1,7 +1,7 @@
-//! Discovery of the members of a service, and selection of those for reads and writes (Server Discovery and Monitoring,
-//! Server Selection specifications). Members are not monitored: a run measures the members found at its start, and a
-//! member that disappears is an error of its arm. Only YCSB's workloads discover the members again, so that a run
-//! continues after an election.
+//! Discovery of the members of a service, and selection of the members for reads and for writes (Server Discovery and
+//! Monitoring, Server Selection specifications). Members are not monitored: a run measures the members found at its
+//! start, and a member that disappears is an error of its arm. Only YCSB's workloads discover the members again, so
+//! that a run continues after an election.
 
 use super::message::{self, Channel};
 use super::{DEFAULT_PORT, login};
@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// The members that an arm reads from and writes to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Members {
-    /// The member for writes. It may be missing, because a service without it can still be read.
+    /// The member for writes. None if no member accepts writes. The other members can still be read.
     pub writer: Option<Address>,
     /// The members that match the read preference, sorted. There is at least one.
     pub readers: Vec<Address>,
@@ -97,9 +97,9 @@ impl Scout<'_> {
     }
 }
 
-/// Select the members that match the read preference among those that answered. If none matches, return `silent`, the
-/// failure of a member that did not answer. If all members have answered, return an error with the numbers of primaries
-/// and secondaries.
+/// Select those of the `answered` members that match the read preference. If none matches, return `silent`, the failure
+/// of a member that did not answer. If all members have answered, return an error with the numbers of primaries and
+/// secondaries.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

@@ -88,8 +88,8 @@ impl MasterKeys {
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The current data key. Older keys are not kept. If a gateway sends an older key again, it is refused, because its
-    /// number is lower.
+    /// The current data key. Older keys are not kept. If a gateway sends an older key again, the key is refused,
+    /// because its number is lower.
     data_key: Option<SessionKey>,
     /// Columns that occurred before, by the bytes of their definitions.
     cached_columns: HashMap<Box<[u8]>, Column>,
@@ -288,7 +288,7 @@ impl Decryption {
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 
-    /// Add the numbers of this session's decrypted values and bytes to those of the arm.
+    /// Add the numbers of values and bytes that this session has decrypted to the arm's numbers.
     pub fn settle(&mut self) {
         if self.decrypted.values > 0 {
             self.master_keys.add(std::mem::take(&mut self.decrypted));

@@ -53,8 +53,9 @@ impl Channel {
         }
     }
 
-    /// Check that no unread message was received, except for those that a server may send at any time: a notice, or the
-    /// reason why it ends the session. Such a message is read with the next answer.
+    /// Check that no message is left unread. Two kinds of messages are allowed, because a server may send them at any
+    /// time: a notice, and the reason why the server ends the session. The next call that receives an answer reads
+    /// them.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),

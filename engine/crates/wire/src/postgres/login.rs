@@ -134,7 +134,7 @@ impl Opening {
             (true, ..) => return Err(refused(format!("the server does not offer {MECHANISM_PLUS}"))),
             (false, ..) => return Err(refused(format!("the server does not offer {MECHANISM}"))),
         };
-        // The user name is empty: the server ignores it here, because it has got the name at the start-up.
+        // The user name in SCRAM is empty, because the server already has the name from the start-up message.
         Exchange::begin("", binding)
     }
 

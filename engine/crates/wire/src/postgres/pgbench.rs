@@ -36,7 +36,7 @@ pub struct Prepared(u8);
 
 impl Scripts {
     /// Create the statements for this query protocol and this format of results. The tables are in `schema`, or in the
-    /// session's search path if it is None.
+    /// session's search path if `schema` is None.
     pub fn new(statements: Statements, results: Results, schema: Option<&str>) -> Self {
         let prefix = schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default();
         let values = "(tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)";

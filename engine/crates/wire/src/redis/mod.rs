@@ -34,7 +34,7 @@ use ycsb::{Hashes, ScannedKeys};
 pub struct Settings {
     /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The addresses of the same servers with their TLS ports; `addresses` if absent.
+    /// The addresses of these servers with their TLS ports. If absent, TLS uses `addresses` too.
     pub tls_addresses: Option<Vec<String>>,
     /// The user. Null for the user `default`.
     pub username: Option<String>,

@@ -241,7 +241,7 @@ async fn attempt(request: &Request, session: &mut impl Sql, buffers: &mut Buffer
     }
 }
 
-/// Use what a terminal would display, so that the compiler does not remove its computation.
+/// Use a result that a terminal would display. Otherwise the compiler could remove the computation of the result.
 pub fn display<T>(output: T) {
     black_box(output);
 }
@@ -373,8 +373,8 @@ impl<C: Client<Session: Sql>> Connection<C> {
     }
 
     /// Put the session back after a transaction, and return the outcome. If the server answered with an error, roll the
-    /// transaction back first. After any other error the session's state is unknown, so close it; the server then rolls
-    /// the transaction back.
+    /// transaction back first. After any other error the session's state is unknown, so close the session. The server
+    /// then rolls the transaction back.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,

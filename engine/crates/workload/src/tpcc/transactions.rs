@@ -488,7 +488,8 @@ impl Payment {
         .expect("writing to memory does not fail");
     }
 
-    /// Add the payment's amount to the totals of its district and warehouse, and build H_DATA from their names.
+    /// Add the payment's amount to the totals of the district and the warehouse, and build H_DATA from the names of the
+    /// two.
     async fn add_to_totals(
         &self,
         session: &mut impl Sql,

@@ -6,7 +6,7 @@ use base::Random;
 
 /// The exponent theta of the distribution, which YCSB calls `ZIPFIAN_CONSTANT`.
 const THETA: f64 = 0.99;
-/// The maximum number that `ScrambledZipfianGenerator` draws. YCSB has a precomputed zeta for it.
+/// The maximum number that `ScrambledZipfianGenerator` draws. YCSB has a precomputed zeta for this maximum.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
@@ -22,8 +22,8 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// Create a distribution of the numbers from 0 to below `items`. It sums `items` powers, which takes seconds for a
-    /// hundred million items.
+    /// Create a distribution of the numbers from 0 to below `items`. This sums `items` powers, which takes seconds for
+    /// a hundred million items.
     pub fn new(items: u64) -> Self {
         Zipfian::with_zeta(items, zeta(0, items, 0.0))
     }

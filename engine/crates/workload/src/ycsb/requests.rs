@@ -83,8 +83,8 @@ impl SequentialPosition {
 
 /// The record numbers of one table, shared by all workers that insert into the table or read from it.
 ///
-/// It gives each record an index: first the loaded records, then the records that this host inserts. If there is only
-/// one host, a record's index is its number.
+/// The sequence gives each record an index: first the loaded records, then the records that this host inserts. If there
+/// is only one host, a record's index is its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
@@ -135,7 +135,7 @@ impl Sequence {
     }
 
     /// Mark the insert of the record with this index as ended, whether it succeeded or not. As in YCSB, later records
-    /// become readable only then, so a failed insert must be marked as well.
+    /// become readable only after this, so a failed insert must be marked as well.
     pub fn acknowledge(&self, index: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);

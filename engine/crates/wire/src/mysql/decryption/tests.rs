@@ -182,8 +182,8 @@ fn data_key_is_refused_after_one_with_a_higher_number() {
         let failure = read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
         assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's current one");
     }
-    // A refused key does not replace the current one, whether it is refused because of its old number or because it
-    // cannot be unwrapped.
+    // A refused key does not replace the current key. A key is refused if its number is too low or if it cannot be
+    // unwrapped.
     let mut other = customers(&mut Gateway::for_session(salt(), 9));
     *other.definitions[1].last_mut().unwrap() ^= 1;
     decryption.define(&other.definitions[1]).unwrap_err();
