@@ -53,7 +53,7 @@ def test_endpoints_of_two_arms_differ_only_in_the_settings_of_the_arms(running: 
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
 
 
-def test_client_rejects_plaintext_for_the_arms_encrypted_columns(running: RunningService) -> None:
+def test_client_rejects_plaintext_in_columns_that_the_arm_encrypts(running: RunningService) -> None:
     for arm in running.plan.arms:
         service = sent(running.service.endpoint(arm))["service"]
         must_be_encrypted = service.get("decryption", {}).get("must_be_encrypted", [])

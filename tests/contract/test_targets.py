@@ -82,7 +82,7 @@ def clean(server: UsersServer, folder: Path, *more: str, url: str | None = None)
     return done
 
 
-def test_target_is_left_as_it_was_after_a_run(server: UsersServer) -> None:
+def test_run_leaves_nothing_behind_on_a_target(server: UsersServer) -> None:
     before = server.state()
     measure(server)
     assert server.state() == before

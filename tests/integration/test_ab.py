@@ -152,7 +152,7 @@ def test_options_without_effect_are_reported(site: Site) -> None:
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
-def test_report_has_the_same_layout_and_counts_as_apachebench(site: Site) -> None:
+def test_report_of_costof_ab_has_the_layout_and_counts_of_apachebench(site: Site) -> None:
     arguments = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
     theirs = subprocess.run(["ab", "-q", *arguments], capture_output=True, text=True, check=True).stdout
     ours = ab(*arguments).out

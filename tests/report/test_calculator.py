@@ -160,7 +160,7 @@ def test_buttons_set_the_distances_of_the_run(page: Page, result: Result) -> Non
     assert outputs(page) == computed(result, Load(170.126))
 
 
-def test_slider_and_number_field_of_a_value_set_each_other(page: Page, result: Result) -> None:
+def test_slider_and_number_field_of_a_value_change_together(page: Page, result: Result) -> None:
     slider = page.locator("#calculator-connections_per_second-slider")
     slider.press("End")
     assert page.locator("#calculator-connections_per_second").input_value() == "10000"

@@ -204,7 +204,7 @@ fn rules_of_one_column() -> Rules {
 }
 
 #[test]
-fn gateway_does_not_start_if_it_cannot_check_the_servers_columns() {
+fn gateway_does_not_start_if_the_check_of_the_columns_of_the_server_fails() {
     let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [

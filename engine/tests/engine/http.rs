@@ -335,7 +335,7 @@ fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_
 }
 
 #[test]
-fn tls_adds_its_handshake_to_connections_and_verifies_the_certificate() {
+fn tls_adds_a_handshake_to_connections_and_verifies_the_certificate() {
     for (name, version, shown, round_trips) in
         [("http-13", None, "TLSv1.3", 3), ("http-12", Some(SslVersion::TLS1_2), "TLSv1.2", 4)]
     {

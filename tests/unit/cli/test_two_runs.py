@@ -426,7 +426,7 @@ def test_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
         ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
     ],
 )
-def test_history_has_a_separate_series_for_other_levels_or_targets(
+def test_history_has_a_separate_series_for_each_set_of_levels_and_each_target(
     settings: list[str], target: str | None, title: str, tmp_path: Path
 ) -> None:
     other = plan_of(MONGODB, "quick", *settings).model_copy(update={"target": target})

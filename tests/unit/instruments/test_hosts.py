@@ -139,7 +139,7 @@ def test_late_host_and_different_windows_are_reported() -> None:
     assert not_simultaneous_reason([], 200, 1.0) is late([]) is None
 
 
-def test_programs_of_fixed_duration_must_run_at_the_same_time() -> None:
+def test_programs_of_fixed_duration_must_run_simultaneously_on_all_hosts() -> None:
     def both(first_ms: float, second_ms: float, *limits: float) -> str | None:
         parts = [part(ended_ms=first_ms, operations=1), part("load-2", ended_ms=second_ms, operations=1)]
         return not_simultaneous_reason(parts, *limits)
@@ -362,7 +362,7 @@ def section_of(run: Run) -> Hosts:
     return section
 
 
-def test_warning_about_slow_hosts_names_only_the_slow_ones(tmp_path: Path) -> None:
+def test_warning_about_slow_hosts_does_not_name_the_other_hosts(tmp_path: Path) -> None:
     section = section_of(run_of_hosts(tmp_path / "slow", {"load-2": 1.12}))
     assert {each.host for each in section.slower} == {"load-2"}
     for each in section.slower:

@@ -263,7 +263,7 @@ def test_lab_without_namespaces_uses_loopback_and_rejects_a_distance(network: Ne
 
 
 @pytest.mark.parametrize("name", ["", "client", "../x", "a b", "x" * 42])
-def test_invalid_and_duplicate_names_of_hosts_are_rejected(network: Network, name: str) -> None:
+def test_invalid_and_duplicate_host_names_are_rejected(network: Network, name: str) -> None:
     network.host("client")
     with pytest.raises(CostofError, match=r"is not a valid name|there is already"):
         network.host(name)

@@ -329,7 +329,7 @@ def test_arm_without_operations_does_not_affect_sizes_of_slices() -> None:
     assert choose_sizes(PLAN, []) == PLAN.slices
 
 
-def test_shortened_slice_keeps_at_least_one_operation() -> None:
+def test_shortened_slice_has_at_least_one_operation() -> None:
     shortened = SliceSize(operations=3, seconds=3.0, workers=5).times(0.01)
     assert shortened == SliceSize(operations=1, seconds=0.03, workers=5)
 

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn below_draws_every_number_about_equally_often() {
+    fn function_below_draws_every_number_about_equally_often() {
         let mut random = Random::for_stream(7, 3);
         let mut counts = [0; 10];
         (0..10_000).for_each(|_| counts[random.below(10) as usize] += 1);
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn printable_characters_are_uniform_and_no_others_occur() {
+    fn random_characters_are_printable_and_uniformly_distributed() {
         let mut text = vec![0; 64_003];
         Random::new(5).fill_printable(&mut text);
         let mut counts = [0; 256];

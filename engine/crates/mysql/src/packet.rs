@@ -209,7 +209,7 @@ mod tests {
     const MANUAL_OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 
     #[test]
-    fn error_packet_becomes_a_failure_with_the_servers_message() {
+    fn error_packet_becomes_a_failure_with_the_message_of_the_server() {
         let failure = server_error(NO_TABLES_USED);
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "1096 (HY000): No tables used"));
         assert_eq!(server_error(b"\xff\x10\x04Too many connections").detail, "1040 (HY000): Too many connections");

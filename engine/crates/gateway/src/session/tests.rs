@@ -219,7 +219,7 @@ fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn unguarded_session_passes_all_bytes_until_a_change_of_account_or_new_rules_that_guard_the_account() {
+fn unguarded_session_passes_all_bytes_until_the_account_is_changed_or_guarded_by_new_rules() {
     let mut open = TestSession::accepted("admin", false);
     assert_eq!(open.take(), (vec![b"\x00\x00\x00\xff\xff\x07\x00welcome".to_vec()], vec![]));
     let answer = text_answer(&[SECRET, PLAIN], &[&[Some(b"smith"), Some(b"1")]]);
@@ -473,7 +473,7 @@ fn only_allowed_kinds_of_commands_reach_the_server() {
 }
 
 #[test]
-fn server_gets_the_approved_text_and_never_the_clients_bytes() {
+fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
     for (sql, sent) in [
         ("select NAME\nfrom PEOPLE", NAME),
         ("/* app */ SELECT city FROM people WHERE id = 007;", "SELECT city FROM people WHERE id = 007"),
@@ -655,7 +655,7 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
 const UNREADABLE: &str = "\n# Cannot be approved because it has a second statement after ';':\n# SELECT 2; SELECT 3\n";
 
 #[test]
-fn each_execution_encrypts_the_columns_that_the_approval_of_the_prepared_statement_demands() {
+fn execution_encrypts_the_columns_that_the_approval_of_its_prepared_statement_requires() {
     let mut test = TestSession::logged_in("shop");
     let is_sealed = |answer: &[u8]| answer.windows(7).any(|seven| seven == b"costofE");
     for (number, sql) in [(1, "SELECT x FROM (SELECT name AS x FROM people) t"), (2, CITY)] {

@@ -93,7 +93,7 @@ fn every_known_attack_is_refused() {
 }
 
 #[test]
-fn server_gets_the_approved_text_with_the_clients_values_encoded_again() {
+fn server_gets_the_approved_text_with_newly_encoded_values_of_the_client() {
     let approved = "SELECT city FROM People WHERE id = ? AND name IN (?, ?)";
     for (text, expected) in [
         ("select CITY from people where id=7 and name in ('a','b')", "id = 7 AND name IN ('a', 'b')"),
@@ -424,7 +424,7 @@ proptest! {
     /// Put raw bytes in place of a value. Either the gateway refuses the text, or the server gets the tokens of the
     /// approved statement.
     #[test]
-    fn raw_bytes_never_change_the_servers_tokens(raw in bytes(), quoted: bool) {
+    fn raw_bytes_in_a_value_never_change_the_tokens_that_the_server_parses(raw in bytes(), quoted: bool) {
         let approved = statements(&["SELECT a FROM t WHERE b = ? AND c = ?"]);
         let quote: &[u8] = if quoted { b"'" } else { b"" };
         let text = [b"SELECT a FROM t WHERE b = ", quote, &raw, quote, b" AND c = 1"].concat();

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn error_reply_becomes_a_failure_with_the_servers_message() {
+    fn error_reply_becomes_a_failure_with_the_message_of_the_server() {
         let error = rawdoc! { "ok": 0.0, "errmsg": "not allowed", "code": 13, "codeName": "Unauthorized" };
         let failure = check_ok(&error).unwrap_err();
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "Unauthorized (13): not allowed"));
