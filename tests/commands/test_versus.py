@@ -93,7 +93,7 @@ def test_option_name_may_name_only_some_commands_or_contain_parameters() -> None
         ("bash --norc", ["a x", "b"], ["a: run bash --norc -c 'a x'", "b: run bash --norc -c b"]),
     ],
 )
-def test_one_shell_runs_all_commands_if_one_of_them_needs_it(
+def test_all_commands_run_in_a_shell_if_one_command_needs_a_shell(
     shell: str | None, commands: Sequence[str], lines: list[str]
 ) -> None:
     assert programs(*commands, shell=shell) == lines

@@ -86,7 +86,7 @@ def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running
     assert not any(running.service.failure_reason(arm) for arm in running.plan.arms)
 
 
-def test_identity_of_a_service_does_not_change(running: RunningService) -> None:
+def test_identity_of_a_running_service_does_not_change(running: RunningService) -> None:
     identity = running.service.identity()
     assert identity == running.service.identity()
     if running.plan.target is None:

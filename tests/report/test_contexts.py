@@ -132,7 +132,7 @@ def test_answer_says_which_other_metrics_have_no_cost_or_are_unresolved() -> Non
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
 
-def test_single_context_with_one_arm_gets_one_headline() -> None:
+def test_answer_about_one_arm_in_one_context_has_one_headline() -> None:
     assert not sentence_texts(mongodb().answer, "detail")
     near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
     effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]

@@ -145,7 +145,9 @@ class Carried(TransportTruth):
         ),
     ],
 )
-def test_cores_include_only_the_named_roles(target: str | None, roles: set[str], sentence: str) -> None:
+def test_cores_of_the_cost_model_include_only_the_programs_named_in_the_report(
+    target: str | None, roles: set[str], sentence: str
+) -> None:
     plan = plan_of("mysql-transport", "quick", target=target)
     result = fake_result(plan, Carried())
     model = result.sections.cost_model

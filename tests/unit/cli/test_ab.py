@@ -163,7 +163,7 @@ def test_requests_on_open_connections_have_connect_time_zero(connect: list[int],
     assert line.sd * MS == pytest.approx(statistics.stdev(every) if len(every) > 1 else 0.0, rel=1e-6, abs=1e3)
 
 
-def test_rates_are_computed_as_in_ab() -> None:
+def test_rates_are_computed_as_by_apachebench() -> None:
     figures = figures_of(answer([2 * MS] * 200, [MS] * 200), concurrency=4)
     assert figures.requests_per_second == pytest.approx(200.0)
     assert (figures.ms_per_request, figures.ms_across_all) == (pytest.approx(20.0), pytest.approx(5.0))
@@ -183,7 +183,7 @@ def test_requests_on_replaced_connections_are_not_counted_as_keep_alive_requests
     assert figures_of(answer([MS] * 100, [MS] * connections), concurrency=4).keep_alive == kept
 
 
-def test_failures_are_counted_in_the_classes_of_ab() -> None:
+def test_failures_are_counted_in_the_classes_of_apachebench() -> None:
     classes = ("refused", "tls_handshake", "reset", "short_body", "timeout")
     errors: list[ClassifiedError] = [error_of(name, "", 2**place) for place, name in enumerate(classes)]
     statuses = {"http.status.200": 5, "http.status.204": 1, "http.status.404": 3, "http.status.500": 1}

@@ -194,7 +194,7 @@ def test_two_explicit_passwords_are_refused_and_a_password_in_the_environment_is
         ("connection refused", ""),
     ],
 )
-def test_certificate_of_an_unknown_authority_hints_at_the_option_for_it(detail: str, hint: str) -> None:
+def test_error_about_an_unknown_certificate_authority_names_the_option_that_helps(detail: str, hint: str) -> None:
     error = CostofError(ErrorText.TARGET_UNREACHABLE, target="db:3306", detail=detail)
     assert str(error) == f"cannot reach db:3306: {detail}{hint}"
 

@@ -170,7 +170,7 @@ def test_rate_of_a_slice_is_operations_divided_by_time() -> None:
     assert burst.percentiles["p50"] <= burst.percentiles["max"]
 
 
-def test_mitigations_match_the_simulated_gains_and_the_best_is_first() -> None:
+def test_mitigations_have_the_simulated_gains_and_the_best_mitigation_is_first() -> None:
     section = balanced().sections.mitigations
     assert [each.label for each in section.mitigations][:: len(section.mitigations) - 1] == [
         "keep-alive for 100 requests a connection",

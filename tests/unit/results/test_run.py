@@ -56,7 +56,7 @@ def test_simulated_cost_is_measured_in_every_study(study: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.0, Verdict.NO_DIFFERENCE), (1.0, Verdict.COSTS)])
-def test_values_that_are_always_zero_give_no_difference(value: float, verdict: Verdict) -> None:
+def test_figure_that_is_0_in_every_round_of_arm_and_control_has_no_difference(value: float, verdict: Verdict) -> None:
     """Such a value is, for example, the rate of failed transactions."""
     samples, control = Samples(), PLAN.controls[0]
     for each in (control, PLAN.replicate(control), TLS):
@@ -249,7 +249,7 @@ def test_interval_over_rounds_of_few_starts_has_too_little_coverage() -> None:
     assert coverage(5, 30, over_starts=False) < 0.7
 
 
-def test_mean_over_a_server_start_uses_rounds_that_both_arms_have() -> None:
+def test_mean_over_a_start_of_the_servers_uses_only_rounds_measured_on_both_arms() -> None:
     samples = Samples(Units({0: 0, 1: 0, 2: 1, 3: 1}))
     for number, (control, arm) in enumerate([(1.0, 2.0), (3.0, 5.0), (1.0, None), (2.0, 4.0)]):
         samples.add(QUERY, "plain", number, control)

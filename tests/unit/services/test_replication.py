@@ -41,7 +41,7 @@ def test_tree_of_a_shape_reaches_every_member_from_the_primary(shape: str, count
 
 
 @given(st.integers(1, 5), st.integers(2, 50))
-def test_tree_has_the_width_of_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
+def test_sync_tree_has_the_width_in_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
     tree = make_tree(f"tree-{width}", members)
     followers = [sum(source == name for source in tree.values()) for name in members]
@@ -56,7 +56,7 @@ def test_tree_has_the_width_of_its_name_and_is_filled_from_the_top(width: int, c
     ("shape", "nodes", "hops"),
     [("star", 3, 1), ("chain", 3, 1), ("star", 7, 1), ("chain", 7, 3), ("tree-2", 7, 2), ("chain", 15, 3)],
 )
-def test_path_to_a_majority_has_only_voters(shape: str, nodes: int, hops: int) -> None:
+def test_path_from_the_primary_to_a_majority_of_voters_has_only_voters(shape: str, nodes: int, hops: int) -> None:
     tree = make_tree(shape, list(member_roles(nodes)))
     assert {tree[name] for name in voters(nodes)} <= {None, *voters(nodes)}
     assert hops_to_majority(tree, "primary", voters(nodes)) == hops
