@@ -85,7 +85,7 @@ impl Plan {
     }
 }
 
-/// The counters of one listener on one thread. Only this thread writes them; other threads may read them.
+/// The counters of one listener on one thread. Only this thread writes the counters. Other threads may read them.
 #[derive(Default)]
 pub struct Counters {
     connections: AtomicU64,

@@ -61,8 +61,8 @@ impl<'a> Envelope<'a> {
     }
 
     /// Parse the envelope in the bytes after a definition's last field. Return None if there are no such bytes. Servers
-    /// send nothing there, so all bytes that are not an envelope are a damaged one. Errors: `encryption` if the
-    /// envelope is cut, too long, or malformed.
+    /// send nothing there, so bytes that cannot be parsed are a damaged envelope. Errors: `encryption` if the envelope
+    /// is cut, too long, or malformed.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);

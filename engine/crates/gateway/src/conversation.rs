@@ -221,8 +221,8 @@ impl Conversation {
 
     /// Wait until there is something to do, or until the session's timeout.
     async fn wait(&mut self, ends: &Ends) -> Result<()> {
-        // Read the clock only when the kind of waiting changes: once or twice for each command, and never for open
-        // sessions.
+        // Read the clock only when the session begins to wait for another event. This happens once or twice for each
+        // command, and never in open sessions.
         let waiting = self.session.waiting(!self.from_client.content().is_empty());
         if self.is_logged_in && self.waiting != waiting {
             self.waiting = waiting;

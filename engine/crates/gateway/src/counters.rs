@@ -7,8 +7,9 @@ use std::iter::Sum;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
-/// The counters of one listener on one thread. Only this thread writes them; other threads may read them. Locking
-/// without contention takes a hundredth of the time of a `send`, and keeps the counters consistent with each other.
+/// The counters of one listener on one thread. Only this thread writes the counters. Other threads may read them.
+/// Locking without contention takes a hundredth of the time of a `send`, and keeps the counters consistent with each
+/// other.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 

@@ -42,8 +42,8 @@ impl ErrPacket {
         ErrPacket { kind, message: message.into() }
     }
 
-    /// Return the error for a command, or a part of one, that guarded accounts may not send. `description` completes
-    /// the sentence "the gateway does not pass on …".
+    /// Return the error for a command that guarded accounts may not send, or for a forbidden part of a command.
+    /// `description` completes the sentence "the gateway does not pass on …".
     pub fn not_allowed(description: &str) -> Self {
         Self::new(REFUSED, format!("the gateway does not pass on {description} for this account"))
     }

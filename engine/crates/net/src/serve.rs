@@ -33,7 +33,7 @@ pub trait Server: Clone + Send + 'static {
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Self::Counters>);
 }
 
-/// The counters of one address on one thread. Only this thread writes them; other threads may read them.
+/// The counters of one address on one thread. Only this thread writes the counters. Other threads may read them.
 pub trait Counters: Default + Send + Sync + 'static {
     /// The counts that are reported, which can be summed over threads.
     type Totals: Sum;

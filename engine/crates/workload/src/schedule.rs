@@ -56,8 +56,8 @@ impl Schedule {
         }
     }
 
-    /// Return when this operation begins, in nanoseconds from the start of the slice, or None if it is not part of the
-    /// slice.
+    /// Return when this operation begins, in nanoseconds from the start of the slice, or None if the operation is not
+    /// part of the slice.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),

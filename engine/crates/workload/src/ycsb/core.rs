@@ -353,8 +353,8 @@ mod tests {
         assert!(core.shape().inserts && !core.shape().reads);
     }
 
-    /// YCSB's CoreWorkload reserves room for twice the expected number of inserts, so that popular records stay
-    /// popular.
+    /// YCSB's CoreWorkload computes the distribution for twice the expected number of inserts, so that popular records
+    /// stay popular while the table grows.
     #[test]
     fn zipfian_requests_leave_room_for_new_records() {
         let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,
