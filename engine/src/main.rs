@@ -27,7 +27,8 @@ enum Command {
     Link,
     /// Serve HTTP behind a balancer: read the listeners from standard input, one JSON object on each line
     Origin,
-    /// Forward requests to a server with a known delay: read the entrances from standard input, one JSON object on each line
+    /// Forward requests to a server with a known delay: read the listening addresses from standard input, one JSON
+    /// object on each line
     Relay,
     /// Encrypt columns in a MySQL server's answers: read the listeners from standard input, one JSON object on each
     /// line

@@ -84,7 +84,7 @@ def read(output: str) -> Report:
 
 
 @pytest.mark.parametrize("output", FIGURES)
-def test_figures_of_real_outputs_are_exact(output: str) -> None:
+def test_readers_return_the_exact_figures_of_real_outputs(output: str) -> None:
     report = read(output)
     assert report.figures == pytest.approx(FIGURES[output], rel=1e-12, abs=0)
     assert (report.operations, report.failed) == COUNTS.get(output, (None, None))
@@ -266,7 +266,7 @@ def test_fio_report_without_some_fields_still_gives_the_other_figures() -> None:
     assert "measured no completion latency" in nothing.missing["read_latency_us"]
 
 
-def test_k6_summary_without_averages_lacks_only_the_mean_and_its_json_stream_is_refused() -> None:
+def test_k6_summary_without_averages_lacks_only_the_mean_and_a_k6_json_stream_is_refused() -> None:
     report = read("k6-no-average.json")
     assert report.missing == {"latency_ms": "the summary has no avg; add it to --summary-trend-stats"}
     assert report.figures["p95_ms"] > 0
@@ -274,7 +274,7 @@ def test_k6_summary_without_averages_lacks_only_the_mean_and_its_json_stream_is_
         reader("k6").read('{"type":"Metric","data":{"name":"http_reqs"}}\n{"metric":"vus","type":"Point","data":{}}\n')
 
 
-def test_memtier_mean_in_whole_ms_is_replaced_by_the_mean_of_its_commands() -> None:
+def test_memtier_mean_in_whole_ms_is_replaced_by_the_mean_over_all_commands() -> None:
     assert json.loads(WRITTEN["memtier-2.3.0.json"])["ALL STATS"]["Totals"]["Latency"] == 8.0
     assert read("memtier-2.3.0.json").figures["latency_ms"] == pytest.approx(8.3548, abs=1e-4)
     # If two commands have one name, a JSON parser keeps only the last, so their rates do not add up to the total.

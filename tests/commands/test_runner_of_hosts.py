@@ -168,7 +168,7 @@ def test_error_about_an_invalid_encrypted_plan_does_not_quote_its_secrets(host: 
     assert SECRET not in error["detail"]
 
 
-def test_running_command_ends_with_the_hosts_actor(host: HostActor, tmp_path: Path) -> None:
+def test_running_command_ends_when_the_actor_of_its_host_ends(host: HostActor, tmp_path: Path) -> None:
     started = tmp_path / "started"
     handed(host, plan_of(f"echo $$ > {started}; sleep 1000"))
     process = host._process
@@ -189,7 +189,7 @@ def test_running_command_ends_with_the_hosts_actor(host: HostActor, tmp_path: Pa
     eventually("the end of the command", lambda: not command.exists())
 
 
-def test_host_reports_its_costof_version_or_that_it_has_none(
+def test_host_reports_the_version_of_costof_or_that_costof_is_not_installed(
     host: HostActor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert host.facts()["costof"] == __version__

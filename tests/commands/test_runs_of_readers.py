@@ -136,7 +136,7 @@ def test_runs_with_failed_operations_report_no_cost_and_no_kept_limit(tmp_path: 
     assert min(shares.values()) >= 0.4
 
 
-def test_figure_missing_on_one_side_is_not_compared(tmp_path: Path) -> None:
+def test_figure_missing_from_the_output_of_one_command_is_not_compared(tmp_path: Path) -> None:
     ended, result = run(tmp_path, without_figure, as_it_is)
     check_nothing_is_judged(ended, result)
     missing = {(each.metric, each.arm) for each in result.missing if each.entirely}

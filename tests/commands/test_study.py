@@ -71,7 +71,7 @@ def test_command_whose_duration_costof_sets_has_no_time_metric() -> None:
     assert sizes[0] == 1 < sizes[1]
 
 
-def test_figures_of_a_known_program_are_headlines_and_its_time_is_not() -> None:
+def test_figures_that_a_known_program_prints_are_headline_metrics_but_the_run_time_is_not() -> None:
     made = study(FILE.replace("{seconds}", "7") + 'read = "pgbench"\n')
     headline = {name for name, metric in made.metrics.items() if metric.headline}
     assert "load.tps" in headline
@@ -172,7 +172,7 @@ def test_password_in_any_command_line_is_warned_about_but_not_shown() -> None:
         ("[secrets]\nPASSWORD = {}", "either `file` or `environment`"),
     ],
 )
-def test_error_in_a_study_file_names_its_place(wrong: str, message: str) -> None:
+def test_error_in_a_study_file_names_the_wrong_field_or_level(wrong: str, message: str) -> None:
     with pytest.raises(CostofError) as caught:
         study(FILE + wrong)
     assert caught.value.exit_status == 2

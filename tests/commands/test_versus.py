@@ -34,13 +34,13 @@ def programs(*commands: str, **changes: Any) -> list[str]:
     return Commands(resolve(study, Options(profile="quick"))).commands()
 
 
-def test_commands_have_every_combination_of_parameters_in_hyperfines_order() -> None:
+def test_commands_have_every_combination_of_parameters_in_the_order_of_hyperfine() -> None:
     each = made("{x} {y}", "b {x}", parameters={"x": ["1", "2"], "y": ["3", "4"]})
     assert [one.command for one in each] == ["1 3", "b 1", "2 3", "b 2", "1 4", "b 1", "2 4", "b 2"]
     assert [one.label for one in each][:2] == ["“1 3”", "“b 1 (y = 3)”"]
 
 
-def test_value_of_a_parameter_is_no_placeholder() -> None:
+def test_placeholders_in_the_value_of_a_parameter_are_not_replaced() -> None:
     each = made("echo {x} {y}", "b", parameters={"x": ["{y}"], "y": ["{seconds}"]}, prepare=["echo {x}"])
     assert each[0].command == "echo {y} {seconds}"
     lines = programs("echo {x} {y}", "b", parameters={"x": ["{y}"], "y": ["{seconds}"]}, prepare=["echo {x}"])
@@ -73,7 +73,7 @@ def test_reference_is_the_control_and_has_no_parameters() -> None:
     assert each[0].level == "old"
 
 
-def test_names_may_be_fewer_than_commands_or_a_pattern() -> None:
+def test_option_name_may_name_only_some_commands_or_contain_parameters() -> None:
     assert [one.level for one in made("x", "y", names=["b"])] == ["b", "a"]
     assert [one.name for one in made("x {n}", names=["n={n}"], parameters={"n": ["1", "2"]})] == ["n=1", "n=2"]
     assert [one.name for one in made("x {n}", names=["one"], parameters={"n": ["1", "2"]})] == [
@@ -93,13 +93,13 @@ def test_names_may_be_fewer_than_commands_or_a_pattern() -> None:
         ("bash --norc", ["a x", "b"], ["a: run bash --norc -c 'a x'", "b: run bash --norc -c b"]),
     ],
 )
-def test_one_shell_runs_all_commands_if_one_of_them_needs_it(
+def test_all_commands_run_in_a_shell_if_one_command_needs_a_shell(
     shell: str | None, commands: Sequence[str], lines: list[str]
 ) -> None:
     assert programs(*commands, shell=shell) == lines
 
 
-def test_setup_that_alone_tells_two_commands_apart_runs_each_time() -> None:
+def test_setup_runs_before_each_run_if_two_commands_differ_only_in_their_setup() -> None:
     parameters = {"x": ["1", "2"]}
     once = programs("run {x}", setup="make {x}", cleanup="clean", parameters=parameters)
     assert once[:3] == ["a: setup sh -c 'make 1'", "a: run run 1", "a: cleanup sh -c clean"]
@@ -213,7 +213,7 @@ def test_short_command_in_a_shell_is_warned_about() -> None:
     assert "-N" not in needed
 
 
-def test_slow_first_run_is_warned_about_unless_a_warm_up_took_it() -> None:
+def test_slow_first_run_is_warned_about_unless_warm_up_runs_came_first() -> None:
     cold = [90.0, *STEADY[1:]]
     (only,) = warned(run_of(STEADY, cold))
     assert only.startswith("the first run of `b` took 90.0 ms, and the others about 20.1 ms")

@@ -27,7 +27,7 @@ def running(program: str) -> Iterator[RunningServer]:
         yield running
 
 
-def test_program_answers_clients_and_listens_only_on_the_labs_addresses(running: RunningServer) -> None:
+def test_program_answers_clients_and_listens_only_on_addresses_of_the_lab(running: RunningServer) -> None:
     assert running.answers()
     assert running.lab.dead() == []
     addresses = listening_addresses(running.pids)

@@ -39,7 +39,7 @@ def engines(running: RunningService) -> Iterator[Engines]:
         yield engines
 
 
-def test_endpoints_of_arms_differ_only_in_the_arms_settings(running: RunningService) -> None:
+def test_endpoints_of_two_arms_differ_only_in_the_settings_of_the_arms(running: RunningService) -> None:
     arms = [arm for arm in running.plan.arms if arm.context == running.control.context]
     ends = [sent(running.service.endpoint(arm)) for arm in arms]
     apart = running.kind.apart
@@ -53,7 +53,7 @@ def test_endpoints_of_arms_differ_only_in_the_arms_settings(running: RunningServ
         assert common(end, (*apart, "addresses")) == common(ends[0], (*apart, "addresses"))
 
 
-def test_client_rejects_plaintext_for_the_arms_encrypted_columns(running: RunningService) -> None:
+def test_client_rejects_plaintext_in_columns_that_the_arm_encrypts(running: RunningService) -> None:
     for arm in running.plan.arms:
         service = sent(running.service.endpoint(arm))["service"]
         must_be_encrypted = service.get("decryption", {}).get("must_be_encrypted", [])
@@ -65,7 +65,7 @@ def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in end["service"].items() if name not in apart}
 
 
-def test_endpoint_hides_its_secrets_except_from_instruments(running: RunningService) -> None:
+def test_secrets_of_an_endpoint_are_shown_only_to_instruments(running: RunningService) -> None:
     for arm in running.plan.arms:
         end = running.service.endpoint(arm)
         service = sent(end)["service"]
@@ -76,7 +76,7 @@ def test_endpoint_hides_its_secrets_except_from_instruments(running: RunningServ
             assert secret not in end.model_dump_json() + repr(end) + str(end.model_dump())
 
 
-def test_service_describes_itself_and_its_writes(running: RunningService) -> None:
+def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running: RunningService) -> None:
     described = running.service.describe()
     # The version of a target balancer is known only if its responses name it.
     assert described.versions or described.facts
@@ -86,7 +86,7 @@ def test_service_describes_itself_and_its_writes(running: RunningService) -> Non
     assert not any(running.service.failure_reason(arm) for arm in running.plan.arms)
 
 
-def test_identity_of_a_service_does_not_change(running: RunningService) -> None:
+def test_identity_of_a_running_service_does_not_change(running: RunningService) -> None:
     identity = running.service.identity()
     assert identity == running.service.identity()
     if running.plan.target is None:
@@ -99,7 +99,9 @@ def test_identity_of_a_service_does_not_change(running: RunningService) -> None:
 
 
 @pytest.mark.parametrize("workload", ["connect", "operation"])
-def test_every_arm_works_and_the_servers_count_it(running: RunningService, engines: Engines, workload: str) -> None:
+def test_every_arm_performs_operations_that_the_servers_count(
+    running: RunningService, engines: Engines, workload: str
+) -> None:
     service = running.service
     for arm in running.plan.arms:
         service.arrange(arm)

@@ -22,7 +22,7 @@ def plans(study: Study) -> Iterator[Plan]:
     return (resolve(study, Options(profile=profile)) for profile in study.profiles)
 
 
-def test_sections_accept_the_studys_settings_for_them(study: Study) -> None:
+def test_sections_of_the_report_accept_their_settings_in_each_study(study: Study) -> None:
     check(study)
 
 

@@ -82,7 +82,7 @@ def clean(server: UsersServer, folder: Path, *more: str, url: str | None = None)
     return done
 
 
-def test_target_is_left_as_it_was_after_a_run(server: UsersServer) -> None:
+def test_run_leaves_nothing_behind_on_a_target(server: UsersServer) -> None:
     before = server.state()
     measure(server)
     assert server.state() == before
@@ -101,7 +101,7 @@ def test_resumed_run_refuses_a_target_with_another_certificate(server: UsersServ
     assert server.state() == before
 
 
-def test_dry_run_announces_every_write_and_does_none(server: UsersServer, tmp_path: Path) -> None:
+def test_dry_run_lists_every_write_and_writes_nothing_on_the_target(server: UsersServer, tmp_path: Path) -> None:
     before = server.state()
     done = costof("run", *options(server), "--dry-run", "--database", CHOSEN, cwd=tmp_path)
     assert done.status == 0, done.err

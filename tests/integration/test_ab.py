@@ -114,7 +114,7 @@ def total_mean_ms(report: str) -> float:
 
 
 @pytest.mark.parametrize(("path", "kept"), [("/?wait=20", True), ("/elsewhere", False)])
-def test_ab_counts_the_served_requests(site: Site, path: str, kept: bool) -> None:
+def test_costof_ab_counts_the_requests_that_the_server_answered(site: Site, path: str, kept: bool) -> None:
     result = ab("-n", str(REQUESTS), "-c", str(AT_ONCE), *(["-k"] if kept else []), site.http + path)
     assert (result.status, result.err) == (0, "")
     assert figure(result.out, "Server Software") == "served/1"
@@ -152,7 +152,7 @@ def test_options_without_effect_are_reported(site: Site) -> None:
 
 
 @pytest.mark.skipif(shutil.which("ab") is None, reason="ab is not installed")
-def test_report_has_the_same_layout_and_counts_as_apachebench(site: Site) -> None:
+def test_report_of_costof_ab_has_the_layout_and_counts_of_apachebench(site: Site) -> None:
     arguments = ["-n", str(REQUESTS), "-c", str(AT_ONCE), f"{site.http}/?wait=20"]
     theirs = subprocess.run(["ab", "-q", *arguments], capture_output=True, text=True, check=True).stdout
     ours = ab(*arguments).out

@@ -158,7 +158,7 @@ def test_target_is_measured_behind_a_gateway_and_left_unchanged(users_server: Ma
     assert users_server.ask("SELECT * FROM theirs.data") == ((1,),)
 
 
-def test_account_that_requires_tls_uses_it_on_both_sides_of_the_gateway(users_server: MariadbServer) -> None:
+def test_account_that_requires_tls_has_tls_on_both_sides_of_the_gateway(users_server: MariadbServer) -> None:
     users_server.ask(f"ALTER USER {ADMIN} REQUIRE SSL")
     before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
     try:

@@ -97,7 +97,7 @@ def test_every_arm_has_evidence_of_where_its_tls_ends(lab: HttpLab, arms: list[P
             assert at_balancer == (None if termination == "direct" else "none")
 
 
-def test_tls_endpoint_has_a_certificate_with_the_arms_key(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_tls_endpoint_has_a_certificate_with_the_key_of_the_arm(lab: HttpLab, arms: list[PlannedArm]) -> None:
     seen = set()
     for arm in arms:
         if "key" in arm.levels and arm.levels["suite"] == "tls1.3":
@@ -220,7 +220,7 @@ def test_balancer_sends_nothing_to_an_unverified_origin(kind: type[Balancer]) ->
 
 
 @pytest.mark.skipif(not is_root(), reason="a CPU share is a cgroup")
-def test_balancer_is_limited_to_the_arms_cores(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_balancer_is_limited_to_the_cores_of_the_arm(lab: HttpLab, arms: list[PlannedArm]) -> None:
     for arm in arms:
         share = lab._chain.middle[arm.levels["balancer"]].cpu_share
         assert share is not None

@@ -59,7 +59,7 @@ def times_on(screen: str, text: str) -> int:
     return sum(text in line for line in screen.splitlines())
 
 
-def test_live_table_is_drawn_in_place_and_the_answer_follows_it(tmp_path: Path) -> None:
+def test_live_table_is_redrawn_in_place_and_followed_by_the_answer(tmp_path: Path) -> None:
     with replayed(tmp_path) as run:
         screen = run.rounds(1)
         assert "no figures before the second round" in screen
@@ -89,7 +89,7 @@ def test_resized_terminal_shows_one_whole_table(tmp_path: Path) -> None:
         assert run.window.wait_for("ended with 0").splitlines() == ["the answer", "ended with 0"]
 
 
-def test_ctrl_c_says_at_once_what_is_kept(tmp_path: Path) -> None:
+def test_ctrl_c_prints_at_once_how_many_rounds_are_kept(tmp_path: Path) -> None:
     with replayed(tmp_path) as run:
         run.rounds(7)
         run.window.press("C-c")
@@ -101,7 +101,7 @@ def test_ctrl_c_says_at_once_what_is_kept(tmp_path: Path) -> None:
         assert run.window.shows_cursor
 
 
-def test_error_leaves_the_terminal_in_order(tmp_path: Path) -> None:
+def test_terminal_works_normally_after_an_error(tmp_path: Path) -> None:
     with replayed(tmp_path) as run:
         run.rounds(3)
         run.say("fail")
@@ -128,7 +128,7 @@ def test_no_color_removes_colours_from_the_table(tmp_path: Path, variable: str, 
         assert (COLOUR.search(run.window.screen("-e")) is not None) == is_coloured
 
 
-def test_interrupted_command_reports_the_rounds_that_it_announced(tmp_path: Path) -> None:
+def test_interrupted_command_reports_as_many_rounds_as_the_live_table_announced(tmp_path: Path) -> None:
     with terminal([*COSTOF, *ENDLESS, "--out", "run"], tmp_path) as window:
         window.wait_for("95 % interval")
         window.press("C-c")

@@ -60,7 +60,7 @@ def test_user_who_requires_tls_can_log_in(lab: Lab) -> None:
     other.stop()
 
 
-def test_ended_connection_is_reopened_with_its_lock(server: MariadbServer) -> None:
+def test_connection_ended_by_the_server_is_reopened_and_takes_its_lock_again(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
         session = service.server.session

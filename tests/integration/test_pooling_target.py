@@ -81,7 +81,7 @@ def refused(access: Access) -> CostofError:
     return error.value
 
 
-def test_pooler_url_that_leads_elsewhere_is_rejected(users_server: UsersServer) -> None:
+def test_pooler_url_that_leads_to_another_server_is_rejected(users_server: UsersServer) -> None:
     before = users_server.server.places()
     itself = refused(users_server.access(users_server.server.url(USER)))
     assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
@@ -117,7 +117,9 @@ def test_pooler_url_that_leads_elsewhere_is_rejected(users_server: UsersServer) 
         ),
     ],
 )
-def test_pooler_option_is_required_or_rejected(study: str, arguments: list[str], message: str, tmp_path: Path) -> None:
+def test_option_pooler_is_required_or_rejected_depending_on_the_study(
+    study: str, arguments: list[str], message: str, tmp_path: Path
+) -> None:
     ended = costof("run", study, "--profile", "quick", *arguments, cwd=tmp_path)
     assert (ended.status, len(ended.error_lines)) == (2, 1)
     assert message in ended.err

@@ -198,7 +198,7 @@ def history(server: RunningServer) -> tuple[int, int]:
     return count, total
 
 
-def test_loaded_accounts_have_pgbenchs_numbers_and_branches(server: RunningServer) -> None:
+def test_loaded_accounts_have_the_numbers_and_branches_of_pgbench(server: RunningServer) -> None:
     ((accounts, branches, least, most),) = server.ask(
         "SELECT count(*), count(DISTINCT bid), min(aid), max(aid) FROM pgbench_accounts"
     )

@@ -104,7 +104,7 @@ def test_database_with_content_is_not_touched(server: RunningServer) -> None:
         server.ask("DROP DATABASE held")
 
 
-def test_ended_connection_is_reopened(server: RunningServer) -> None:
+def test_connection_ended_by_the_server_is_reopened(server: RunningServer) -> None:
     before = server.places()
     with target(server) as service:
         ((own,),) = service.server.session.ask("SELECT pg_backend_pid()")

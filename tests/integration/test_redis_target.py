@@ -77,7 +77,9 @@ def test_server_without_free_memory_is_rejected(server: RunningServer) -> None:
     assert server.all_keys() == {"theirs"}
 
 
-def test_ycsb_loads_and_runs_like_its_redis_binding(server: RunningServer, tmp_path: Path) -> None:
+def test_costof_ycsb_stores_and_reads_redis_records_like_the_original_ycsb(
+    server: RunningServer, tmp_path: Path
+) -> None:
     server.ask("ACL", "SETUSER", "default", "on", ">secret", "~*", "+@all")
     properties = tmp_path / "redis.properties"
     properties.write_text(f"redis.host={server.address}\nredis.port={PORT}\nredis.password=secret\nrecordcount=50\n")

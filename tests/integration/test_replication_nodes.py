@@ -62,7 +62,7 @@ def quickest_ms(nodes: Nodes, node: str) -> float:
 
 
 @pytest.mark.usefixtures("no_hosts")
-def test_nodes_use_loopback_and_reject_a_distance_if_not_root() -> None:
+def test_lab_without_root_puts_nodes_on_loopback_and_rejects_a_distance() -> None:
     with Lab() as lab:
         with Nodes(lab, 1, [Group(["a", "b", "c"], "c", [Distances(0.1, 0)])]) as near:
             assert len(set(near.addresses.values())) == 3

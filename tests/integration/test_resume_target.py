@@ -94,7 +94,9 @@ def test_resume_rejects_another_certificate_and_writes_nothing(postgres: Running
     assert line.endswith("nothing was measured. Start a new run")
 
 
-def test_run_is_resumed_on_its_servers_with_its_options(postgres: RunningServer, interrupted: Path) -> None:
+def test_run_on_a_target_is_resumed_with_the_stored_servers_and_options(
+    postgres: RunningServer, interrupted: Path
+) -> None:
     places = postgres.places()
     measured = slices_measured(interrupted)
     done = costof("run", "--resume", str(interrupted), cwd=interrupted.parent, **password_of(postgres))

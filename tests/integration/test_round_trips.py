@@ -111,7 +111,7 @@ def agrees_on_each(far: Far, the_capture_agrees: Callable[[PlannedArm], bool]) -
             eventually(f"a capture of {arm.name} that agrees", lambda arm=arm: the_capture_agrees(arm))
 
 
-def test_round_trips_of_connections_agree_with_the_capture(far: Far) -> None:
+def test_round_trips_of_new_connections_agree_with_captured_packets(far: Far) -> None:
     def the_capture_agrees(arm: PlannedArm) -> bool:
         with far.capture(arm) as capture:
             answer = far.engines.slice(arm, "connect", 1)
@@ -138,7 +138,7 @@ def test_round_trips_of_connections_agree_with_the_capture(far: Far) -> None:
     agrees_on_each(far, the_capture_agrees)
 
 
-def test_round_trips_of_operations_on_an_open_connection_agree_with_the_capture(far: Far) -> None:
+def test_round_trips_of_operations_on_an_open_connection_agree_with_captured_packets(far: Far) -> None:
     def the_capture_agrees(arm: PlannedArm) -> bool:
         far.engines.slice(arm, "query", 2)
         with far.capture(arm) as capture:

@@ -218,7 +218,7 @@ ENTRIES = [
 
 
 @pytest.mark.parametrize("words", ENTRIES, ids=lambda words: " ".join(words[:2]))
-def test_arguments_are_hidden_before_the_first_connection(words: list[str], tmp_path: Path) -> None:
+def test_command_line_arguments_are_hidden_before_the_first_connection(words: list[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         at = f"127.0.0.1:{listening.getsockname()[1]}"
         arguments = [word.format(secret=HEAD, at=at) for word in words]

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.servers
 NO_DELAY, DELAY_MS = 0.3, 0.03
 
 
-def test_known_costs_are_those_that_the_relay_adds(tmp_path: Path) -> None:
+def test_known_costs_of_the_selftest_are_the_delays_that_the_relay_adds(tmp_path: Path) -> None:
     plan = ended_by_operations(resolve(load_study(str(STUDY)), Options(rounds="5", seed=1)), request=20)
     answer = measure(plan, Ledger.create(plan, tmp_path / "run"), Console(quiet=True))
     same, every, some, spells = answer.known_costs
@@ -40,7 +40,7 @@ def test_known_costs_are_those_that_the_relay_adds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_ordinary_user_gets_an_answer() -> None:
+def test_selftest_gives_an_answer_to_a_user_without_root_rights() -> None:
     with folder_of_ordinary_user() as folder:
         argv = [*ordinary_user(forbidden=True), *COSTOF, "selftest", "--budget", "10s", "--json"]
         done = subprocess.run(

@@ -295,7 +295,7 @@ def test_lock_timeout_is_retried(database: Database) -> None:
     assert answer.counts["tpcc.lock_timeouts"] > 0
 
 
-def test_keying_and_think_times_are_respected(database: Database) -> None:
+def test_terminals_wait_for_keying_and_think_times(database: Database) -> None:
     """Keying a New-Order takes 18 s, others 2 or 3 s (clause 5.2.5.2), so no New-Order ends in this slice."""
     others = 0
     # A slow machine may complete nothing in the second after the keying time; then the slice is repeated.
@@ -308,7 +308,7 @@ def test_keying_and_think_times_are_respected(database: Database) -> None:
     assert others <= 10
 
 
-def test_impossible_settings_are_rejected(server: MariadbServer) -> None:
+def test_impossible_tpcc_settings_are_rejected(server: MariadbServer) -> None:
     for workload, word in (
         ({"kind": "tpcc", "tpcc": {"warehouses": 0}}, "warehouses"),
         ({"kind": "query", "tpcc": {}}, "tpcc needs kind 'tpcc'"),

@@ -68,7 +68,7 @@ def made(folder: Path) -> Path:
     return folder
 
 
-def test_run_leaves_only_its_report(finished: tuple[Path, list[str]]) -> None:
+def test_run_without_root_leaves_only_its_report_behind(finished: tuple[Path, list[str]]) -> None:
     run, left = finished
     assert left == []
     assert {path.stat().st_uid for path in run.iterdir()} == {run.parent.stat().st_uid}
@@ -87,7 +87,7 @@ def test_run_without_root_has_evidence_for_arms_at_a_distance(result: Result) ->
     assert any(fact.get("tunnel cipher") == "aes256-ctr" for fact in facts["ssh-aes256-ctr"])
 
 
-def test_round_trips_are_the_same_as_with_root(result: Result) -> None:
+def test_connections_of_a_run_without_root_take_the_expected_round_trips(result: Result) -> None:
     trips = {value.arm: value.round_trips for value in result.values if value.metric == "wire.connect"}
     assert (trips[f"plain@{FAR_MS:g}"], trips[f"tls@{FAR_MS:g}"]) == (3, 4)
 

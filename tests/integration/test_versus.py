@@ -24,7 +24,7 @@ LOG = "echo {word} {{n}} $HYPERFINE_ITERATION >>log"
 RUNS, WARM_UPS = 4, 3
 
 
-def test_steps_run_in_hyperfines_order_and_as_often(tmp_path: Path) -> None:
+def test_steps_around_a_command_run_as_often_and_in_the_order_as_in_hyperfine(tmp_path: Path) -> None:
     steps = [("-s", "setup"), ("-p", "prepare"), ("-C", "conclude"), ("-c", "cleanup")]
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
     # Warm-up runs fail, so each measured run that ends with 0 is none of them.
@@ -63,7 +63,7 @@ def test_steps_run_in_hyperfines_order_and_as_often(tmp_path: Path) -> None:
     assert re.fullmatch(r"`.*` takes [0-9.]+ ms (longer|less) than `one` \[.*\]( \(.*\))?: .+", last), last
 
 
-def test_commands_read_and_write_the_files_of_their_options(tmp_path: Path) -> None:
+def test_commands_read_and_write_the_files_that_their_options_name(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("what they read\n")
     options = ["-r", "2", "-L", "name", "a,b", "--input", "in", "--setup", "echo {name} >state"]
     ended = costof("versus", *options, "--output", "out-a", "--output", "out-b", "cat - state", cwd=tmp_path)
@@ -80,7 +80,7 @@ def test_commands_read_and_write_the_files_of_their_options(tmp_path: Path) -> N
     assert ended.err.count("shown\n") == 4
 
 
-def test_failed_runs_are_measured_only_with_their_status_ignored(tmp_path: Path) -> None:
+def test_failed_runs_are_measured_only_if_exit_statuses_are_ignored(tmp_path: Path) -> None:
     commands = ["exit 3", "exit 4"]
     ended = costof("versus", "-r", "3", "-i=3,4", "--export-json", "-", "--json", *commands, cwd=tmp_path)
     assert ended.status == 0, ended.err
@@ -102,7 +102,7 @@ def test_failed_step_ends_the_run_in_one_line_and_cleans_up(tmp_path: Path) -> N
     assert (tmp_path / "cleaned").read_text().count("\n") == 5, "only the first setup was run"
 
 
-def test_single_command_has_its_time_and_no_comparison(tmp_path: Path) -> None:
+def test_report_of_a_single_command_has_a_time_and_no_comparison(tmp_path: Path) -> None:
     ended = costof("versus", "-r", "3", "--export-json", "out.json", "true", cwd=tmp_path)
     assert ended.status == 0, ended.err
     assert re.fullmatch(r"`true` takes [0-9.]+ ms \[.*\]", ended.out.splitlines()[-1])

@@ -49,7 +49,7 @@ def loaded(mongod: Standalone, tmp_path_factory: pytest.TempPathFactory) -> Outc
     )
 
 
-def test_published_load_command_prints_ycsbs_report(loaded: Outcome, mongod: Standalone) -> None:
+def test_published_ycsb_load_command_prints_a_report_in_the_format_of_ycsb(loaded: Outcome, mongod: Standalone) -> None:
     assert loaded.status == 0, loaded.err
     assert PASSWORD not in loaded.out + loaded.err
     reported = figures(loaded)

@@ -26,17 +26,17 @@ def test_each_study_has_a_published_run_that_is_complete() -> None:
 
 
 @pytest.mark.parametrize("page", pages_that_quote(), ids=lambda page: page.name)
-def test_page_quotes_the_current_analysis_of_its_run(page: Path) -> None:
+def test_documentation_page_quotes_the_current_analysis_of_the_published_run(page: Path) -> None:
     assert page.read_text() == update_quotes(page.read_text(), kept())
 
 
-def test_each_study_has_a_page_that_quotes_its_run() -> None:
+def test_each_study_has_a_documentation_page_that_quotes_its_published_run() -> None:
     pages = {page.stem: page.read_text() for page in (DOCS / "studies").glob("*.md")}
     assert sorted(pages) == study_names()
     assert [name for name, text in pages.items() if [study for _, study, _ in QUOTED.findall(text)] != [name]] == []
 
 
-def test_published_picture_matches_its_run() -> None:
+def test_published_picture_matches_the_published_run() -> None:
     assert PICTURE.read_text() == picture(kept()[PICTURED])
 
 

@@ -106,7 +106,9 @@ def test_calculator_works_from_a_file_without_network(page: Page, result: Result
     assert shown_outputs(page) == default["tls"]
 
 
-def test_calculator_of_a_run_at_a_load_keeps_its_queries_fixed(chromium: Browser, tmp_path: Path) -> None:
+def test_calculator_of_a_run_at_a_load_has_no_field_for_queries_per_connection(
+    chromium: Browser, tmp_path: Path
+) -> None:
     result = at_load()
     written = tmp_path / "load.html"
     written.write_text(drawn(result), encoding="utf-8")
@@ -120,7 +122,9 @@ def test_calculator_of_a_run_at_a_load_keeps_its_queries_fixed(chromium: Browser
             assert shown_outputs(page) == next(iter(computed(result, load).values()))[:-1]
 
 
-def test_typed_values_give_the_same_figures_as_python(page: Page, result: Result) -> None:
+def test_figures_for_values_typed_into_the_calculator_equal_those_computed_in_python(
+    page: Page, result: Result
+) -> None:
     for load in LOADS:
         put_load(page, load)
         assert outputs(page) == computed(result, load), load
@@ -143,7 +147,7 @@ INVALID = [
 ]
 
 
-def test_invalid_input_is_explained_beside_its_field_and_gives_no_figures(page: Page) -> None:
+def test_invalid_input_is_explained_next_to_the_input_field_and_gives_no_figures(page: Page) -> None:
     for name, text, words in INVALID:
         put(page, name, text)
         assert error_text(page, name).startswith(words), (name, text)
@@ -163,7 +167,7 @@ def test_buttons_set_the_distances_of_the_run(page: Page, result: Result) -> Non
     assert outputs(page) == computed(result, Load(170.126))
 
 
-def test_slider_sets_its_field_and_follows_it(page: Page, result: Result) -> None:
+def test_slider_and_number_field_of_a_value_change_together(page: Page, result: Result) -> None:
     slider = page.locator("#calculator-connections_per_second-slider")
     slider.press("End")
     assert page.locator("#calculator-connections_per_second").input_value() == "10000"
@@ -173,7 +177,9 @@ def test_slider_sets_its_field_and_follows_it(page: Page, result: Result) -> Non
     assert float(slider.input_value()) == 0
 
 
-def test_address_of_the_page_carries_the_load(page: Page, chromium: Browser, path: Path, result: Result) -> None:
+def test_url_of_the_page_contains_the_load_entered_in_the_calculator(
+    page: Page, chromium: Browser, path: Path, result: Result
+) -> None:
     put(page, "connections_per_second", "300")
     put(page, "operations", "20")
     put(page, "round_trip_ms", "2")
@@ -192,7 +198,7 @@ def test_enter_key_does_not_submit_the_form(page: Page) -> None:
     assert "?" not in page.url
 
 
-def test_menu_shows_a_single_protection(page: Page, result: Result) -> None:
+def test_calculator_shows_only_the_protection_chosen_in_the_menu(page: Page, result: Result) -> None:
     choice = page.locator("#calculator-protection")
     values = choice.locator("option").evaluate_all("all => all.map(each => each.value)")
     assert values == [*EVERY_TRANSPORT]

@@ -96,7 +96,7 @@ def test_published_figures_are_shown_at_their_levels() -> None:
     assert rows[1:5] == [("tls", "headline"), *((row.cells[0].text, "published") for row in far)]
 
 
-def test_published_figure_applies_only_to_arms_with_all_its_levels() -> None:
+def test_published_figure_applies_only_to_arms_with_all_levels_of_the_figure() -> None:
     arms = {arm.name: arm for arm in transport().arms}
     figure = PublishedFigure(metric="x", levels={"transport": "tls", "key": "rsa-2048"}, ratio=0.5)
     assert figure.fits(arms["tls@lan"].levels)
@@ -132,7 +132,7 @@ def test_answer_says_which_other_metrics_have_no_cost_or_are_unresolved() -> Non
     assert unknown.endswith("; 12 of 12 effects are unresolved.")
 
 
-def test_single_context_with_one_arm_gets_one_headline() -> None:
+def test_answer_about_one_arm_in_one_context_has_one_headline() -> None:
     assert not sentence_texts(mongodb().answer, "detail")
     near = [arm.model_copy(update={"context": "", "name": arm.protection}) for arm in transport().arms[:3]]
     effects = [e.model_copy(update={"arm": "tls"}) for e in transport().effects if e.arm == "tls@lan"]
@@ -159,7 +159,7 @@ def test_protection_without_cost_always_breaks_even() -> None:
     assert "costs less than 5 % at lan from the first query on" in answer_texts(free, "break_even")[0]
 
 
-def test_uncertain_break_even_names_the_earliest_point() -> None:
+def test_uncertain_break_even_names_the_lowest_plausible_number_of_queries() -> None:
     result = transport()
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
@@ -175,7 +175,7 @@ def test_run_without_a_cost_model_has_no_calculator() -> None:
     assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
 
 
-def test_distance_in_milliseconds_has_its_unit() -> None:
+def test_distance_in_milliseconds_is_shown_with_its_unit() -> None:
     result = fake_result(plan_of("mysql-transport", "quick", "distance=lan,25ms"), TransportTruth(), rounds=6)
     places = {spaced(arm.at) for arm in result.arms}
     assert places == {" at lan", " at 25 ms"}

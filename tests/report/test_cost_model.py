@@ -90,7 +90,7 @@ def test_phase_of_the_metric_decides_whether_a_connection_includes_an_operation(
     } == {1}
 
 
-def test_default_load_has_the_shortest_distance_of_at_least_1_ms() -> None:
+def test_default_distance_of_the_calculator_is_the_shortest_of_at_least_1_ms() -> None:
     result = transport()
     model = result.sections.cost_model
     assert default_load(Index(result), model).round_trip_ms == 44.648
@@ -145,7 +145,9 @@ class Carried(TransportTruth):
         ),
     ],
 )
-def test_cores_include_only_the_named_roles(target: str | None, roles: set[str], sentence: str) -> None:
+def test_cores_of_the_cost_model_include_only_the_programs_named_in_the_report(
+    target: str | None, roles: set[str], sentence: str
+) -> None:
     plan = plan_of("mysql-transport", "quick", target=target)
     result = fake_result(plan, Carried())
     model = result.sections.cost_model
@@ -157,7 +159,7 @@ def test_cores_include_only_the_named_roles(target: str | None, roles: set[str],
     assert sentence in Page(drawn(result)).text
 
 
-def test_other_context_at_the_same_distance_is_not_predicted() -> None:
+def test_cost_model_predicts_nothing_for_a_second_tls_library_at_a_distance() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=lan", "tls_library=installed,aws-lc")
     result = fake_result(plan, TransportTruth())
     assert {each.arm for each in result.sections.cost_model.predictions} == {"plain", "tls", "ssh-aes256-ctr"}

@@ -129,7 +129,9 @@ BENCHER = {
 }
 
 
-def test_bencher_export_conforms_to_its_schema_and_has_the_answers_figures(ledger: Ledger, tmp_path: Path) -> None:
+def test_bencher_export_conforms_to_its_schema_and_has_the_figures_of_the_answer(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     written = json.loads(exported(ledger, "bencher", tmp_path / "run.json").read_text())
     jsonschema.validate(written, BENCHER)
     names = [(benchmark, measure) for benchmark, measures in written.items() for measure in measures]

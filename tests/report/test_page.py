@@ -140,7 +140,7 @@ def test_page_of_rounds_without_effects_says_why() -> None:
     assert "round&#39;s difference" not in text
 
 
-def test_page_of_a_run_with_one_round_or_one_view_is_complete() -> None:
+def test_page_of_a_run_with_one_round_or_only_application_figures_is_complete() -> None:
     text = drawn(result_of(MONGODB, rounds=1))
     assert "No arm could be compared" in text
     assert not Page(text).wrong

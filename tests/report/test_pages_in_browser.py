@@ -86,7 +86,7 @@ def page(chromium: Browser, path: Path) -> Iterator[Page]:
         yield page
 
 
-def test_link_opens_its_section(page: Page) -> None:
+def test_link_to_a_section_opens_the_section(page: Page) -> None:
     table = page.locator("#costs table").first
     assert not table.is_visible()
     page.locator('nav a[href="#costs"]').click()
@@ -170,7 +170,7 @@ def test_every_page_is_accessible_and_fits_every_window(
 
 
 @pytest.mark.slow
-def test_every_page_passes_on_its_figures_and_its_load(
+def test_copied_text_has_the_figures_of_a_page_and_the_url_has_the_entered_load(
     chromium: Browser, every_page: list[tuple[Result, Path]]
 ) -> None:
     for result, path in every_page:

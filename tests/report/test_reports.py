@@ -112,7 +112,9 @@ def test_terminal_of_a_run_at_a_load_matches_the_golden_file(golden: Golden) -> 
         ),
     ],
 )
-def test_pool_is_described_with_its_options(load: RequestedLoad, start: str) -> None:
+def test_answer_about_a_load_on_pooled_connections_names_their_number_and_think_time(
+    load: RequestedLoad, start: str
+) -> None:
     answer = [sentence.text for sentence in at_load(load=load).answer if start in sentence.text]
     assert len(answer) == 1
     assert "changes a query by less than 5" in answer[0]

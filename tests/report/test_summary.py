@@ -30,7 +30,7 @@ def text(*figures: KeyFigure) -> str:
     return verdict_sentence(figures).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_verdict_on_one_arm_names_its_first_three_figures() -> None:
+def test_verdict_on_a_single_arm_names_the_first_three_figures() -> None:
     figures = [
         figure("TLS", "a connection", 5.5, ratio=estimate(1.54, 0.02)),
         figure("TLS", "a query", 0.5),
@@ -50,12 +50,12 @@ def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
     assert text(faster) == "TLS raises 'queries a second' by 30.0 %."
 
 
-def test_unresolved_effect_is_no_cost_in_the_verdict_and_has_its_bound() -> None:
+def test_verdict_calls_an_unresolved_effect_unresolved_and_gives_an_upper_bound() -> None:
     unresolved = figure("TLS", "a query", 0.05, Verdict.UNRESOLVED)
     assert text(unresolved) == "TLS has an unresolved effect on a query (at most 0.15 ms)."
 
 
-def test_arms_with_the_same_effect_share_one_clause() -> None:
+def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:
     same = [figure(arm, "a query", 0.0, Verdict.NO_DIFFERENCE) for arm in ("one", "two")]
     other = figure("three", "a query", 2.0)
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."

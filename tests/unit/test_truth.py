@@ -156,7 +156,7 @@ class Paying(Truth):
         return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
 
 
-def test_run_with_a_ledger_is_analysed_again(tmp_path: Path) -> None:
+def test_stored_rows_of_a_run_are_computed_again_if_the_ledger_of_the_run_is_kept(tmp_path: Path) -> None:
     kept, missing = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
     plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected
@@ -185,7 +185,7 @@ def test_coverage_and_verdicts_exclude_replicates() -> None:
     assert case.error == pytest.approx(0.01)
 
 
-def test_tails_are_counted_only_in_runs_with_that_analysis() -> None:
+def test_tails_are_counted_only_in_runs_with_an_analysis_of_tails() -> None:
     cost = COSTS[1]
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
     # The last run has no analysis of tails.
@@ -197,7 +197,7 @@ def test_tails_are_counted_only_in_runs_with_that_analysis() -> None:
     assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
 
 
-def test_smallest_detected_cost_is_the_one_from_which_on_all_costs_are_detected() -> None:
+def test_smallest_detected_cost_is_larger_than_every_undetected_cost() -> None:
     verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
     trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
     rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]
@@ -205,7 +205,7 @@ def test_smallest_detected_cost_is_the_one_from_which_on_all_costs_are_detected(
     assert least_found(cases(rows[:2]), disturbed=False) is None
 
 
-def test_seconds_to_a_verdict_are_infinite_without_one() -> None:
+def test_seconds_to_a_verdict_are_infinite_if_there_is_no_verdict() -> None:
     trials_by_tool = {
         tool: Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=2) for tool in (EARLIER, "costof")
     }
@@ -269,7 +269,7 @@ def test_quick_profile_should_resolve_effects_with_a_large_median() -> None:
     assert profile.resolved == Proportion(1, 2)
 
 
-def test_differences_of_identical_commands_are_counted_by_each_tools_report() -> None:
+def test_differences_that_each_tool_reports_for_identical_commands_are_counted() -> None:
     pairs = [
         pair(0, Verdict.COSTS, 1.02, 0.05),
         pair(1, Verdict.NO_DIFFERENCE, 1.06, 0.05),

@@ -1,5 +1,5 @@
-//! Subcommand `drive`, which measures slices: it reads a plan and then commands from standard input, and answers each
-//! of them on standard output.
+//! Subcommand `drive`, which measures slices: it reads a plan and then commands from standard input, and writes an
+//! answer to each line on standard output.
 
 mod pool;
 mod runner;
@@ -14,8 +14,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
-/// Read commands from standard input until it ends, and answer them on standard output. If `sealed`, write a public key
-/// first and accept only a plan that is encrypted to this key.
+/// Read commands until the end of standard input, and answer each command on standard output. If `sealed`, write a
+/// public key first and accept only a plan that is encrypted to this key.
 pub fn run(sealed: bool) -> ExitCode {
     process::run(|| {
         let opener = sealed.then(send_public_key).transpose()?;

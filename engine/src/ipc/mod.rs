@@ -74,7 +74,7 @@ pub struct Ready {
 /// The time in nanoseconds that the engine itself needs to measure an operation.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SelfCost {
-    /// The time to read the clock once. Measuring an operation reads it twice.
+    /// The time to read the clock once. To measure an operation, the engine reads the clock twice.
     pub timer: f64,
     /// The time to record an operation.
     pub record: f64,

@@ -1,5 +1,5 @@
-//! Plans that are encrypted to this process's public key with HPKE (RFC 9180) in base mode;
-//! `costof/messages/sealing.py` encrypts them. Error messages never quote the plaintext.
+//! Plans that are encrypted to this process's public key with HPKE (RFC 9180) in base mode.
+//! `costof/messages/sealing.py` encrypts the plans. Error messages never quote the plaintext.
 
 use super::{Command, Plan};
 use base::error::Result;

@@ -1,6 +1,6 @@
 //! Measurement of the path cost: the latency that a link has without any configured delay, because of system calls,
-//! wake-ups and the receiving host's network stack. It is measured at the start and subtracted from each link's delay:
-//! it is tens of microseconds, so a link of 0.1 ms would otherwise be longer than configured.
+//! wake-ups and the receiving host's network stack. The path cost is tens of microseconds. It is measured at the start
+//! and subtracted from each link's delay, because a link of 0.1 ms would otherwise be longer than configured.
 
 use super::forwarder::Forwarder;
 use super::link_failure;
@@ -24,8 +24,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Measure the path cost: return the median round-trip time over `link` minus the configured delay, at most
 /// [`MAX_PLAUSIBLE`]. `link` is the first link of `forwarder`.
 ///
-/// The probes are TCP handshakes, whose round-trip time the kernel measures (TCP_INFO). It does not include the wake-up
-/// of the receiving program, which a real link has as well.
+/// The probes are TCP handshakes, whose round-trip time the kernel measures (TCP_INFO). This time does not include the
+/// wake-up of the receiving program, which happens on a real link too.
 pub fn path_cost(forwarder: &mut Forwarder, link: &LinkPlan) -> Result<Duration> {
     forwarder.begin_calibration(HELD_EACH_WAY);
     let done = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| link_failure("eventfd", error))?;

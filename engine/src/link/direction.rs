@@ -120,7 +120,7 @@ impl Direction {
                 self.counters.delivered += 1;
                 self.counters.delivered_bytes += bytes as u64;
             }
-            // A host that has taken its device down loses its packets, as on a real link.
+            // The receiving host has taken its device down, so the packet is lost, as on a real link.
             Err(_) => self.counters.refused += 1,
         }
         self.counters.late_sum_ns += late_ns;
@@ -239,8 +239,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Create the loss of one direction. `probability` is at least 0 and below 1. With the same seed the same packets
-    /// of the direction are lost.
+    /// Create the loss of one direction. `probability` is at least 0 and below 1. Equal seeds give equal losses: the
+    /// packets with the same numbers are lost.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_wait_for_bandwidth_only_while_others_are_sent() {
+    fn packet_waits_for_bandwidth_only_while_another_packet_is_sent() {
         // 1500 bytes at 12 Mbit/s take 1 ms.
         let mut shaper = Shaper::new(5_000_000, Some(12.0));
         assert_eq!(shaper.due_ns(0, 1500), 6_000_000);

@@ -48,8 +48,8 @@ fn configure(device: &OwnedFd, end: &End) -> io::Result<()> {
     control(&control_socket, libc::SIOCSIFFLAGS, &mut request)
 }
 
-/// Set the length of the device's queue by rtnetlink. By ioctl(2) only the machine's root may set it, not the root of a
-/// user namespace.
+/// Set the length of the device's queue by rtnetlink. With ioctl(2), only the machine's root could set the length, and
+/// not the root of a user namespace.
 fn set_queue(device: &str) -> io::Result<()> {
     let netlink = socket(AddressFamily::NETLINK, SocketType::RAW, None)?;
     rustix::io::write(&netlink, &queue_message(device))?;

@@ -85,7 +85,7 @@ impl Plan {
     }
 }
 
-/// The counters of one listener on one thread. Only this thread writes them; other threads may read them.
+/// The counters of one listener on one thread. Only this thread writes the counters. Other threads may read them.
 #[derive(Default)]
 pub struct Counters {
     connections: AtomicU64,
@@ -160,7 +160,7 @@ const LINGER: u64 = 1_000_000_000;
 /// The maximum number of bytes that a client whose request was refused may continue to send.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// The handler of a listener's connections. Connections are plain if it has no TLS settings.
+/// The handler of a listener's connections. Connections are plain if the listener has no TLS settings.
 #[derive(Clone)]
 pub struct Site(pub Option<Arc<TlsServer>>);
 
@@ -209,8 +209,8 @@ async fn answer_all(mut stream: Stream, reactor: &Reactor, counters: &Counters) 
     }
 }
 
-/// Send an error response, then read until the client has closed the connection or a limit is reached. Closing it with
-/// unread bytes would reset it, and the response could be lost (RFC 9112, 9.6).
+/// Send an error response, then read until the client has closed the connection or a limit is reached. If the
+/// connection were closed with unread bytes, it would be reset, and the response could be lost (RFC 9112, 9.6).
 async fn refuse(mut stream: Stream, refusal: Refusal, reactor: &Reactor, mut reader: Reader) -> Result<()> {
     reactor.set_deadline(clock::now() + LINGER);
     stream.send(request::error_response(refusal)).await?;

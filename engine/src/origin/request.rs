@@ -44,7 +44,7 @@ pub enum Persistence {
     None,
 }
 
-/// The reason why a request is refused. What follows it on the connection cannot be parsed.
+/// The reason why a request is refused. The bytes after the request on the connection cannot be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The bytes are not a request, or the request has contradictory fields.

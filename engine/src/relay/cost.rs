@@ -41,8 +41,8 @@ impl Payers {
     }
 }
 
-/// Sums over all requests of an entrance since the start. `added_ns` is the sum of the delays that were really added,
-/// in nanoseconds.
+/// The totals of an entrance (listening address) since the start: the number of its requests, the number of requests
+/// with an added delay, and the sum in nanoseconds of the delays that were really added.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelayTotals {
     pub requests: u64,

@@ -50,7 +50,8 @@ fn cannot_listen(error: std::io::Error) -> Failure {
     Failure::new(Class::Plan, format!("cannot listen: {error}"))
 }
 
-/// The first line of input: the entrances of the relay. `seed` determines which requests are delayed at random.
+/// The first line of input: the relay's entrances (listening addresses). `seed` determines which requests are delayed
+/// at random.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {

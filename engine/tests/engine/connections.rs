@@ -57,7 +57,7 @@ fn tls_sessions_are_resumed_only_if_configured() {
 }
 
 #[test]
-fn name_is_resolved_and_all_its_addresses_are_tried() {
+fn all_addresses_of_a_host_name_are_tried() {
     // localhost may resolve to ::1 first, where no server listens.
     let address = server::start(Behaviour::Plain).replace("127.0.0.1", "localhost");
     let (timeline, connection) = open(&address, Transport::Plain {}).unwrap();

@@ -107,7 +107,7 @@ fn values_are_decrypted_and_counted() {
 }
 
 #[test]
-fn only_a_client_that_decrypts_announces_it_and_counts_values() {
+fn only_clients_with_master_keys_announce_decryption_and_count_values() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
     // One connection was already opened to discover the arm's server.

@@ -50,7 +50,7 @@ fn server_that_violates_the_protocol_ends_only_its_session() {
 
 /// Keys and values in memory must reach neither a core dump nor the swap space.
 #[test]
-fn gateways_memory_is_locked_and_not_dumped() {
+fn memory_of_the_gateway_is_locked_and_absent_from_core_dumps() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let gateway = Gateway::start("memory", &server);
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", gateway.engine.child.id())).unwrap();
@@ -204,7 +204,7 @@ fn rules_of_one_column() -> Rules {
 }
 
 #[test]
-fn gateway_does_not_start_if_it_cannot_check_the_servers_columns() {
+fn gateway_does_not_start_if_the_check_of_the_columns_of_the_server_fails() {
     let (server, _) = scripted(ServerScript::Sends(Vec::new()));
     let unknown = RULES.replace("column = 'name'", "column = 'nome'");
     for (server, rules, words) in [

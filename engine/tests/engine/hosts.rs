@@ -83,7 +83,7 @@ fn several_hosts_divide_workers_and_operations() {
 }
 
 #[test]
-fn prepared_slice_opens_at_its_instant() {
+fn prepared_slice_opens_at_the_requested_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
     // If the engine is slow, it gets the command after the planned instant and opens the slice at once. So try instants
     // from 50 ms to 51 s ahead.
@@ -101,7 +101,7 @@ fn prepared_slice_opens_at_its_instant() {
     });
     assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // This slice is prepared twice, and its instant has passed.
+    // This slice is prepared twice, and the instant at which it should open has passed.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");
@@ -125,7 +125,7 @@ fn host_without_workers_answers_at_once() {
 }
 
 #[test]
-fn slice_for_an_instant_is_rejected_without_preparation() {
+fn slice_with_a_requested_instant_is_rejected_unless_it_was_prepared() {
     let address = server::start(Behaviour::Plain);
     for (prepared, opens_ns) in
         [(None, 1), (Some((1, "few")), 1), (Some((2, "query")), 1), (Some((1, "query")), u64::MAX)]

@@ -324,7 +324,7 @@ fn workload_connect_with_a_pace_is_timed_from_the_scheduled_instant() {
 }
 
 #[test]
-fn further_operations_may_continue_longer_after_the_slice() {
+fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_single_query() {
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
@@ -335,7 +335,7 @@ fn further_operations_may_continue_longer_after_the_slice() {
 }
 
 #[test]
-fn tls_adds_its_handshake_to_connections_and_verifies_the_certificate() {
+fn tls_adds_a_handshake_to_connections_and_verifies_the_certificate() {
     for (name, version, shown, round_trips) in
         [("http-13", None, "TLSv1.3", 3), ("http-12", Some(SslVersion::TLS1_2), "TLSv1.2", 4)]
     {
@@ -499,7 +499,7 @@ fn operations_unfinished_after_the_slice_are_counted_as_abandoned() {
 }
 
 #[test]
-fn operations_can_begin_at_random_instants() {
+fn operations_of_a_poisson_pace_begin_at_random_instants() {
     let server = Http::start(Response::Bytes(OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 2000.0, "poisson")));

@@ -50,7 +50,7 @@ fn tls_adds_only_the_round_trips_of_its_handshake() {
 }
 
 #[test]
-fn every_authentication_method_works_with_its_round_trips() {
+fn every_authentication_method_takes_the_expected_number_of_round_trips() {
     let sha2 = "caching_sha2_password";
     for (proposes, plugin, cached, expected) in [
         ("mysql_native_password", "mysql_native_password", false, 1),
@@ -156,7 +156,8 @@ fn first_reachable_address_is_measured() {
 fn closing_a_connection_sends_quit() {
     let server = Mysql::default();
     open(&server, PLAIN).unwrap();
-    // One connection for discovery and one that is measured. The server's threads may count them a little later.
+    // The server counts one connection for discovery and one that is measured. Its threads may count a connection a
+    // little after its end.
     while server.quits.load(Ordering::Relaxed) < 2 {
         std::thread::yield_now();
     }

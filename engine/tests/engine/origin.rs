@@ -141,7 +141,7 @@ fn response_waits_for_the_requested_time() {
 }
 
 #[test]
-fn waiting_requests_do_not_delay_others() {
+fn delayed_requests_do_not_delay_requests_on_other_connections() {
     let (mut origin, plain, _) = Origin::start("held-up", 1);
     let mut waiting: Vec<_> = (0..100).map(|_| connect(&plain)).collect();
     for stream in &mut waiting {

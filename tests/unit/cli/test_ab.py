@@ -64,7 +64,7 @@ def test_missing_ca_file_is_reported(tmp_path: Path) -> None:
     assert (caught.value.problem, caught.value.exit_status) == (ErrorText.TLS_CA_INVALID, EXIT_FAILED)
 
 
-def test_defaults_equal_those_of_ab() -> None:
+def test_defaults_of_costof_ab_equal_those_of_apachebench() -> None:
     for options, operations in (({}, 1), ({"seconds": 3}, 50_000), ({"seconds": 3, "requests": 70_000}, 70_000)):
         assert AbOptions(URL, **options).operations == operations
     assert planned()["requests_per_connection"] == 1
@@ -101,7 +101,7 @@ def test_login_and_cookies_are_sent_but_never_shown() -> None:
     assert not [each for each in ("S3cret", "bWU6") if each in shown]
 
 
-def test_host_header_replaces_the_host() -> None:
+def test_given_host_header_replaces_the_host_of_the_url() -> None:
     service = planned(headers=["Accept: text/html", "host: other.example"])
     assert (service["host"], service["headers"]) == ("other.example", ["Accept: text/html"])
 
@@ -136,7 +136,9 @@ times = st.lists(st.integers(10**4, 10**10), min_size=1, max_size=60)
 
 @settings(max_examples=60, deadline=None)
 @given(times, times)
-def test_figures_of_two_slices_equal_those_of_all_requests(one: list[int], other: list[int]) -> None:
+def test_figures_computed_from_two_slices_equal_those_of_all_requests_together(
+    one: list[int], other: list[int]
+) -> None:
     figures, every = figures_of(answer(one, one), answer(other, other)), sorted(one + other)
     total = figures.times["total"]
     assert total.min * MS == pytest.approx(every[0])
@@ -161,7 +163,7 @@ def test_requests_on_open_connections_have_connect_time_zero(connect: list[int],
     assert line.sd * MS == pytest.approx(statistics.stdev(every) if len(every) > 1 else 0.0, rel=1e-6, abs=1e3)
 
 
-def test_rates_are_computed_as_in_ab() -> None:
+def test_rates_are_computed_as_by_apachebench() -> None:
     figures = figures_of(answer([2 * MS] * 200, [MS] * 200), concurrency=4)
     assert figures.requests_per_second == pytest.approx(200.0)
     assert (figures.ms_per_request, figures.ms_across_all) == (pytest.approx(20.0), pytest.approx(5.0))
@@ -177,11 +179,11 @@ def test_rates_are_computed_as_in_ab() -> None:
         (100, 0),  # the server closes every connection
     ],
 )
-def test_keep_alive_requests_exclude_replaced_connections(connections: int, kept: int) -> None:
+def test_requests_on_replaced_connections_are_not_counted_as_keep_alive_requests(connections: int, kept: int) -> None:
     assert figures_of(answer([MS] * 100, [MS] * connections), concurrency=4).keep_alive == kept
 
 
-def test_failures_are_counted_in_the_classes_of_ab() -> None:
+def test_failures_are_counted_in_the_classes_of_apachebench() -> None:
     classes = ("refused", "tls_handshake", "reset", "short_body", "timeout")
     errors: list[ClassifiedError] = [error_of(name, "", 2**place) for place, name in enumerate(classes)]
     statuses = {"http.status.200": 5, "http.status.204": 1, "http.status.404": 3, "http.status.500": 1}
@@ -191,6 +193,6 @@ def test_failures_are_counted_in_the_classes_of_ab() -> None:
     assert (figures.not_2xx, figures.complete) == (4, 10)
 
 
-def test_no_answered_request_gives_no_figures() -> None:
+def test_run_without_any_answered_request_has_no_figures() -> None:
     assert ab_figures("url", "request", 1, [answer([])]) is None
     assert ab_figures("url", "request", 1, []) is None

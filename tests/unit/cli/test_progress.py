@@ -55,7 +55,7 @@ def replayed(ledger: Ledger) -> list[Event]:
     return display.events
 
 
-def test_last_round_shows_the_figures_of_the_report(tmp_path: Path) -> None:
+def test_live_figures_after_the_last_round_equal_those_of_the_report(tmp_path: Path) -> None:
     ledger = run_of(tmp_path)
     lines = [*ledger.records()]
     (ledger.folder / "slices.jsonl").unlink()
@@ -80,7 +80,7 @@ def test_last_round_shows_the_figures_of_the_report(tmp_path: Path) -> None:
     assert last.discarded == 1 + len(run.plan.study.workloads)
 
 
-def test_starts_of_the_servers_are_the_units_of_the_figures(tmp_path: Path) -> None:
+def test_figures_of_a_run_with_restarts_are_computed_over_starts_of_the_servers(tmp_path: Path) -> None:
     ledger, display = run_of(tmp_path, restarts="3"), Kept()
     replay = Replay(ledger)
     with replay.progress(display):
@@ -106,7 +106,7 @@ def test_time_left_is_until_the_first_limit(options: Options, elapsed_seconds: f
     assert seconds_left(resolve(STUDY, options), Pace(2, elapsed_seconds)) == pytest.approx(left)
 
 
-def test_verdict_is_expected_at_the_next_look_if_effects_are_clear(tmp_path: Path) -> None:
+def test_verdict_is_expected_at_the_next_interim_analysis_if_effects_are_clear(tmp_path: Path) -> None:
     replay = Replay(run_of(tmp_path))
     with replay.progress(Kept()) as progress:
         replay.begin(progress)
@@ -172,5 +172,7 @@ def test_pipe_gets_plain_lines_even_if_colours_are_forced(monkeypatch: pytest.Mo
         (0.0, 0.0, 0.0, "     │     "),
     ],
 )
-def test_bar_shows_the_interval_beside_zero(low: float, value: float, high: float, shown: str) -> None:
+def test_bar_draws_the_interval_of_an_effect_and_the_position_of_zero(
+    low: float, value: float, high: float, shown: str
+) -> None:
     assert bar(Estimate(value=value, low=low, high=high, rounds=9)) == shown

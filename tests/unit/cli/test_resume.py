@@ -104,7 +104,7 @@ def test_resuming_with_another_pooler_is_refused(tmp_path: Path) -> None:
     assert f"with --pooler {pool}, and now it would continue with --pooler" in line
 
 
-def test_new_options_are_refused_and_a_password_must_be_given_again(tmp_path: Path) -> None:
+def test_resume_refuses_new_options_and_requires_the_password_again(tmp_path: Path) -> None:
     line = refused(interrupted(tmp_path / "lab"), "--target", "redis://db.example/", "--allow-plain")
     assert "was started without --target; remove --target and --allow-plain to resume it" in line
     without = on_target(tmp_path / "without", "redis-tls", Access("redis://db.example/"))
@@ -116,7 +116,7 @@ def test_new_options_are_refused_and_a_password_must_be_given_again(tmp_path: Pa
     assert "give --password-file, --ask-password or COSTOF_PASSWORD again" in line
 
 
-def test_url_with_a_hidden_query_must_be_given_again(tmp_path: Path) -> None:
+def test_resume_requires_the_target_url_again_if_its_query_string_was_not_stored(tmp_path: Path) -> None:
     run = on_target(tmp_path, "http-tls-termination", Access(HTTPS, plain_url=HTTP))
     hidden = (
         "with --target https://shop.example/?token=…, which the run does not store; give --target again to resume it"
@@ -125,7 +125,7 @@ def test_url_with_a_hidden_query_must_be_given_again(tmp_path: Path) -> None:
     assert access_of(run, url=HTTPS) == Access(HTTPS, plain_url=HTTP)
 
 
-def test_server_cpu_command_with_a_password_must_be_given_again(tmp_path: Path) -> None:
+def test_resume_requires_a_server_cpu_command_with_a_password_again(tmp_path: Path) -> None:
     command = "curl -u app:pass-word http://db.example/cpu"
     run = mysql_run(tmp_path, server_cpu=command)
     assert "pass-word" not in (run / PLAN).read_text()
@@ -133,7 +133,7 @@ def test_server_cpu_command_with_a_password_must_be_given_again(tmp_path: Path) 
     assert access_of(run, password=PASSWORD, server_cpu=command).server_cpu == command
 
 
-def test_target_of_an_older_run_must_be_given_again(tmp_path: Path) -> None:
+def test_resume_of_a_run_by_an_older_version_requires_the_target_again(tmp_path: Path) -> None:
     run = mysql_run(tmp_path)
     plan = json.loads((run / PLAN).read_text())
     del plan["target_options"]
@@ -160,7 +160,7 @@ def test_options_that_would_change_the_plan_are_refused(tmp_path: Path, argument
 
 
 @pytest.mark.parametrize("given", [{}, {"url": URL}, {"url": SHOWN}, {"allow_plain": True, "database": "shop"}])
-def test_stored_target_options_complete_the_given_ones(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_resume_uses_the_stored_target_options_that_are_not_given_again(tmp_path: Path, given: dict[str, Any]) -> None:
     ca_file = Authority(tmp_path / "ca").ca_file
     options: dict[str, Any] = {"ca_file": ca_file, "database": "shop", "server_cpu": "cat  'a  b'"}
     access = access_of(mysql_run(tmp_path, **options), password=PASSWORD, **given)

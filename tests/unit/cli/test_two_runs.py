@@ -130,7 +130,7 @@ def test_undecided_limit_is_a_junit_error(tmp_path: Path) -> None:
     assert [type(result) for case in suite for result in case.result] == [Error]
 
 
-def test_gate_uses_the_limits_of_the_run(tmp_path: Path, measured: Ledger) -> None:
+def test_gate_uses_the_limits_of_the_study_and_of_the_options_of_the_run(tmp_path: Path, measured: Ledger) -> None:
     study = load_study(MONGODB).model_copy(update={"limits": {"reused query": "+10%"}})
     plan = resolve(study, Options("quick"))
     assert [(each.metric, each.worst) for each in plan.limits] == [(QUERY, 0.1), ("wire.reused_query", 0.1)]
@@ -147,7 +147,7 @@ def test_gate_uses_the_limits_of_the_run(tmp_path: Path, measured: Ledger) -> No
         *(("reused query", limit, r"write it as \+10% or \+2ms") for limit in ("10%", "-10%", "+10/s", "+ten%")),
     ],
 )
-def test_invalid_limit_is_refused(metric: str, limit: str, text: str) -> None:
+def test_invalid_limit_of_gate_is_refused(metric: str, limit: str, text: str) -> None:
     with pytest.raises(CostofError, match=text):
         parse_limits(load_study(MONGODB), [(metric, limit)])
 
@@ -176,7 +176,7 @@ def change_of(changes: list[Change]) -> Change:
     return next(change for change in changes if change.metric == HEADLINE)
 
 
-def test_same_cost_on_a_slower_machine_is_not_a_change(tmp_path: Path) -> None:
+def test_equal_relative_cost_on_a_slower_machine_is_not_a_change(tmp_path: Path) -> None:
     """Costs are compared as ratios. As milliseconds, a third of them would have changed."""
     false_changes = 0
     for seed in range(0, 8, 2):
@@ -194,7 +194,7 @@ def test_grown_cost_is_detected(tmp_path: Path) -> None:
     assert change_of(compare_runs(large, small)).verdict is Verdict.SAVES
 
 
-def test_cost_with_an_interval_down_to_0_is_not_compared(tmp_path: Path) -> None:
+def test_cost_whose_interval_includes_0_is_not_compared_between_runs(tmp_path: Path) -> None:
     """Changes are computed from logarithms, and 0 has no logarithm."""
     first, second = run_of(tmp_path, 1.2, 1), run_of(tmp_path, 1.5, 2)
     wide = [
@@ -426,7 +426,7 @@ def test_history_has_a_separate_series_for_each_load(tmp_path: Path) -> None:
         ([], "mongodb://app@db.example/", "mongodb://app@db.example/"),
     ],
 )
-def test_history_has_a_separate_series_for_other_levels_or_targets(
+def test_history_has_a_separate_series_for_each_set_of_levels_and_each_target(
     settings: list[str], target: str | None, title: str, tmp_path: Path
 ) -> None:
     other = plan_of(MONGODB, "quick", *settings).model_copy(update={"target": target})
@@ -445,7 +445,7 @@ def test_history_keeps_one_series_if_only_password_or_number_of_records_differ(t
     assert one["changes"] == ["Records loaded: 500 at first and 700 from run-1 on."]
 
 
-def test_history_of_several_studies_needs_a_choice(tmp_path: Path) -> None:
+def test_history_of_runs_of_several_studies_requires_option_study(tmp_path: Path) -> None:
     made(tmp_path, {study: (plan_of(study), Truth()) for study in (MONGODB, "redis-tls")})
     (tmp_path / "empty").mkdir()
     for arguments, text in (

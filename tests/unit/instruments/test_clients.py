@@ -131,7 +131,7 @@ def test_missing_client_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp
     assert caught.value.problem is ErrorText.PROGRAM_MISSING
 
 
-def test_sentence_about_a_commands_figure_names_no_view() -> None:
+def test_sentence_about_a_figure_of_a_command_does_not_mention_the_wire_or_an_application() -> None:
     result = result_of("postgres-tls")
     metric = next(each for each in result.metrics if each.headline)
     effect = next(each for each in result.effects if each.metric == metric.name)

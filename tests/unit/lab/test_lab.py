@@ -97,7 +97,7 @@ def lab(tmp_path: Path) -> Lab:
     return lab
 
 
-def test_certificate_of_the_labs_authority_satisfies_rfc_5280(tmp_path: Path) -> None:
+def test_certificates_of_the_authority_of_a_lab_satisfy_rfc_5280(tmp_path: Path) -> None:
     """Python's `ssl.create_default_context` requires it from 3.13 on."""
     authority = Authority(tmp_path)
     issued = x509.load_pem_x509_certificate(authority.issue("server", "ecdsa-p256", ["db.lab"]).read_bytes())
@@ -110,7 +110,7 @@ def test_every_kind_of_key_can_be_generated(kind: str, bits: int) -> None:
     assert new_key(kind).key_size == bits
 
 
-def test_mariadbd_ignores_the_systems_configuration_and_reports_its_settings(lab: Lab, tmp_path: Path) -> None:
+def test_mariadbd_ignores_configuration_files_of_the_system_and_reports_its_settings(lab: Lab, tmp_path: Path) -> None:
     server = mariadb.MariadbServer(lab, Authority(tmp_path / "c"), ["127.0.0.9"])
     argv = server.command_line(Path("/usr/sbin/mariadbd"))
     assert argv[:2] == ["/usr/sbin/mariadbd", "--no-defaults"]
@@ -122,7 +122,7 @@ def test_mariadbd_ignores_the_systems_configuration_and_reports_its_settings(lab
 
 
 @pytest.mark.parametrize("prefix", ["mysql", "mariadb"])
-def test_system_tables_are_found_under_mysqls_and_mariadbs_file_names(prefix: str, tmp_path: Path) -> None:
+def test_system_tables_are_found_under_the_file_names_of_mysql_and_mariadb(prefix: str, tmp_path: Path) -> None:
     folder = tmp_path / "share/mariadb"
     folder.mkdir(parents=True)
     files = [folder / f"{prefix}_system_tables.sql", folder / f"{prefix}_system_tables_data.sql"]
@@ -150,7 +150,7 @@ def test_sshd_reads_and_leaves_nothing_outside_its_folder(lab: Lab, tmp_path: Pa
     assert newer == configuration + f"SshdSessionPath {tmp_path}/lib/openssh/sshd-session\n"
 
 
-def test_tunnel_ignores_the_users_configuration_agent_and_keys(lab: Lab, tmp_path: Path) -> None:
+def test_tunnel_ignores_configuration_agent_and_keys_of_the_user(lab: Lab, tmp_path: Path) -> None:
     ends = ("127.0.0.8", 3306), ("127.0.0.9", 3306)
     server = openssh.SshServer(lab, "127.0.0.9")
     argv = server.tunnel_command_line(Path("/usr/bin/ssh"), "aes256-ctr", *ends, tmp_path / "control")
@@ -219,7 +219,7 @@ def test_links_of_a_run_have_separate_networks(run: int, numbers: list[int]) -> 
 
 
 @given(st.integers(0, 0xFFFFFF), st.integers(0, NETWORKS - 1), st.integers(0, SERVED - 1))
-def test_served_addresses_are_in_no_links_network(run: int, link: int, number: int) -> None:
+def test_addresses_of_servers_are_outside_the_networks_of_all_links(run: int, link: int, number: int) -> None:
     a, _ = link_addresses(f"{run:06x}", link)
     served = ip_address(served_address(f"{run:06x}", number))
     assert served not in ip_network(f"{a}/30", strict=False)
@@ -249,7 +249,7 @@ def network(no_hosts: None) -> Iterator[Network]:
         yield network
 
 
-def test_without_namespaces_a_lan_is_loopback_and_distance_is_rejected(network: Network) -> None:
+def test_lab_without_namespaces_uses_loopback_and_rejects_a_distance(network: Network) -> None:
     client, server = network.host("client"), network.host("server")
     lan = network.link(client, server, "lan")
     assert (lan.kind, lan.a_address, lan.b_address) == ("loopback", "127.83.12.101", "127.83.12.102")
@@ -263,7 +263,7 @@ def test_without_namespaces_a_lan_is_loopback_and_distance_is_rejected(network: 
 
 
 @pytest.mark.parametrize("name", ["", "client", "../x", "a b", "x" * 42])
-def test_invalid_and_duplicate_names_of_hosts_are_rejected(network: Network, name: str) -> None:
+def test_invalid_and_duplicate_host_names_are_rejected(network: Network, name: str) -> None:
     network.host("client")
     with pytest.raises(CostofError, match=r"is not a valid name|there is already"):
         network.host(name)

@@ -79,7 +79,7 @@ def test_ca_file_is_set_only_under_tls() -> None:
     assert sent(tls) == expected
 
 
-def test_sealed_plan_can_only_be_decrypted_with_its_key() -> None:
+def test_sealed_plan_can_be_decrypted_only_with_the_key_of_its_receiver() -> None:
     plan, opener = plan_of(MYSQL), Opener()
     written = sealed(plan, opener.public_key)
     assert written.count(b"\n") == 1

@@ -173,7 +173,7 @@ def test_url_or_ca_file_requires_tls(url: str, tls: bool) -> None:
     assert "?" in url or parse(url, ca_file=Path("/ca.pem")).tls
 
 
-def test_two_explicit_passwords_are_refused_and_the_environment_comes_last() -> None:
+def test_two_explicit_passwords_are_refused_and_a_password_in_the_environment_is_used_last() -> None:
     explicit = Password(SecretStr("explicit"), explicit=True)
     ambient = Password(SecretStr("ambient"), explicit=False)
     assert mysql("mysql://u@h/", password=explicit).password.get_secret_value() == "explicit"
@@ -194,7 +194,7 @@ def test_two_explicit_passwords_are_refused_and_the_environment_comes_last() -> 
         ("connection refused", ""),
     ],
 )
-def test_certificate_of_an_unknown_authority_hints_at_the_option_for_it(detail: str, hint: str) -> None:
+def test_error_about_an_unknown_certificate_authority_names_the_option_that_helps(detail: str, hint: str) -> None:
     error = CostofError(ErrorText.TARGET_UNREACHABLE, target="db:3306", detail=detail)
     assert str(error) == f"cannot reach db:3306: {detail}{hint}"
 
@@ -231,7 +231,7 @@ def test_process_that_made_a_marker_is_alive_only_if_pid_and_start_time_match() 
     assert here.model_copy(update={"machine": "another"}).is_alive() is None
 
 
-def test_marker_with_invalid_table_names_or_more_fields_is_not_intact() -> None:
+def test_marker_with_invalid_table_names_or_unknown_fields_is_invalid() -> None:
     content = {"run": "r", "maker": Maker.this_process().model_dump(), "made_database": True}
     assert read_marker({**content, "tables": ["usertable"]}) is not None
     for table in ("x`,`mysql`.`user", "", "a b", "a\n"):

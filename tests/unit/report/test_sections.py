@@ -113,7 +113,7 @@ def predicted(result: Result, metric: str) -> PredictedEffect:
 
 
 @pytest.mark.parametrize("distance", ["2", "2ms", "2.0"])
-def test_distance_to_a_target_is_predicted_and_not_simulated(distance: str) -> None:
+def test_distance_requested_for_a_target_is_predicted_and_not_simulated(distance: str) -> None:
     target_plan = plan(f"distance={distance}")
     assert target_plan.predicted_ms == [2.0]
     assert {arm.levels["distance"] for arm in target_plan.arms} == {"as served"}
@@ -137,7 +137,7 @@ def test_prediction_at_a_load_equals_the_measurement_of_a_lab_at_that_distance()
         assert effect.ratio.value == pytest.approx(there.ratio.value, rel=0.01)
 
 
-def test_round_trip_time_of_the_run_is_subtracted_from_the_distance() -> None:
+def test_prediction_adds_only_the_round_trip_time_that_exceeds_the_measured_one() -> None:
     result = result_of("distance=2", FAR_AWAY)
     assert result.sections.predicted.here_ms == pytest.approx(0.5, rel=0.02)
     # One more round trip of 2 ms, of which 0.5 ms were measured already.
@@ -208,7 +208,7 @@ def test_predicted_interval_contains_the_truth_in_95_percent_of_runs(rounds: int
     assert coverage(rounds, round_trips) == pytest.approx(0.95, abs=0.02)
 
 
-def test_interval_without_the_links_uncertainty_is_too_narrow() -> None:
+def test_prediction_interval_that_ignores_the_uncertainty_of_the_link_is_too_narrow() -> None:
     assert coverage(12, 4, probed=False) < 0.5
 
 

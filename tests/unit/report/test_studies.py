@@ -170,7 +170,7 @@ def test_rate_of_a_slice_is_operations_divided_by_time() -> None:
     assert burst.percentiles["p50"] <= burst.percentiles["max"]
 
 
-def test_mitigations_match_the_simulated_gains_and_the_best_is_first() -> None:
+def test_mitigations_have_the_simulated_gains_and_the_best_mitigation_is_first() -> None:
     section = balanced().sections.mitigations
     assert [each.label for each in section.mitigations][:: len(section.mitigations) - 1] == [
         "keep-alive for 100 requests a connection",
@@ -192,7 +192,7 @@ def test_mitigations_match_the_simulated_gains_and_the_best_is_first() -> None:
         assert each.verdict is (Verdict.COSTS if better < reference else Verdict.SAVES)
 
 
-def test_without_a_loss_no_recovered_share_is_reported() -> None:
+def test_mitigation_has_no_recovered_share_if_the_protection_costs_nothing() -> None:
     free = fake_result(plan_of(HTTP), HttpTruth(dict.fromkeys(http.HANDSHAKE_MS, 0.0)))
     each = free.sections.mitigations.mitigations[0]
     # Keep-alive still gains something: it saves the balancer's own connections.
@@ -213,7 +213,7 @@ def test_clients_per_core_match_the_simulated_cpu_time() -> None:
     assert near(ten.cores, 10_000 * truth_of("balancer").client_ms / 1e3 / 10)
 
 
-def test_bursts_on_other_numbers_of_cores_are_predicted() -> None:
+def test_duration_of_a_burst_of_connections_is_predicted_for_other_numbers_of_cores() -> None:
     checks = {check.arm: check for each in balanced().sections.sizing for check in each.checks}
     assert {"balancer", "balancer@balancer_cpu-0.5", "balancer@balancer_cpu-1"} <= set(checks)
     assert not any("keep_alive" in name for name in checks)
@@ -223,7 +223,7 @@ def test_bursts_on_other_numbers_of_cores_are_predicted() -> None:
         assert check.predicted_seconds.value == pytest.approx(truth_of(name).burst_ms / 1e3, rel=0.02)
 
 
-def test_throttled_role_and_steal_are_reported() -> None:
+def test_throttled_programs_and_stolen_cpu_time_are_reported() -> None:
     cpu = next(each for each in balanced().cpu if (each.workload, each.arm) == ("request", "balancer"))
     assert cpu.throttled["balancer"] == pytest.approx(0.8 - truth_of("balancer").cores, abs=0.02)
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
@@ -368,7 +368,7 @@ def test_tables_of_a_sweep_have_published_figures(encrypted: Result) -> None:
     assert ["Published" in table.note for table in tables] == [False, False, True]
 
 
-def test_evidence_adds_the_servers_counts_including_the_warm_up(encrypted: Result, ledger: Ledger) -> None:
+def test_evidence_sums_the_counts_of_all_servers_including_the_warm_up(encrypted: Result, ledger: Ledger) -> None:
     arm = next(arm for arm in encrypted.arms if arm.name == "100")
     facts = {name: fact for evidence in arm.evidence for name, fact in evidence.facts.items()}
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord) and record.answer.arm == "100"]
@@ -384,7 +384,7 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
     return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
 
 
-def test_answer_says_that_an_arm_with_the_same_tree_as_the_control_makes_no_difference() -> None:
+def test_answer_says_that_an_arm_whose_tree_equals_that_of_the_control_makes_no_difference() -> None:
     result = replicated("published")
     text = next(
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
@@ -403,7 +403,7 @@ def test_slice_with_a_wrong_tree_is_discarded_and_counted() -> None:
     assert any(replication.CHANGED in warning for warning in replicated().warnings)
 
 
-def test_servers_figures_become_metrics() -> None:
+def test_figures_that_the_servers_report_become_metrics() -> None:
     hops = value_of(replicated(), "server.hops_to_majority", "chain@nodes-7")
     assert (hops.mean.value, hops.percentiles["max"]) == (3.0, 3.0)
     evidence = next(arm for arm in replicated().arms if arm.name == "chain").evidence
@@ -430,11 +430,11 @@ def test_report_of_a_target_compares_write_concerns_without_recommending_a_tree(
         ("a: b; b: a", "a → b"),
     ],
 )
-def test_shape_describes_a_tree_in_words(followers: str, words: str) -> None:
+def test_shape_of_a_sync_tree_is_described_in_words(followers: str, words: str) -> None:
     assert shape(Tree(arm="natural", followers=followers_of(followers), slices=1)) == words
 
 
-def test_members_are_placed_next_to_their_source_with_short_names() -> None:
+def test_picture_of_a_sync_tree_places_members_next_to_their_sources() -> None:
     positions = places(Tree(arm="", followers=followers_of("primary: a, b; b: c, d; x: y; y: x"), slices=1))
     depths = {name: depth for name, (_, depth) in positions.items()}
     assert {name: depths[name] for name in ("primary", *"abcd")} == {"primary": 0, "a": 1, "b": 1, "c": 2, "d": 2}

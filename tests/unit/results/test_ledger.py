@@ -165,7 +165,7 @@ def test_report_on_a_full_disk_leaves_no_partial_files(disk: Path, measured: Pat
 
 
 @needs_root
-def test_failed_report_keeps_the_earlier_one(disk: Path, measured: Path) -> None:
+def test_failed_report_leaves_the_earlier_report_unchanged(disk: Path, measured: Path) -> None:
     folder = shutil.copytree(measured, disk / "run")
     report(folder)
     earlier = contents(folder)

@@ -56,7 +56,7 @@ def test_simulated_cost_is_measured_in_every_study(study: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.0, Verdict.NO_DIFFERENCE), (1.0, Verdict.COSTS)])
-def test_values_that_are_always_zero_give_no_difference(value: float, verdict: Verdict) -> None:
+def test_figure_that_is_0_in_every_round_of_arm_and_control_has_no_difference(value: float, verdict: Verdict) -> None:
     """Such a value is, for example, the rate of failed transactions."""
     samples, control = Samples(), PLAN.controls[0]
     for each in (control, PLAN.replicate(control), TLS):
@@ -78,7 +78,9 @@ def test_values_that_are_always_zero_give_no_difference(value: float, verdict: V
         ("http", None),
     ],
 )
-def test_counts_become_rates_and_include_all_counts_below_their_name(phase: str, per_second: float | None) -> None:
+def test_rate_of_a_count_includes_all_counts_whose_dotted_names_extend_its_name(
+    phase: str, per_second: float | None
+) -> None:
     counts = {"tpcc.committed.payment": 40, "tpcc.committed.delivery": 4, "tpcc.committed_late": 1, "tpcc.deadlocks": 0}
     metric = Metric(label="", description="", workload="w", phase=phase, unit="per_second", margin=0.1)
     answer = answer_of(Slice(50, 2.0, {}, {}, {}, counts=counts), "w", "arm")
@@ -174,7 +176,7 @@ def at_load(folder: Path, rounds_without: int, carried: float = 1.0) -> Result:
 
 
 @pytest.mark.parametrize("rounds_without", [0, 6])
-def test_server_cores_use_only_rounds_with_a_reading(tmp_path: Path, rounds_without: int) -> None:
+def test_server_cores_are_computed_only_from_rounds_with_a_cpu_reading(tmp_path: Path, rounds_without: int) -> None:
     cores = {each.who: each for each in at_load(tmp_path, rounds_without).sections.load.cores}
     # Expected are 300 connections a second, which take 0.61 ms and 1.86 ms of CPU time on the servers.
     assert cores["servers"].without.value == pytest.approx(0.183, rel=0.05)
@@ -182,14 +184,16 @@ def test_server_cores_use_only_rounds_with_a_reading(tmp_path: Path, rounds_with
     assert (cores["servers"].used.rounds, cores["client"].used.rounds) == (ROUNDS - rounds_without, ROUNDS)
 
 
-def test_server_cores_are_unknown_with_a_reading_in_one_round(tmp_path: Path) -> None:
+def test_server_cores_are_unknown_if_only_one_round_has_a_cpu_reading(tmp_path: Path) -> None:
     result = at_load(tmp_path, ROUNDS - 1)
     assert {each.who for each in result.sections.load.cores} == {"client"}
     assert "the servers' CPU time is unknown" in " ".join(sentence.text for sentence in result.answer)
 
 
 @pytest.mark.parametrize("rounds_without", [3, 7, 8])
-def test_needed_server_cores_use_only_rounds_with_a_reading(tmp_path: Path, rounds_without: int) -> None:
+def test_needed_server_cores_are_computed_only_from_rounds_with_a_cpu_reading(
+    tmp_path: Path, rounds_without: int
+) -> None:
     carried = at_load(tmp_path, rounds_without, carried=0.5).sections.load.carried
     needed = [each.server_cores_needed for each in carried if not each.complete]
     assert needed == [None if rounds_without == ROUNDS else pytest.approx(0.558, rel=0.05)]
@@ -245,7 +249,7 @@ def test_interval_over_rounds_of_few_starts_has_too_little_coverage() -> None:
     assert coverage(5, 30, over_starts=False) < 0.7
 
 
-def test_mean_over_a_server_start_uses_rounds_that_both_arms_have() -> None:
+def test_mean_over_a_start_of_the_servers_uses_only_rounds_measured_on_both_arms() -> None:
     samples = Samples(Units({0: 0, 1: 0, 2: 1, 3: 1}))
     for number, (control, arm) in enumerate([(1.0, 2.0), (3.0, 5.0), (1.0, None), (2.0, 4.0)]):
         samples.add(QUERY, "plain", number, control)

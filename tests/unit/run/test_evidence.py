@@ -126,7 +126,7 @@ def test_slice_without_operations_is_not_a_mismatch() -> None:
     assert mismatch(TLS, "wire", answer(operations=0), moved(0)) is None
 
 
-def test_difference_of_counters_needs_both_readings() -> None:
+def test_difference_of_two_counter_readings_needs_both_readings() -> None:
     assert moved(9, v3=4).since(moved(5, v3=2)) == moved(4, v3=2)
     assert Counters().since(moved(5, v3=2)) == Counters()
     assert Counters(9).since(Counters(5)) == Counters(4)

@@ -132,7 +132,9 @@ def test_all_data_is_loaded_or_the_run_fails(
         instruments.load(plan.arms[0])
 
 
-def test_arms_and_control_of_one_library_share_an_engine(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_arms_and_control_with_one_tls_library_share_an_engine_process(
+    tmp_path: Path, engines: list[FakeInstrument]
+) -> None:
     started(plan_of("postgres-tls", "quick", "tls_library=installed,aws-lc"), tmp_path)
     installed, other = ((each.versions, [arm.name for arm in each.received.arms]) for each in engines)
     assert installed == (VERSIONS[""], ["plain", "plain-copy", "tls"])

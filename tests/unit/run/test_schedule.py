@@ -62,7 +62,7 @@ def test_first_order_of_arms_is_random_and_determined_by_the_seed(arms: int) -> 
     assert draw_orders(arms, 20, 7) == draw_orders(arms, 20, 7)
 
 
-def test_round_begins_with_the_arm_that_was_measured_last_before_it() -> None:
+def test_round_begins_with_the_last_arm_of_the_previous_round() -> None:
     orders = BalancedOrders(random.Random(3))
     assert orders.next(["a", "b", "c"], "b")[0] == "b"
     orders = BalancedOrders(random.Random(3))
@@ -145,14 +145,14 @@ def test_run_ends_at_its_precision_budget_or_maximum_rounds() -> None:
     assert enough(plan, 2, 49.5, bad, 1.0)
 
 
-def test_minimum_number_of_rounds_is_kept_beyond_the_budget() -> None:
+def test_minimum_number_of_rounds_is_measured_even_beyond_the_budget() -> None:
     plan = resolve(STUDY, QUICK(budget="50s", at_least=20, at_most=30))
     assert (plan.fewest_rounds, plan.most_rounds) == (20, 30)
     assert [enough(plan, done, 100.0, [None] * done, 5.0) for done in (2, 19, 20)] == [False, False, True]
     assert (resolve(STUDY, QUICK(at_most=4)).fewest_rounds, resolve(STUDY, QUICK(at_least=4)).fewest_rounds) == (4, 4)
 
 
-def test_fixed_number_of_rounds_alone_ends_a_run() -> None:
+def test_run_with_a_fixed_number_of_rounds_has_no_other_limit() -> None:
     plan = resolve(STUDY, QUICK(rounds="4"))
     assert (plan.budget_seconds, plan.precision) == (None, None)
     assert Plan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
@@ -255,7 +255,7 @@ def warm_up(
     return slices
 
 
-def test_start_up_takes_a_tenth_of_a_slice_of_the_fastest_arm() -> None:
+def test_start_up_takes_a_tenth_of_the_slice_on_the_fastest_arm() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -329,12 +329,12 @@ def test_arm_without_operations_does_not_affect_sizes_of_slices() -> None:
     assert choose_sizes(PLAN, []) == PLAN.slices
 
 
-def test_shortened_slice_keeps_at_least_one_operation() -> None:
+def test_shortened_slice_has_at_least_one_operation() -> None:
     shortened = SliceSize(operations=3, seconds=3.0, workers=5).times(0.01)
     assert shortened == SliceSize(operations=1, seconds=0.03, workers=5)
 
 
-def test_slices_of_several_hosts_end_by_time() -> None:
+def test_slices_on_several_hosts_end_after_a_time_and_not_after_a_number_of_operations() -> None:
     """A slice is as long as the slowest arm needs, but at most ten times as long as the fastest arm needs."""
     slices = {"slices": {name: SliceSize(operations=100, seconds=60.0) for name in PLAN.slices}}
     exact = PLAN.model_copy(update={"hosts": "auto", "budget_seconds": None, **slices})
@@ -347,7 +347,7 @@ def test_slices_of_several_hosts_end_by_time() -> None:
         assert choose_sizes(exact, others + slow)["wire_query"].seconds == pytest.approx(seconds)
 
 
-def test_program_with_a_duration_keeps_its_length_on_hosts() -> None:
+def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
     """Each of the three hosts runs the program once. A program that runs repeatedly ends by time."""
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}

@@ -39,7 +39,7 @@ def test_each_level_of_encryption_names_its_percentage_of_the_existing_columns(s
     assert all(group.why for group in column_groups(level))
 
 
-def test_larger_share_includes_the_smaller_ones() -> None:
+def test_larger_share_of_encrypted_columns_includes_all_columns_of_smaller_shares() -> None:
     twenty, fifty, every = (set(encrypted_columns(level)) for level in SHARES.values())
     assert twenty < fifty < every == set(COLUMNS)
     study = load_study("mysql-column-encryption")
@@ -146,7 +146,7 @@ def test_unexpected_or_missing_plaintext_is_a_mismatch(
     assert compare(stored, rows, joined(rows) + more, encrypted).mismatch == mismatch
 
 
-def test_recorder_keeps_every_byte_that_is_read() -> None:
+def test_recorder_stores_every_byte_that_is_read_through_the_recorder() -> None:
     recorder = Recorder(io.BytesIO(b"abcdef"))
     assert recorder.read(2) + recorder.read() == b"abcdef"
     assert recorder.received == b"abcdef"

@@ -50,7 +50,7 @@ def test_each_arm_uses_the_url_with_its_transport() -> None:
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_client_levels_apply_on_a_target_and_server_levels_are_as_served() -> None:
+def test_on_a_target_client_levels_apply_and_server_levels_stay_as_served() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
@@ -61,7 +61,7 @@ def test_client_levels_apply_on_a_target_and_server_levels_are_as_served() -> No
     assert arm.levels["key"] == arm.levels["balancer_cpu"] == "as served"
 
 
-def test_description_says_that_nothing_is_written() -> None:
+def test_description_of_an_http_target_says_that_nothing_is_written() -> None:
     shown = [url.replace("b=c", "b=…") for url in (HTTPS, HTTP)]
     assert opened().writes() == [f"nothing: costof only sends GET requests for {shown[0]} and {shown[1]}"]
 
@@ -74,7 +74,7 @@ def test_level_that_a_client_cannot_verify_is_refused_by_name(level: str) -> Non
     assert refused.value.exit_status == EXIT_USAGE
 
 
-def test_control_needs_a_plain_target() -> None:
+def test_plain_control_requires_the_url_of_a_plain_target() -> None:
     with pytest.raises(CostofError, match="--plain-target http://") as refused:
         opened(access=Access(HTTPS))
     assert refused.value.problem is ErrorText.PLAIN_TARGET_MISSING
@@ -140,7 +140,7 @@ def place_or_error(url: str) -> tuple[Place | None, str]:
 
 @given(st.text() | st.text("0a?/=&#:[]%…"))
 @example("?0")
-def test_any_text_is_parsed_or_reported_in_one_line(text: str) -> None:
+def test_any_text_given_as_a_url_is_parsed_or_reported_in_one_line(text: str) -> None:
     for url in (text, f"https://{text}", f"https://h/{text}", f"https://h:{text}"):
         place, error = place_or_error(url)
         if place is None:

@@ -41,7 +41,7 @@ def test_tree_of_a_shape_reaches_every_member_from_the_primary(shape: str, count
 
 
 @given(st.integers(1, 5), st.integers(2, 50))
-def test_tree_has_the_width_of_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
+def test_sync_tree_has_the_width_in_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
     tree = make_tree(f"tree-{width}", members)
     followers = [sum(source == name for source in tree.values()) for name in members]
@@ -56,13 +56,13 @@ def test_tree_has_the_width_of_its_name_and_is_filled_from_the_top(width: int, c
     ("shape", "nodes", "hops"),
     [("star", 3, 1), ("chain", 3, 1), ("star", 7, 1), ("chain", 7, 3), ("tree-2", 7, 2), ("chain", 15, 3)],
 )
-def test_path_to_a_majority_has_only_voters(shape: str, nodes: int, hops: int) -> None:
+def test_path_from_the_primary_to_a_majority_of_voters_has_only_voters(shape: str, nodes: int, hops: int) -> None:
     tree = make_tree(shape, list(member_roles(nodes)))
     assert {tree[name] for name in voters(nodes)} <= {None, *voters(nodes)}
     assert hops_to_majority(tree, "primary", voters(nodes)) == hops
 
 
-def test_members_that_only_follow_each_other_are_not_reached_from_the_primary() -> None:
+def test_members_that_replicate_only_from_each_other_are_not_reached_from_the_primary() -> None:
     tree = {"primary": None, "secondary-1": "secondary-2", "secondary-2": "secondary-1", "hidden": "elsewhere:27017"}
     assert depths(tree, "primary") == {"primary": 0}
     assert hops_to_majority(tree, "primary", list(tree)) is None
@@ -110,7 +110,7 @@ def chain(fetched: int = 0, **changed: MemberReading) -> SetReading:
         (SetReading(chain().members, {"hidden": "connection closed"}, {}), "hidden cannot be read: connection closed"),
     ],
 )
-def test_unhealthy_set_is_reported_with_the_member(reading: SetReading, fault: str | None) -> None:
+def test_unhealthy_replica_set_is_reported_with_the_name_of_the_member(reading: SetReading, fault: str | None) -> None:
     assert reading.fault("primary") == fault
 
 

@@ -83,7 +83,7 @@ def test_failing_or_invalid_command_is_reported(command: str, why: str | None, p
     assert caught.value.problem is problem
 
 
-def test_server_cpu_reading_lower_than_the_last_is_refused(counter: Counter) -> None:
+def test_server_cpu_reading_lower_than_the_previous_reading_is_refused(counter: Counter) -> None:
     assert counter.prints("5") == 5
     assert "it printed 4 after it had printed 5" in refused(counter, "4")
 

@@ -63,7 +63,7 @@ def test_stalls_in_one_slice_of_ten_are_detected(rounds: int, noise: float, leas
 
 @pytest.mark.parametrize("common_share", [0.0, 0.1, 0.3])
 @pytest.mark.parametrize("rounds", [10, 100])
-def test_stalls_of_all_arms_are_not_reported(common_share: float, rounds: int) -> None:
+def test_stalls_that_affect_all_arms_equally_are_not_reported(common_share: float, rounds: int) -> None:
     chance = np.random.default_rng(rounds)
     found = analyse((stalling_run(chance, rounds, common_share=common_share) for _ in range(RUNS)), comparisons=1)
     assert sum(each is not None for each in found) / RUNS <= 0.07

@@ -66,7 +66,7 @@ def test_operation_of_two_minutes_is_recorded() -> None:
 
 
 @given(st.lists(st.lists(st.lists(NANOSECONDS, max_size=9), min_size=1, max_size=3), min_size=1, max_size=4))
-def test_rounds_are_counted_separately(rounds: list[list[list[int]]]) -> None:
+def test_merged_histograms_keep_separate_counts_for_each_round(rounds: list[list[list[int]]]) -> None:
     values, counts = counted([[encoded(part) for part in parts] for parts in rounds])
     for parts, row in zip(rounds, counts, strict=True):
         expected = library_histogram(chain.from_iterable(parts))
@@ -79,7 +79,7 @@ def test_rounds_are_counted_separately(rounds: list[list[list[int]]]) -> None:
 
 
 @given(st.lists(NANOSECONDS, min_size=40, max_size=200))
-def test_tails_show_the_percentiles_of_the_other_tables(nanoseconds: list[int]) -> None:
+def test_table_of_tails_has_the_percentiles_of_the_other_tables(nanoseconds: list[int]) -> None:
     """Regression: they differed by one bucket."""
     values, counts = counted([[encoded(nanoseconds)]])
     found = bootstrap_percentiles(values, counts, np.ones((2, 1)), PERCENTILES)
@@ -138,7 +138,7 @@ def test_interval_of_percentile_ratio_has_95_percent_coverage(rounds: int) -> No
     assert all(0.90 <= share <= 0.99 for share in held / TAIL_RUNS)
 
 
-def test_rounds_of_one_start_are_resampled_together() -> None:
+def test_rounds_of_one_start_of_the_servers_are_resampled_together() -> None:
     drawn = resamples([0, 0, 1, 1, 1, 2], 1, RESAMPLES)
     assert (drawn[0] == 1).all()
     assert (drawn[:, 0] == drawn[:, 1]).all()

@@ -129,7 +129,7 @@ def constant_rounds(extra_operation: float) -> Rounds:
     return Rounds([10.0] * 8, [20.0] * 8, [1.0] * 8, [1.0 + extra_operation] * 8)
 
 
-def test_break_even_reaches_the_share() -> None:
+def test_relative_cost_at_the_break_even_equals_the_given_share() -> None:
     # A connection costs 10 more, an operation nothing: (10 - 0.05 * 10) / (0.05 * 1).
     found = break_even(constant_rounds(0.0), 0.05, seed=1)
     assert found.value == pytest.approx(190.0)
@@ -207,7 +207,7 @@ def test_moderation_narrows_intervals_of_six_rounds() -> None:
     assert width < 0.7
 
 
-def test_similar_variances_are_pooled_and_different_ones_stay() -> None:
+def test_moderation_pools_similar_variances_and_keeps_different_variances() -> None:
     similar = moderated([Variance(1.0, 5), Variance(1.1, 5), Variance(0.9, 5)])
     assert len({each.value for each in similar}) == 1
     assert similar[0].value == pytest.approx(1.0)

@@ -109,7 +109,7 @@ def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: in
 
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
-def test_half_of_runs_resolve_in_the_rounds_needed_and_most_in_twice_as_many(cost: float) -> None:
+def test_half_of_runs_reach_a_verdict_in_the_rounds_needed_and_most_in_twice_as_many(cost: float) -> None:
     """The two-sided test resolves a cost; the tests against the margin resolve that there is no cost."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)

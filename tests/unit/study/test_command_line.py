@@ -24,7 +24,7 @@ from tests.support.small_plans import plan_of
         ("http-tls-termination", ["resumption=on"]),
     ],
 )
-def test_command_repeats_the_arms_of_a_run(study: str, settings: list[str]) -> None:
+def test_printed_command_line_repeats_the_arms_of_a_run(study: str, settings: list[str]) -> None:
     plan = plan_of(study, "quick", *settings, seed=7)
     words = shlex.split(command_line(plan, 12))
     assert words[:5] == ["costof", "run", study, "--profile", "quick"]
@@ -35,7 +35,7 @@ def test_command_repeats_the_arms_of_a_run(study: str, settings: list[str]) -> N
     assert bool(repeated) == bool(settings), "only what differs from the profile"
 
 
-def test_command_has_the_load_and_the_restarts() -> None:
+def test_printed_command_line_has_the_load_and_the_restarts() -> None:
     text = command_line(plan_of("redis-tls", load=RequestedLoad("300/s", "20"), restarts="5"), 4)
     assert "--load 300/s --queries-per-connection 20 --restarts 5 --rounds 4" in text
     pool = command_line(plan_of("redis-tls", load=RequestedLoad(pool="50", think_time="10ms")), 4)

@@ -162,7 +162,7 @@ def test_cpu_metrics_are_of_the_client_and_the_serving_role(study: str, role: st
     assert roles == [f"{WORKLOAD}.cpu.client", f"{WORKLOAD}.cpu.{role}"]
 
 
-def test_factor_that_the_load_replaces_is_removed() -> None:
+def test_factor_replaced_by_an_option_of_the_load_is_removed() -> None:
     """--queries-per-connection replaces the factor keep_alive, and clients that wait keep many connections open."""
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)

@@ -265,7 +265,7 @@ def test_terminals_factor_sets_the_number_of_transaction_workers() -> None:
     assert plan.loads == "1 warehouse"
 
 
-def test_algorithm_applies_only_to_encrypting_arms() -> None:
+def test_encryption_algorithm_applies_only_to_encrypting_arms() -> None:
     encrypted = [f"{share}-{algorithm}" for share in (20, 100) for algorithm in ("aes-128-gcm", "sm4-cbc")]
     plan = plan_of(ENCRYPTION, "quick", "algorithm=aes-128-gcm,sm4-cbc")
     assert names(plan) == ["0", "0-copy", "direct", *encrypted]

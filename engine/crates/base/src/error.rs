@@ -23,7 +23,7 @@ pub enum Class {
     Closed,
     /// The server does not accept TLS.
     TlsRefused,
-    /// The server does not accept plain connections: it closed one.
+    /// The server closed a plain connection without an answer, because it accepts only TLS.
     PlainRefused,
     /// The certificate is for another name or address than the server's.
     TlsCertificateName,
@@ -66,8 +66,8 @@ pub struct Failure {
     /// The name of the phase that failed. Only workloads with several kinds of operations set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that another server is responsible, because this one is not (or no longer) the
-    /// primary.
+    /// Whether the server answered that another server is responsible, because the answering server is not (or no
+    /// longer) the primary.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.
@@ -111,8 +111,8 @@ impl Failure {
         Failure::new(class, describe(class, error))
     }
 
-    /// Replace the classes `tls_refused` and `plain_refused` by `closed`, for a server that has accepted the same
-    /// transport (plain or TLS) before. When such a server ends a connection, it is shutting down.
+    /// Replace the classes `tls_refused` and `plain_refused` by `closed`, for a server that has accepted the
+    /// connection's transport (plain or TLS) before. When such a server ends a connection, it is shutting down.
     pub fn from_known_server(self) -> Self {
         match self.class {
             Class::TlsRefused | Class::PlainRefused => Failure::closed(),

@@ -1,6 +1,6 @@
 //! Errors, clocks, random numbers, secrets, JSON lines over standard input and output, and process settings.
 //!
-//! All other crates of the engine depend on this crate, and it depends on none of them.
+//! All other crates of the engine depend on this crate. It depends on no other crate of the engine.
 
 pub mod clock;
 pub mod error;

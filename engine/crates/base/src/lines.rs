@@ -78,9 +78,9 @@ impl Iterator for Lines {
     }
 }
 
-/// Read lines on a separate thread and return the receiver of the lines. If standard input is a pipe or a terminal, its
-/// end exits the process, even in the middle of a slice, because the parent process has gone. If it is a file, all its
-/// commands are executed.
+/// Read lines on a separate thread and return the receiver of the lines. At the end of a pipe or a terminal the process
+/// exits, even in the middle of a slice, because the parent process has gone. If standard input is a file, all commands
+/// in the file are executed.
 pub fn read_on_thread() -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let reader = move || {

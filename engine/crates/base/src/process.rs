@@ -35,7 +35,7 @@ fn die_with_parent() {
 /// Errors: `internal` if the system refuses.
 pub fn keep_memory_private() -> Result<()> {
     let refused = |error| Failure::new(Class::Internal, format!("cannot forbid core dumps: {error}"));
-    // The resource limit does not stop dumps that the kernel pipes to a handler; clearing the dumpable flag does.
+    // The resource limit does not stop dumps that the kernel pipes to a handler. Clearing the dumpable flag stops them.
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }).map_err(refused)?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused)
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
     use rustix::process::dumpable_behavior;
 
-    /// The test runs in a child process, because a process cannot undo the change.
+    /// The test runs in a child process, because a process that has forbidden core dumps cannot allow them again.
     #[test]
     fn private_memory_forbids_core_dumps() {
         if std::env::var_os("COSTOF_KEEPS_PRIVATE").is_none() {

@@ -1,8 +1,7 @@
 //! Pseudorandom numbers, from which the keys of operations and the contents of records are drawn.
 
-/// A mask of the low six bits in each of eight bytes. If [`FIRST_PRINTABLE`] is added, random bits under this mask
-/// become eight printable characters, from the space to the underscore, as in YCSB's random strings. No sum overflows
-/// its byte.
+/// A mask of the low six bits in each of eight bytes. A random number under this mask plus [`FIRST_PRINTABLE`] is eight
+/// printable characters, from the space to the underscore, as in YCSB's random strings. No byte of the sum overflows.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 
@@ -16,8 +15,8 @@ impl Random {
         Random(seed)
     }
 
-    /// Return the generator of one of many independent streams with the same seed. Each worker uses a separate stream;
-    /// otherwise all workers would read the same keys at the same time.
+    /// Return the generator of one of many independent streams with the same seed. Each worker uses a separate stream.
+    /// With a common stream all workers would read the same keys at the same time.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }
@@ -58,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn below_draws_every_number_about_equally_often() {
+    fn function_below_draws_every_number_about_equally_often() {
         let mut random = Random::for_stream(7, 3);
         let mut counts = [0; 10];
         (0..10_000).for_each(|_| counts[random.below(10) as usize] += 1);
@@ -66,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn printable_characters_are_uniform_and_no_others_occur() {
+    fn random_characters_are_printable_and_uniformly_distributed() {
         let mut text = vec![0; 64_003];
         Random::new(5).fill_printable(&mut text);
         let mut counts = [0; 256];

@@ -25,7 +25,7 @@ use std::fmt;
 pub(super) const BLOCK: usize = 16;
 /// The number of bytes of GCM's nonce (SP 800-38D, 5.2.1.1).
 pub(super) const NONCE: usize = 12;
-/// The number of bytes of GCM's tag or of the MAC; either detects changes of a value.
+/// The number of bytes of GCM's tag or of the MAC. Either of them detects changes of a value.
 pub(super) const TAG: usize = 16;
 
 /// A block cipher and its mode of operation.
@@ -113,8 +113,8 @@ trait BlockCipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<Block
 
 impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> BlockCipher for C {}
 
-/// Encryption (`seal`) and decryption (`open`) by one algorithm. Both functions return None on failure; the caller must
-/// then remove the bytes that they have appended.
+/// Encryption (`seal`) and decryption (`open`) by one algorithm. Both functions return None on failure. The caller must
+/// then remove the bytes that the function has appended.
 pub(super) trait Scheme: Send + Sync {
     /// Append the ciphertext after the algorithm's number, which the caller has already written as `out[start]`.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
@@ -123,7 +123,8 @@ pub(super) trait Scheme: Send + Sync {
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// The position of a value in the sequence of all values encrypted with its key. ECB does not record it.
+/// The position of a value in the sequence of all values encrypted with its key, as stored in the ciphertext. A value
+/// encrypted with ECB does not store its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Counted(u128),
@@ -237,7 +238,7 @@ impl Mode for Ctr {
         let text = out.len();
         out.extend_from_slice(ciphertext);
         self.apply(first, &mut out[text..])?;
-        // The high 64 bits are the number of the value; the low 64 bits count the blocks within the value.
+        // The high 64 bits are the number of the value. The low 64 bits count the blocks within the value.
         Some(Position::Counted(number(first) >> 64))
     }
 }
@@ -291,8 +292,8 @@ fn number(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0, |number, byte| number << 8 | u128::from(*byte))
 }
 
-/// Append zero bytes, enough for the plaintext and its PKCS #7 padding, and return them. The padding is a whole block
-/// if the plaintext ends at a block boundary.
+/// Append as many zero bytes as the plaintext and its PKCS #7 padding need, and return these bytes. The padding is a
+/// whole block if the plaintext ends at a block boundary.
 fn reserve_padded<'a>(plaintext: &[u8], out: &'a mut Vec<u8>) -> &'a mut [u8] {
     let start = out.len();
     out.resize(start + plaintext.len() / BLOCK * BLOCK + BLOCK, 0);
@@ -341,7 +342,7 @@ mod tests {
 
     /// The expected values are test cases 2 and 4 of McGrew and Viega, "The Galois/Counter Mode of Operation".
     #[test]
-    fn aes_gcm_matches_its_authors_test_cases() {
+    fn aes_gcm_matches_the_test_cases_of_the_authors_of_gcm() {
         let none = "00000000000000000000000000000000";
         let case2 = ["0388dace60b6a392f328c2b971b2fe78", "ab6e47d42cec13bdf53a67b21257bddf"];
         gcm_opens(Aes128Gcm::new(&key(none).into()), ["000000000000000000000000", "", case2[0], case2[1]], none);
@@ -392,8 +393,8 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return a text whose ciphertext with the IV `iv`, which the mode chooses itself, equals the standard's ciphertext
-    /// of `text` with `target_iv`.
+    /// Return a text whose ciphertext with the IV `iv` equals the ciphertext of `text` with the IV `target_iv`. A test
+    /// needs this because the mode chooses the IV itself, so the IV of the standard's example cannot be set.
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {
@@ -411,8 +412,8 @@ mod tests {
         out.split_off(BLOCK)
     }
 
-    /// The expected values are those of SP 800-38A, F.2.1, and of GB/T 32907, A.1. The latter encrypts a single block,
-    /// which equals CBC with an IV of zero.
+    /// The expected values are those of SP 800-38A, F.2.1, and of GB/T 32907, A.1. The example of GB/T 32907 encrypts a
+    /// single block, which equals CBC with an IV of zero.
     #[test]
     fn cbc_matches_nist_and_the_sm4_standard() {
         let aes = cbc(Aes128::new(&key(NIST_KEY).into()), NIST_TEXT, "000102030405060708090a0b0c0d0e0f");

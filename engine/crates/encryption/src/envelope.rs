@@ -60,8 +60,9 @@ impl<'a> Envelope<'a> {
         Ok(())
     }
 
-    /// Parse the bytes after a definition's last field; return None if there are none. Servers send nothing there, so
-    /// any other bytes are a damaged envelope. Errors: `encryption` if the envelope is cut, too long, or malformed.
+    /// Parse the envelope in the bytes after a definition's last field. Return None if there are no such bytes. Servers
+    /// send nothing there, so bytes that cannot be parsed are a damaged envelope. Errors: `encryption` if the envelope
+    /// is cut, too long, or malformed.
     pub fn parse(tail: &'a [u8]) -> Result<Option<Self>> {
         if tail.is_empty() {
             return Ok(None);
@@ -100,8 +101,8 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Split off the text that follows its one-byte length; return the text and the rest. Return None if the bytes are too
-/// short.
+/// Split off a text that follows its length, which is one byte. Return the text and the remaining bytes. Return None if
+/// there are too few bytes.
 fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = from.split_first()?;
     rest.split_at_checked(usize::from(length))
@@ -140,7 +141,7 @@ pub fn associated_data(
 pub struct Demand([String; 3]);
 
 impl Demand {
-    /// Return whether the names of database, table and column are equal to these.
+    /// Return whether the required column has these names of database, table and column.
     pub fn matches(&self, names: [&[u8]; 3]) -> bool {
         self.0.iter().zip(names).all(|(expected, name)| String::from_utf8_lossy(name).to_lowercase() == *expected)
     }

@@ -1,5 +1,5 @@
 //! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm. The
-//! master key wraps the data key; the algorithms' keys are derived from the data key.
+//! master key wraps the data key. The algorithms' keys are derived from the data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};
@@ -22,8 +22,8 @@ pub const WRAPPED_KEY: usize = KEY + 8;
 const INFO: &[u8] = b"costof column encryption 2 ";
 const MAC_KEY: usize = 32;
 
-/// A master key. Its holder can decrypt what a gateway encrypted for it. It is erased when dropped, and debug output
-/// does not show it.
+/// A master key. Its holder can decrypt the values that a gateway encrypted for this key. The key is erased when
+/// dropped, and debug output does not show it.
 #[derive(Clone, Deserialize)]
 #[serde(try_from = "String")]
 pub struct MasterKey(Locked<Zeroizing<[u8; KEY]>>);
@@ -59,8 +59,8 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// A session's data key. It has at most one sealer (encryptor of values) for each algorithm, because two would use the
-/// same nonces. The key is erased when dropped, and debug output does not show it.
+/// A session's data key. It has at most one sealer (encryptor of values) for each algorithm, because two sealers would
+/// use the same nonces. The key is erased when dropped, and debug output does not show it.
 pub struct DataKey {
     key: Locked<Zeroizing<[u8; KEY]>>,
     session: SessionSalt,
@@ -204,8 +204,8 @@ impl ClientNonce {
     }
 }
 
-/// The HKDF salt for all keys of a session (RFC 5869, 3.1). Because of it, answers recorded in another session cannot
-/// be decrypted in this one.
+/// The HKDF salt for all keys of a session (RFC 5869, 3.1). Because of the salt, answers recorded in one session cannot
+/// be decrypted in another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SessionSalt([u8; SALT]);
 
@@ -351,7 +351,7 @@ mod tests {
     /// The expected digest was computed with coreutils: `sha256sum` of the 20 bytes `01234567abcdefghijkl` and 32 bytes
     /// of 0x07.
     #[test]
-    fn salt_is_the_hash_of_the_servers_and_the_clients_nonce() {
+    fn salt_is_the_hash_of_the_nonces_of_server_and_client() {
         let nonce = ClientNonce::from_hex("07".repeat(32).as_bytes()).unwrap();
         let salt = SessionSalt::new(b"01234567abcdefghijkl", &nonce);
         let written: String = salt.bytes().iter().map(|byte| format!("{byte:02x}")).collect();

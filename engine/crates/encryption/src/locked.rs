@@ -15,7 +15,8 @@ pub fn lock_keys() {
     IS_ENABLED.store(true, Ordering::Relaxed);
 }
 
-/// A key at a fixed address, locked in memory after [`lock_keys`]. `T` must erase itself when dropped.
+/// A key at a fixed address. If [`lock_keys`] was called before, the key is locked in memory: the system does not swap
+/// it to disk. `T` must erase itself when dropped.
 #[derive(Debug)]
 pub(super) struct Locked<T: ?Sized> {
     // The first field is dropped first: the key is erased before its pages are unlocked.
@@ -65,7 +66,7 @@ impl Pages {
             *keys += 1;
             if *keys == 1 {
                 // SAFETY: locking does not change the content of memory. If the limit is reached, the key remains
-                // unlocked, as documented.
+                // unlocked, as the documentation of `lock_keys` says.
                 let _ = unsafe { rustix::mm::mlock(std::ptr::without_provenance_mut(page * size), size) };
             }
         }

@@ -32,7 +32,7 @@ impl Sealer {
     }
 
     /// Append a value's ciphertext, whose length is [`Algorithm::sealed_length`]. Errors: `encryption` if the key has
-    /// reached its limit or the value is too long; then nothing is appended.
+    /// reached its limit or the value is too long. After an error nothing is appended.
     pub fn seal(&mut self, associated: &[u8], plaintext: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.left() == 0 {
             return Err(Failure::new(Class::Encryption, "a data key has reached its limit of 2^32 values"));
@@ -74,7 +74,7 @@ impl Opener {
     }
 
     /// Append a ciphertext's plaintext. Errors: `encryption` if the ciphertext was changed, was made with another key
-    /// or for another column, or is out of order; then nothing is appended.
+    /// or for another column, or is out of order. After an error nothing is appended.
     pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let opened = match sealed.first() {

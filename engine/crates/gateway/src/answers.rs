@@ -29,7 +29,8 @@ pub enum Expected {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     Rows,
-    /// The parameters of a prepared statement. The definitions of its columns follow; `columns` is their number.
+    /// The parameters of a prepared statement. After them the server sends the definitions of the statement's result
+    /// columns, whose number is `columns`.
     Parameters {
         columns: u16,
     },

@@ -15,12 +15,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use zeroize::optimization_barrier;
 
-/// The initial sizes in bytes of the buffers for received data. Most commands and answers fit; a buffer grows for
+/// The initial sizes in bytes of the buffers for received data. Most commands and answers fit. A buffer grows for
 /// larger packets.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
-/// The maximum size in bytes to which an empty buffer is kept. A buffer that has grown beyond it is shrunk once it is
-/// empty.
+/// The maximum size in bytes to which an empty buffer is kept. A buffer that has grown beyond this size is shrunk once
+/// it is empty.
 const KEPT: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -93,7 +93,7 @@ struct Conversation {
     to_server: Vec<u8>,
     is_logged_in: bool,
     place: Place,
-    /// The kind of waiting for which the deadline was last set.
+    /// The event for which the deadline was last set.
     waiting: Waiting,
 }
 
@@ -133,7 +133,8 @@ impl Conversation {
             }
         }
         self.count();
-        // If bytes for the client are left, the client does not read or has closed its connection. Do not wait for it.
+        // If bytes for the client are left, the client does not read or has closed its connection. Do not wait for the
+        // client.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -178,8 +179,8 @@ impl Conversation {
 
     async fn client_step(&mut self, ends: &mut Ends) -> Result<Step> {
         if !self.session.listens_to_client() {
-            // A command that the client sends before it has the answer is read later. If the client closes its
-            // connection, the conversation ends nevertheless.
+            // If the client sends its next command before the server has answered, this command is read after the
+            // answer. If the client closes its connection before the answer, the conversation ends at once.
             return Ok(if ends.client.is_over() { Step::Over } else { Step::Idle });
         }
         // Process the bytes already received before receiving more.
@@ -220,8 +221,8 @@ impl Conversation {
 
     /// Wait until there is something to do, or until the session's timeout.
     async fn wait(&mut self, ends: &Ends) -> Result<()> {
-        // Read the clock only when the kind of waiting changes: once or twice for each command, and never for open
-        // sessions.
+        // Read the clock only when the session begins to wait for another event. This happens once or twice for each
+        // command, and never in open sessions.
         let waiting = self.session.waiting(!self.from_client.content().is_empty());
         if self.is_logged_in && self.waiting != waiting {
             self.waiting = waiting;
@@ -311,8 +312,8 @@ fn erase(bytes: &mut [u8]) {
     optimization_barrier(bytes);
 }
 
-/// A reusable buffer for received bytes. Because the bytes may be secret, they are erased when the buffer is dropped;
-/// with `erases` they are erased as soon as all of them are processed.
+/// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped. With
+/// `erases` they are erased earlier, as soon as all of them are processed.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,

@@ -7,8 +7,9 @@ use std::iter::Sum;
 use std::ops::AddAssign;
 use std::sync::{Mutex, PoisonError};
 
-/// The counters of one listener on one thread. Only this thread writes them; other threads may read them. Locking
-/// without contention takes a hundredth of the time of a `send`, and keeps the counters consistent with each other.
+/// The counters of one listener on one thread. Only this thread writes the counters. Other threads may read them.
+/// Locking without contention takes a hundredth of the time of a `send`, and keeps the counters consistent with each
+/// other.
 #[derive(Debug, Default)]
 pub struct Counters(Mutex<ListenerCounters>);
 
@@ -26,7 +27,7 @@ pub struct ListenerCounters {
 pub struct Tally {
     /// The number of commands passed on to the server.
     pub commands: u64,
-    /// The number of rows sent to guarded accounts.
+    /// The number of rows sent to guarded accounts, which may send only approved statements.
     pub rows: u64,
     /// The number of encrypted values. NULLs are not encrypted.
     pub values_encrypted: u64,

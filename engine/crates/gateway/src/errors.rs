@@ -42,8 +42,8 @@ impl ErrPacket {
         ErrPacket { kind, message: message.into() }
     }
 
-    /// Return the error for a command, or a part of one, that guarded accounts may not send. `description` completes
-    /// the sentence "the gateway does not pass on …".
+    /// Return the error for a command that guarded accounts may not send, or for a forbidden part of a command.
+    /// `description` completes the sentence "the gateway does not pass on …".
     pub fn not_allowed(description: &str) -> Self {
         Self::new(REFUSED, format!("the gateway does not pass on {description} for this account"))
     }
@@ -78,8 +78,8 @@ impl From<Failure> for ErrPacket {
     }
 }
 
-/// Append the server's OK packet without its text, and with 0 warnings. Only with `shows_id` does it keep the id that
-/// the server generated for a new row.
+/// Append the server's OK packet without its text, and with 0 warnings. The id that the server generated for a new row
+/// is removed, unless `shows_id` is true.
 pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
     let OkPacket { changed, id, status } = OkPacket::read(&mut reader)?;
@@ -127,9 +127,9 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Return the gateway's text for an error that applications and drivers handle; None for other errors. MariaDB and
-/// MySQL use the same codes up to 1879; each later code belongs to one of them. A code reveals only whether and how a
-/// statement failed; the person who approves the statement accepts this.
+/// Return the gateway's text for an error that applications and drivers handle. Return None for other errors. MariaDB
+/// and MySQL use the same codes up to 1879. Each later code is used by only one of the two. A code reveals only whether
+/// and how a statement failed. The person who approves the statement accepts this.
 fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",

@@ -24,8 +24,8 @@ pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// Whether the parameter types that the client sent last were allowed. Later executions may reuse them without
-    /// sending them.
+    /// Whether the parameter types that the client sent last were allowed. A later execution may send no types, and the
+    /// server then uses the last ones again.
     has_types: bool,
     /// The number of bytes that the client has sent by SEND_LONG_DATA for the next execution.
     pub long_data: usize,
@@ -35,12 +35,12 @@ pub struct Prepared {
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Whether the parameter's last value was of another type than text. If the client then sends a text by
+    /// Whether the last value of the parameter had a type other than text. If the client then sends a text by
     /// SEND_LONG_DATA, MariaDB 10.11 keeps the old type and uses the text's address in memory as the value.
     was_not_text: bool,
 }
 
-/// The state of a guarded session: its role, its encryption, and its current and prepared statements.
+/// The state of a guarded session: the role of its account, its encryption, and its current and prepared statements.
 #[derive(Debug)]
 pub struct Guard {
     role: Role,
@@ -92,8 +92,8 @@ impl Guard {
         self.format = format;
     }
 
-    /// Return the prepared statement to execute. Return an error if the number is unknown, the rules no longer approve
-    /// the statement, or the types of the parameters are not allowed.
+    /// Return the prepared statement to execute. Return an error if no prepared statement has this number, the rules no
+    /// longer approve the statement, or the types of the parameters are not allowed.
     pub fn execute(&mut self, number: u32, parameters: &[u8]) -> std::result::Result<Arc<Statement>, ErrPacket> {
         let Some(prepared) = self.prepared.get_mut(&number) else {
             return Err(ErrPacket::unknown_statement());
@@ -158,9 +158,10 @@ impl Guard {
     }
 
     /// Store a statement that the server has prepared. Errors: `protocol` if its numbers of columns and parameters
-    /// differ from the approval's.
+    /// differ from those in the approval.
     fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
-        // MariaDB does not report the columns of RETURNING before the execution, so they are checked at the execution.
+        // MariaDB does not report the columns of RETURNING before the execution, so these columns are checked at the
+        // execution.
         if columns > 0 {
             self.check_count(columns.into())?;
         }

@@ -36,8 +36,8 @@ struct LearnedFile {
 }
 
 impl Learner {
-    /// Open the file for learned statements; statements that it already contains are not written again. Errors: `plan`
-    /// if the file cannot be used or the rules protect no column.
+    /// Open the file for learned statements. Statements that the file already contains are not written again. Errors:
+    /// `plan` if the file cannot be used or the rules protect no column.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
@@ -98,13 +98,14 @@ fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     key
 }
 
-/// A statement to be written once the server has answered it or, for a prepared statement, once it is executed.
+/// A statement that is still to be written to the file. A text is written after the server's answer, a prepared
+/// statement at its first execution.
 #[derive(Debug)]
 struct Pending {
     key: String,
     text: String,
     database: Option<String>,
-    /// The kind of each `?`; None if the kinds are not known yet.
+    /// The kind of each `?`. None if the kinds are not known yet.
     kinds: Option<Vec<Kind>>,
     /// The number of question marks in the text.
     placeholders: usize,
@@ -125,8 +126,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begin to record a statement whose text the client sends or prepares. Return the database that the statement
-    /// selects if it succeeds; None if it selects none.
+    /// Begin to record a statement whose text the client sends or prepares. Return the database that a successful
+    /// statement selects. Return None if the statement selects no database.
     pub fn statement(
         &mut self,
         text: &[u8],
@@ -207,8 +208,8 @@ fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()
 }
 
-/// Return the protected columns that may filter or sort a statement's rows: those that it names outside its outputs and
-/// outside the columns that it inserts into.
+/// Return the protected columns that may filter or sort a statement's rows. These are the columns that the statement
+/// names outside its result columns, and outside the list of columns into which it inserts.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
     let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());

@@ -60,7 +60,7 @@ fn serve() -> Result<()> {
     Ok(())
 }
 
-/// Reload the rules at each SIGHUP, and print the same answer as for the command `reload`.
+/// At each SIGHUP, do what the command `reload` does: reload the rules and print an answer.
 fn reload_on_hangup(gateway: Arc<Gateway>) -> Result<()> {
     let failed = |error: std::io::Error| Failure::new(Class::Internal, format!("cannot handle SIGHUP: {error}"));
     let mut signals = Signals::new([SIGHUP]).map_err(failed)?;

@@ -7,8 +7,8 @@ use mysql::capability::*;
 use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
 use mysql::packet::{self, HEADER};
 
-/// The capabilities that the gateway removes from greetings: those that it does not support, or that could carry data
-/// past it.
+/// The capabilities that the gateway removes from greetings. The gateway does not support these capabilities, or they
+/// could carry data that the gateway does not see.
 const REMOVED: u32 = COMPRESS
     | LOCAL_FILES
     | SESSION_TRACK
@@ -25,7 +25,7 @@ const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
 const RESERVED_IN_GREETING: usize = 10;
 /// The number of bytes of a TLS request, which is a response that ends before the account name.
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
-/// The maximum length of a response in bytes. Attributes alone may have 64 KiB.
+/// The maximum length of a response in bytes. Its connection attributes alone may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
 /// The number of bytes of the scramble's first part. A greeting contains 8 bytes of the scramble before the zero byte,
 /// and 12 after the reserved bytes.
@@ -50,7 +50,7 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Append the greeting without the capabilities in `REMOVED`; return the fields that the gateway uses. Errors:
+    /// Append the greeting without the capabilities in `REMOVED`, and return the fields that the gateway uses. Errors:
     /// `protocol` if the greeting is malformed, or the listener requires TLS and the server does not offer it.
     pub fn without_removed_capabilities(payload: &[u8], sequence: u8, tls: bool, out: &mut Vec<u8>) -> Result<Self> {
         let mut reader = Reader::new(payload);
@@ -143,8 +143,8 @@ impl<'a> Response<'a> {
         self.capabilities & greeting.capabilities & DEPRECATE_EOF != 0
     }
 
-    /// Return whether the client's character set is `ascii`, `latin1`, `binary`, `utf8mb3` or `utf8mb4`. These agree
-    /// with UTF-8 for ASCII characters. The collation determines the character set.
+    /// Return whether the client's character set is `ascii`, `latin1`, `binary`, `utf8mb3` or `utf8mb4`. In these
+    /// character sets, ASCII characters have the same bytes as in UTF-8. The collation determines the character set.
     pub fn has_plain_charset(&self, greeting: &Greeting) -> bool {
         let collation = if self.collation == 0 { greeting.collation } else { self.collation };
         let is_utf8 = matches!(collation, 33 | 45 | 46 | 76 | 83 | 192..=215 | 223 | 224..=247 | 255);

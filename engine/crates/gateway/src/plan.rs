@@ -27,7 +27,7 @@ pub struct ListenerPlan {
     pub rules_file: PathBuf,
     /// The address of the server behind the gateway, `host:port`.
     pub server: String,
-    /// The certificate and key for TLS with clients; None if clients connect in plaintext.
+    /// The certificate and key for TLS with clients. None if clients connect in plaintext.
     #[serde(default)]
     pub tls: Option<TlsFiles>,
     #[serde(default = "plain")]
@@ -43,12 +43,13 @@ pub struct ListenerPlan {
 #[serde(deny_unknown_fields)]
 pub struct LearnPlan {
     pub file: PathBuf,
-    /// The names of the accounts. The gateway does not guard them.
+    /// The accounts whose statements the gateway writes to the file. Their statements need no approval, and their
+    /// results are not encrypted.
     pub accounts: Vec<String>,
 }
 
-/// The limits of one listener. All but the first four fields apply only to guarded sessions; `catalogue_seconds`
-/// applies to the listener.
+/// The limits of one listener. The first four fields limit all connections, and `catalogue_seconds` applies to the
+/// listener as a whole. The other fields limit only the sessions whose commands the gateway checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -136,8 +137,8 @@ impl Plan {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
                 return Err(invalid_command("learn has no accounts: name at least one"));
             }
-            // With TLS on only one side, a password could be exposed: under TLS clients may send it in a form that is
-            // safe only there, and the gateway would pass it on in plaintext.
+            // With TLS on only one side, a password could be exposed. Under TLS, clients may send a password in a form
+            // that is safe only under TLS, and the gateway would pass it on over a plaintext connection.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: use TLS on both sides or on neither";
                 return Err(invalid_command(&format!("{}: {why}", listener.address)));

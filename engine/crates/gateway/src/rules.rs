@@ -30,7 +30,7 @@ const MIN_KEY_DIGITS: usize = 16;
 /// The rules of one listener, and the columns of its server.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The algorithm for column rules without their own, and for encrypted outputs that are not protected columns.
+    /// The algorithm for column rules that name none, and for encrypted result columns that are not protected columns.
     pub algorithm: Algorithm,
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
@@ -38,7 +38,7 @@ pub struct Rules {
     pub check: Option<Check>,
     /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
-    /// The statements that guarded accounts may send.
+    /// The statements that guarded accounts may send. An account is guarded if its role is not `Plaintext`.
     pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
@@ -120,13 +120,13 @@ impl Rules {
         Ok(rules)
     }
 
-    /// Parse rules; panic if they are not valid.
+    /// Parse rules. Panic if the rules are not valid.
     #[cfg(test)]
     pub fn parse_valid(text: &str) -> Self {
         Self::parse(text).unwrap_or_else(|error| panic!("{}", error.message)).0
     }
 
-    /// Parse the rules. Return them, and the path of the file of further statements if they name one.
+    /// Parse the rules. Return the rules, and the path of the file with further statements if the rules name one.
     fn parse(text: &str) -> ParseResult<(Self, Option<PathBuf>)> {
         let mut file: RulesFile = parse(text)?;
         let keys = keys(std::mem::take(&mut file.master_keys))?;
@@ -189,7 +189,7 @@ impl Rules {
         }
     }
 
-    /// Return the algorithm of the first rule that matches a column; None if the column is not protected.
+    /// Return the algorithm of the first rule that matches a column. Return None if the column is not protected.
     pub fn algorithm_for(&self, names: [&str; 3]) -> Option<Algorithm> {
         let [database, _, column] = names;
         if database.is_empty() || column.is_empty() {
@@ -207,9 +207,9 @@ impl Rules {
             .collect()
     }
 
-    /// Store the server's columns, and the names of its views without their databases. A statement that names a view
-    /// has all outputs encrypted, unless its approval has verdicts. The reason is that servers report the columns of a
-    /// view as columns of a base table if the view's alias equals that table's name.
+    /// Store the server's columns, and the names of its views without their databases. All result columns of a
+    /// statement that names a view are encrypted, unless the approval says which of them to encrypt. The reason is that
+    /// servers report the columns of a view as columns of a base table if the view's alias equals that table's name.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };
@@ -225,7 +225,8 @@ impl Rules {
         self.catalogue = catalogue.into();
     }
 
-    /// Return a message about the first column rule that matches no column of a base table; None if all rules match.
+    /// Return a message about the first column rule that matches no column of a base table. Return None if all rules
+    /// match.
     pub fn unmatched_rule(&self, columns: &[ColumnFacts]) -> Option<String> {
         let matches_one =
             |rule: &&ColumnRule| columns.iter().any(|column| rule.matches(column.names.each_ref().map(String::as_str)));
@@ -246,8 +247,8 @@ impl ColumnRule {
 struct Pattern(String);
 
 impl Pattern {
-    /// Return whether the name matches. The time is not exponential and there is no recursion, because only the last
-    /// `*` is tried again.
+    /// Return whether the name matches. The time is not exponential and there is no recursion, because after a mismatch
+    /// only the last `*` is tried again.
     fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let (mut position, mut in_name) = (0, 0);
@@ -314,10 +315,10 @@ struct StatementsFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum UnknownClients {
-    /// The gateway refuses their login.
+    /// The gateway refuses the client's login.
     #[default]
     Refuse,
-    /// The gateway sends them ciphertext.
+    /// The gateway accepts the client, and sends ciphertext to it.
     Ciphertext,
 }
 
@@ -367,7 +368,7 @@ fn gcm() -> Algorithm {
     Algorithm::Aes128Gcm
 }
 
-/// An error in a rules file, with the range of bytes where it is.
+/// An error in a rules file, with the range of bytes that contains the error.
 struct RulesError {
     position: Option<usize>,
     message: String,
@@ -394,9 +395,9 @@ fn refusal(path: &Path, message: String) -> Failure {
     Failure::new(Class::Plan, format!("{}: {message}", path.display()))
 }
 
-/// Read a file, and refuse it if users other than its owner have any of the permissions in `denied`. The permissions
-/// are those of the opened file, so nobody can replace the file after the check. The text may contain keys, so it is
-/// erased when dropped.
+/// Read a file, and refuse the file if users other than its owner have any of the permissions in `denied`. The
+/// permissions are those of the opened file, so nobody can replace the file after the check. The text may contain keys,
+/// so it is erased when dropped.
 fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;
@@ -470,8 +471,8 @@ fn resolve_role(
     }
 }
 
-/// Return the parser's message if it quotes no values; otherwise a general message. A value could be a key or a
-/// password in a wrong place.
+/// Return the parser's message if it quotes no values. Otherwise return a general message, because a value could be a
+/// key or a password in a wrong place.
 fn without_secrets(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     let known = ["unknown field", "unknown variant", "missing field", "duplicate field", "duplicate key"];

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The minimum number of values that a key must still be able to encrypt before a command; otherwise it is replaced. No
-/// result set has as many values.
+/// The minimum number of values that a key must still be able to encrypt before a command begins. A key that can
+/// encrypt fewer is replaced. No result set has this many values.
 const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
@@ -26,7 +26,7 @@ const LONGEST_TEMPORAL: usize = 12;
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
-    /// The data key, wrapped (encrypted) with the client's master key; None if the client has no master key.
+    /// The data key, wrapped (encrypted) with the client's master key. None if the client has no master key.
     wrapped: Option<(Arc<NamedKey>, [u8; WRAPPED_KEY])>,
     /// The salt of the session's keys. It is None for a client that does not decrypt. Such a client gets no envelopes
     /// (decryption information after a column's definition), because some clients fail on unknown bytes.
@@ -34,11 +34,11 @@ pub struct Sealing {
     /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
     /// The columns that occurred in this session, by the server's definition. There is one map for each combination of
-    /// verdict and row format.
+    /// verdict (the approval's decision about the column) and row format.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
-/// A column of an answer and, if it is to be encrypted, how.
+/// A column of an answer, and how to encrypt its values if they must be encrypted.
 #[derive(Debug)]
 pub struct Column {
     /// The column's type on the server, `MYSQL_TYPE_…`.
@@ -56,7 +56,7 @@ struct Seal {
 }
 
 impl Column {
-    /// Return the definition that the client gets instead of the server's; None if the column is sent unchanged.
+    /// Return the definition that the client gets instead of the server's. Return None if the column is sent unchanged.
     pub fn definition(&self) -> Option<&[u8]> {
         self.seal.as_ref().map(|seal| &*seal.definition)
     }
@@ -118,7 +118,8 @@ impl Sealing {
         rules: &Rules,
     ) -> Result<Column> {
         let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-        // The gateway puts the envelope (decryption information) there. It would pass on other bytes unchecked.
+        // The gateway appends the envelope (decryption information) to the definition. Bytes that the server put there
+        // would reach the client unchecked.
         if !tail.is_empty() {
             return Err(Failure::protocol("a column's definition has unexpected bytes at its end"));
         }
@@ -217,9 +218,9 @@ impl Sealing {
     }
 }
 
-/// Return the algorithm that encrypts a column; None if it is sent unchanged. A protected column is always encrypted.
-/// If the approval has no verdict on the column, only a known column of a base table that no rule protects is sent
-/// unchanged.
+/// Return the algorithm that encrypts a column. Return None if the column is sent unchanged. A protected column is
+/// always encrypted. If the approval has no verdict on the column, only a known column of a base table that no rule
+/// protects is sent unchanged.
 fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     let names = [database, table, column];

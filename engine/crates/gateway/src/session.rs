@@ -1,10 +1,10 @@
 //! A session between a client and the server. It turns received bytes into bytes to send, and decides about each
-//! packet. It does no input or output itself; the module `conversation` sends and receives.
+//! packet. It does no input or output itself: the module `conversation` sends and receives.
 //!
-//! A session begins with a login. If the account is not guarded, the session becomes open: bytes pass unchanged.
-//! Otherwise the gateway sets and checks ("pins") the session's settings, and then commands and answers alternate.
-//! During an answer the session processes no bytes of the client, so a further command waits. A command is checked only
-//! when it is processed, against the rules and the session's state at that time.
+//! A session begins with a login. If the account is not guarded, and so may send any statement, the session becomes
+//! open: bytes pass unchanged. Otherwise the gateway sets and checks ("pins") the session's settings, and then commands
+//! and answers alternate. During an answer the session processes no bytes of the client, so a further command waits. A
+//! command is checked only when it is processed, against the rules and the session's state at that time.
 
 use crate::answers::{DefinitionsOf, Expected, Kind};
 use crate::counters::Tally;
@@ -71,7 +71,7 @@ pub struct Shared {
     /// rules only if it has changed.
     generation: AtomicU64,
     pub limits: Limits,
-    /// The writer of learned statements; None unless the statements of some accounts are learned.
+    /// The writer of learned statements. None unless the statements of some accounts are learned.
     pub learner: Option<Learner>,
 }
 
@@ -101,8 +101,8 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Return the first packet in these bytes; None if it is incomplete. Errors: `protocol` if its payload is longer
-    /// than `longest`.
+    /// Return the first packet in these bytes. Return None if it is incomplete. Errors: `protocol` if its payload is
+    /// longer than `longest`.
     fn first(input: &'a [u8], longest: usize) -> Result<Option<Self>> {
         let Some((length, sequence)) = packet::split_header(input) else { return Ok(None) };
         if length > longest {
@@ -129,7 +129,7 @@ pub struct Session {
     phase: Phase,
     greeting: Option<Greeting>,
     account: Vec<u8>,
-    /// The salt for the session's keys; None if the client does not announce that it decrypts.
+    /// The salt for the session's keys. None if the client does not announce that it decrypts.
     salt: Option<SessionSalt>,
     mode: Mode,
     pinning: Pinning,
@@ -144,7 +144,7 @@ pub struct Session {
     /// command is being refused.
     skipped: Option<(usize, ErrPacket)>,
     /// The number of bytes of the client's current packet that are still to come, and whether the next packet continues
-    /// it. Used only in open sessions.
+    /// the current one. Used only in open sessions.
     passing: (usize, bool),
     /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
@@ -185,12 +185,12 @@ enum Mode {
 /// The state of pinning a session's settings: the gateway sets the character set for statements, and an SQL mode under
 /// which the server parses statements as the gateway does. These settings must not depend on `init_connect` or on the
 /// server's own settings. The gateway sends all its commands together, and does not pass on their answers. The client
-/// gets its OK only after the settings have been read back and checked.
+/// gets the OK for its login only after the settings have been read back and checked.
 #[derive(Default)]
 struct Pinning {
     /// The server's OK for the client, to be sent once the settings are confirmed.
     held: Vec<u8>,
-    /// Whether the server has applied the settings. The values that are read back are still to come.
+    /// Whether the server has applied the settings. The server's answer with the values that are read back follows.
     is_set: bool,
     row: Option<Vec<u8>>,
 }
@@ -205,8 +205,8 @@ const READ_BACK: [(&str, &[u8]); 5] = [
 ];
 
 /// The commands that set a session's settings and read them back. They are plain ASCII without double quotes, so the
-/// server parses them alike under every SQL mode and character set. They keep those of the
-/// server's current SQL modes that the gateway allows. The server selects them itself, which saves a query.
+/// server parses them alike under every SQL mode and character set. They keep the allowed ones of the server's current
+/// SQL modes. The server itself selects these modes, which saves a query.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -282,7 +282,8 @@ impl Session {
         }
     }
 
-    /// Return whether the session can process the client's bytes now. While the server answers, they wait.
+    /// Return whether the session can process the client's bytes now. While the server answers, the client's bytes
+    /// wait.
     pub fn listens_to_client(&self) -> bool {
         match self.phase {
             Phase::Response { .. } | Phase::Open => true,
@@ -293,7 +294,7 @@ impl Session {
     }
 
     /// Return the maximum number of further bytes to receive from the client now. The bytes after a TLS request belong
-    /// to the TLS handshake, so they must not be received here.
+    /// to the TLS handshake, so this function does not count them.
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received
@@ -638,7 +639,7 @@ impl Session {
         Ok(())
     }
 
-    /// Apply the new rules, if there are any. Return an error if the session cannot continue under them.
+    /// Apply the new rules, if there are any. Return an error if the session cannot continue under the new rules.
     fn renew_rules(&mut self) -> OrError<()> {
         if self.generation != self.shared.generation.load(Ordering::Acquire) {
             (self.rules, self.generation) = self.shared.rules();
@@ -661,8 +662,8 @@ impl Session {
         Ok(())
     }
 
-    /// Pass on the received part of commands of an open session; return its number of bytes. The command's number is
-    /// checked, because the client must not change to an account that may be guarded.
+    /// Pass on the received commands of an open session, and return the number of bytes passed on. Only known command
+    /// codes are allowed, and COM_CHANGE_USER is not among them: with it the client could change to a guarded account.
     fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let mut processed = 0;
         loop {
@@ -756,8 +757,8 @@ impl Session {
         error.append(self.sequence, true, to_client);
     }
 
-    /// Decide about a command of a guarded or learning account, and pass it on if it is allowed. This function lists
-    /// every command that can be passed on.
+    /// Decide about a command of an account that is guarded or whose statements are learned. Pass the command on if it
+    /// is allowed. This function lists every command that can be passed on.
     fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let rest = &payload[1..];
         let expected = match command {

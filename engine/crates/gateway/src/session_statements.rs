@@ -3,12 +3,13 @@
 
 use crate::statements::{Kind, Reading, Statement};
 
-/// The SQL modes that a client may set. None of them changes how servers parse a text. Not every server knows all of
-/// them.
+/// The SQL modes that a client may set. No mode in this list changes how servers parse a text. Some servers do not know
+/// all of these modes.
 pub const MODES: &str = "ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO NO_AUTO_CREATE_USER NO_AUTO_VALUE_ON_ZERO \
     NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY \
     PAD_CHAR_TO_FULL_LENGTH STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL";
-/// The variables that a client may query, because drivers do. The value of none of them depends on rows.
+/// The variables that a client may query, because drivers do. No variable in this list has a value that depends on the
+/// rows of tables.
 const VARIABLES: &str = "auto_increment_increment autocommit character_set_client character_set_connection \
     character_set_results character_set_server collation_connection collation_server have_ssl init_connect \
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
@@ -35,7 +36,7 @@ pub fn fixed() -> Vec<(String, String)> {
     unchanged.map(|text| (text.clone(), text)).chain(empty).collect()
 }
 
-/// Return the session statement for a parsed text; None if the text is not an allowed session statement.
+/// Return the session statement for a parsed text. Return None if the text is not an allowed session statement.
 pub fn read(reading: &Reading) -> Option<Statement> {
     let tokens = reading.shape_tokens().map(|token| str::from_utf8(token).ok()).collect::<Option<Vec<_>>>()?;
     match tokens[..] {
@@ -57,14 +58,14 @@ pub fn read(reading: &Reading) -> Option<Statement> {
     }
 }
 
-/// Return the token if it is an unquoted word; otherwise None.
+/// Return the token if it is an unquoted word. Otherwise return None.
 fn word(token: &str) -> Option<&str> {
     let is_word = token.len() <= LONGEST_NAME && token.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let starts_without_digit = token.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes; None if the name is not valid. Unquoted tokens of a parsed
+/// Return the name of a database without its quotes. Return None if the name is not valid. Unquoted tokens of a parsed
 /// statement are in lower case, so on servers that distinguish case a name with capital letters must be quoted.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
@@ -76,7 +77,7 @@ fn unquoted_name(token: &str) -> Option<String> {
 
 /// Return whether every server uses this name of a database unchanged.
 pub fn is_plain_name(name: &[u8]) -> bool {
-    // The prefix marks a name in the encoding of MySQL 5.0. Servers find the same database with it and without it.
+    // The prefix marks a name in the encoding of MySQL 5.0. Servers find the same database with and without the prefix.
     const OLD: &[u8] = b"#mysql50#";
     let Ok(text) = str::from_utf8(name) else { return false };
     let is_old = name.get(..OLD.len()).is_some_and(|start| start.eq_ignore_ascii_case(OLD));
@@ -110,8 +111,8 @@ fn variables(items: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one of them is
-/// not allowed.
+/// Parse the settings of SET: `name = value, …` or `NAMES charset [COLLATE collation]`. Return None if one of the
+/// settings is not allowed.
 fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     let mut values = reading.values().iter();
     let mut sent = Vec::new();
@@ -139,8 +140,8 @@ fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Return the assignment to send for a setting. Return `Some(None)` if the session already has the value; None if the
-/// setting or the value is not allowed.
+/// Return the assignment to send for a setting. Return `Some(None)` if the session already has the value. Return None
+/// if the setting or the value is not allowed.
 fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     let is = |known: &[&str]| known.iter().any(|known| text.eq_ignore_ascii_case(known));
     let number = |limit: u64| {
@@ -184,8 +185,8 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     Some(Some(format!("@@session.{name} = {sent}")))
 }
 
-/// Return whether the character set is utf8mb4 or a subset of it. If the client requests one of these, a guarded
-/// session uses utf8mb4.
+/// Return whether the character set is utf8mb4 or a subset of it. If the client requests such a character set, a
+/// guarded session uses utf8mb4.
 fn is_utf8(charset: &str) -> bool {
     ["utf8mb4", "utf8", "utf8mb3"].iter().any(|known| charset.eq_ignore_ascii_case(known))
 }

@@ -197,8 +197,8 @@ fn column(row: Row) -> Result<ColumnFacts> {
     Ok(ColumnFacts { names: [database, table, column], is_generated: is_generated == "1" })
 }
 
-/// The limits of one listener's connections. It counts them over all threads: in total, for each address, and before
-/// the login.
+/// The limits of one listener's connections. The connections of all threads are counted: in total, for each address,
+/// and those that have not logged in.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,

@@ -67,22 +67,22 @@ impl Kind {
     }
 }
 
-/// The decision of an approval about one output of a statement.
+/// The decision of an approval about one result column (output) of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Encrypt,
-    /// Send the output unchanged, unless it is a protected column.
+    /// Send the result column unchanged, unless it is a protected column.
     Plain,
 }
 
-/// For each column of an approved statement's answer (an output), whether it is encrypted or sent plain.
+/// For each result column (output) of an approved statement, whether it is encrypted or sent plain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
     /// One verdict for each column of the answer. An answer with another number of columns ends the session.
     Each(Box<[Verdict]>),
-    /// The same verdict for all outputs. With None, whether an output is encrypted depends on the column from which it
-    /// originates.
+    /// The same verdict for all result columns. With None, each result column is encrypted or not, depending on the
+    /// table column from which its values come.
     All(Option<Verdict>),
 }
 
@@ -104,7 +104,7 @@ impl fmt::Display for Refusal {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Value {
-    /// The kind of a literal; None for a parameter of a prepared statement.
+    /// The kind of a literal. None for a parameter of a prepared statement.
     pub kind: Option<Kind>,
     token: usize,
     /// The start and end of the value in the buffer `Reading::written`.
@@ -125,7 +125,8 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Parse a text. With `has_parameters`, question marks are values; otherwise they are refused.
+    /// Parse a text. With `has_parameters`, question marks are values. Without it, a text with a question mark is
+    /// refused.
     pub fn read(&mut self, text: &[u8], has_parameters: bool) -> Result<(), Refusal> {
         self.erase();
         let mut scanner = Scanner { text, at: 0, reading: self, has_parameters, previous: Previous::Closed, depth: 0 };
@@ -161,8 +162,8 @@ impl Reading {
         &self.written[value.written.0..value.written.1]
     }
 
-    /// Return whether the statement contains nested queries. For an output that comes from a nested query, servers may
-    /// report the origin of another column.
+    /// Return whether the statement contains nested queries. If the values of a result column come from a nested query,
+    /// servers may report a wrong table column as their origin.
     pub fn is_nested(&self) -> bool {
         let mut selects = 0;
         self.shape_tokens().any(|token| {
@@ -216,7 +217,7 @@ impl Drop for Reading {
 enum Previous {
     /// The previous token is an operator, an opening parenthesis, a comma or a word after which a value may follow.
     Open,
-    /// The next token begins an expression after ORDER BY or GROUP BY, where a number would refer to an output.
+    /// The next token begins an expression after ORDER BY or GROUP BY, where a number would refer to a result column.
     List,
     Closed,
 }
@@ -319,8 +320,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Record the value that was appended to `written` last. Where no value is allowed, it becomes part of the
-    /// statement instead.
+    /// Record the value that was appended to `written` last. If no value may follow the previous token, record the
+    /// value as a fixed part of the statement.
     fn value(&mut self, kind: Kind, start: usize, written: usize) -> Scanned {
         self.end_token()?;
         let end = self.reading.written.len();
@@ -591,7 +592,7 @@ fn append_hexadecimal(out: &mut Vec<u8>, byte: u8) {
 enum Place {
     /// A `?` in the approved text. It allows any value, or any value of this kind.
     Any(Option<Kind>),
-    /// A literal in the approved text, as the gateway sends it to the server. Only the same value is allowed.
+    /// A literal in the approved text, as the gateway sends it to the server. Only an equal value is allowed.
     Fixed(Box<[u8]>),
 }
 
@@ -604,7 +605,7 @@ pub struct Statement {
     pub outputs: Outputs,
     /// Whether the answer may contain the id that the server generated for a new row.
     pub shows_id: bool,
-    /// The database that the statement selects; None if it selects none.
+    /// The database that the statement selects. None if the statement selects no database.
     pub uses: Option<Vec<u8>>,
     /// Whether this is a statement about the session, which needs no approval.
     is_session_statement: bool,
@@ -616,10 +617,10 @@ pub struct Statement {
 pub struct Approval {
     /// The statement's text, with a `?` for each value that may vary.
     pub text: String,
-    /// The database in which the statement is approved; None for every database.
+    /// The database in which the statement is approved. None for every database.
     pub database: Option<String>,
     pub outputs: Option<Vec<Verdict>>,
-    /// The kind of each `?`; None if all kinds are allowed.
+    /// The kind of each `?`. None if all kinds are allowed.
     pub values: Option<Vec<Kind>>,
 }
 
@@ -656,7 +657,7 @@ impl Statement {
         })
     }
 
-    /// Create a statement about the session that sends this text of the gateway.
+    /// Create a statement about the session, which needs no approval. The gateway sends `text` to the server.
     pub fn for_session(text: impl Into<Vec<u8>>) -> Self {
         Statement {
             text_between: vec![text.into()],
@@ -684,7 +685,7 @@ impl Statement {
         }
     }
 
-    /// Return the approved kind of each parameter of the prepared text; None where all kinds are allowed.
+    /// Return the approved kind of each parameter of the prepared text. None stands for a parameter of any kind.
     pub fn parameters(&self, reading: &Reading) -> Vec<Option<Kind>> {
         let parameter = |(place, value): (&Place, &Value)| match (place, value.kind) {
             (Place::Any(kind), None) => Some(*kind),
@@ -707,8 +708,8 @@ impl Statement {
         })
     }
 
-    /// Return why the statement does not approve this text, whose normalised form is the same; None if it approves the
-    /// text in this database.
+    /// Return why the statement does not approve this text in this database. Return None if the statement approves the
+    /// text. The caller has found that both have the same normalised form.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -775,14 +776,15 @@ impl Statements {
             return Err("the same statement appears twice".into());
         }
         same_shape.push(statement.into());
-        // The first match is used: prefer statements with more literals, then those for one database.
+        // The first statement that matches is used, so sort those with more literals first, and then those for a single
+        // database.
         same_shape.sort_by_key(|statement| std::cmp::Reverse((statement.fixed(), statement.database.is_some())));
         self.approved += 1;
         Ok(())
     }
 
-    /// Return a copy of the statements in which all outputs of a statement that names one of these views are encrypted,
-    /// unless its approval has verdicts.
+    /// Return a copy in which each statement that names one of these views has all its result columns encrypted, unless
+    /// the approval says which of them to encrypt.
     pub fn encrypting_views(&self, views: &HashSet<String>) -> Self {
         let mut statements = self.clone();
         for (shape, same_shape) in &mut statements.by_shape {
@@ -824,8 +826,8 @@ impl Statements {
         Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Return whether a statement that was found under other rules is approved by these rules too, with the same
-    /// outputs.
+    /// Return whether these rules too approve a statement that was found under other rules, and encrypt the same result
+    /// columns.
     pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
         statement.is_session_statement || self.by_shape.values().flatten().any(is_known)

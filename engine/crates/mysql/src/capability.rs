@@ -1,7 +1,7 @@
 //! The capability flags that the client and the gateway use (MySQL Internals, "Capability Flags").
 
 pub const LONG_PASSWORD: u32 = 1;
-/// `CLIENT_FOUND_ROWS`: the row count of an update includes matched rows that it does not change.
+/// `CLIENT_FOUND_ROWS`: the row count of an update includes the matched rows that the update leaves unchanged.
 pub const FOUND_ROWS: u32 = 1 << 1;
 pub const LONG_FLAG: u32 = 1 << 2;
 pub const CONNECT_WITH_DB: u32 = 1 << 3;

@@ -12,7 +12,8 @@ const NOT_NULL: u16 = 1;
 const BLOB: u16 = 16;
 const BINARY: u16 = 128;
 
-/// The type of a column's values. The gateway replaces this part of the definition, and the driver restores it.
+/// The part of a column's definition that describes the type of the values. For an encrypted column the gateway
+/// replaces this part, and the driver restores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OriginalType {
     pub charset: u16,
@@ -44,7 +45,7 @@ impl OriginalType {
         [c0, c1, l0, l1, l2, l3, self.kind, f0, f1, self.decimals]
     }
 
-    /// Return the BLOB type that replaces this type; its values have up to `longest` bytes.
+    /// Return the BLOB type that replaces this type. Values of the BLOB have up to `longest` bytes.
     pub fn as_blob(self, longest: usize) -> Self {
         OriginalType {
             charset: BINARY_CHARSET,
@@ -60,16 +61,17 @@ impl OriginalType {
 pub struct Definition<'a> {
     pub name: &'a [u8],
     pub table: &'a [u8],
-    /// The original names of database, table and column; empty for a computed column.
+    /// The original names of database, table and column. All three are empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
-    /// The bytes after the last field. Servers send none; the encrypting gateway sends an envelope (key and type of the
-    /// encrypted column).
+    /// The bytes after the last field. Servers send no such bytes. The encrypting gateway sends an envelope (key and
+    /// type of the encrypted column).
     pub tail: &'a [u8],
 }
 
 const FILLER: usize = 2;
-/// The number of strings before the type, and the offset of the type's number (`MYSQL_TYPE_…`) after them.
+/// The number of strings (`NAMES`) before the type, and the number of bytes (`KIND`) from the end of the strings to the
+/// type's number `MYSQL_TYPE_…`.
 const NAMES: usize = 6;
 const KIND: usize = 6;
 
@@ -131,7 +133,7 @@ pub enum BinaryForm {
 }
 
 impl BinaryForm {
-    /// Return the encoding of a type `MYSQL_TYPE_…`; None if values of this type cannot occur in a row.
+    /// Return the encoding of a type `MYSQL_TYPE_…`. Return None if values of this type cannot occur in a row.
     pub fn from_kind(kind: u8) -> Option<Self> {
         Some(match kind {
             // TINY

@@ -15,7 +15,7 @@ pub const OK: u8 = 0x00;
 pub const EOF: u8 = 0xFE;
 /// The first byte of an error packet.
 pub const ERR: u8 = 0xFF;
-/// The maximum length of an EOF payload. Rows that begin with the same byte are longer.
+/// The maximum length of an EOF payload. A row that begins with the byte `EOF` is longer.
 pub const LONGEST_EOF: usize = 5;
 /// The status flag `SERVER_MORE_RESULTS_EXISTS`.
 pub const MORE_RESULTS: u16 = 1 << 3;
@@ -27,7 +27,7 @@ const TLS_REQUIRED: u16 = 3159;
 /// The maximum length of an error's message in bytes. Servers cut longer messages.
 const LONGEST_MESSAGE: usize = 512;
 
-/// Return a packet's payload length and sequence number; None if the header is incomplete.
+/// Return a packet's payload length and sequence number. Return None if the header is incomplete.
 pub fn split_header(start: &[u8]) -> Option<(usize, u8)> {
     let &[low, middle, high, sequence] = start.first_chunk::<HEADER>()?;
     Some((u32::from_le_bytes([low, middle, high, 0]) as usize, sequence))
@@ -49,8 +49,8 @@ pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>))
     finish(&mut out[start..], sequence)
 }
 
-/// Fill in the header of a packet; its bytes must already be reserved. Errors: `plan` if the packet is too long to be
-/// sent.
+/// Fill in the header of a packet. The caller has reserved the header's bytes. Errors: `plan` if the packet is too long
+/// to be sent.
 pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     let length = packet.len() - HEADER;
     if length >= TOO_LONG {
@@ -145,7 +145,7 @@ fn no_more_results(status: u16) -> Result<()> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerError<'a> {
     pub code: u16,
-    /// The SQL state; None in errors that the server sends before the client has announced its capabilities.
+    /// The SQL state. None in errors that the server sends before the client has announced its capabilities.
     pub state: Option<&'a [u8; STATE]>,
     pub message: &'a [u8],
 }
@@ -209,7 +209,7 @@ mod tests {
     const MANUAL_OK: &[u8] = b"\x00\x00\x00\x02\x00\x00\x00";
 
     #[test]
-    fn error_packet_becomes_a_failure_with_the_servers_message() {
+    fn error_packet_becomes_a_failure_with_the_message_of_the_server() {
         let failure = server_error(NO_TABLES_USED);
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "1096 (HY000): No tables used"));
         assert_eq!(server_error(b"\xff\x10\x04Too many connections").detail, "1040 (HY000): Too many connections");

@@ -1,8 +1,8 @@
 //! The common part of programs that accept connections: they run a [`Server`] for each listening address, on several
 //! threads.
 //!
-//! Each thread has an executor, and one socket and one set of counters for each address. Threads share nothing unless
-//! the server itself does.
+//! Each thread has an executor, and one socket and one set of counters for each address. Threads share only the state
+//! that the server itself shares.
 
 use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};
@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The stack size of a thread in bytes. Parsing a statement that has the gateway's maximum nesting takes several
-/// megabytes; memory that is never used costs nothing.
+/// megabytes. Memory that is never used costs nothing.
 pub const STACK: usize = 32 << 20;
 
 /// The handler of the connections to one address. Each thread has a clone of it.
@@ -33,7 +33,7 @@ pub trait Server: Clone + Send + 'static {
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Self::Counters>);
 }
 
-/// The counters of one address on one thread. Only this thread writes them; other threads may read them.
+/// The counters of one address on one thread. Only this thread writes the counters. Other threads may read them.
 pub trait Counters: Default + Send + Sync + 'static {
     /// The counts that are reported, which can be summed over threads.
     type Totals: Sum;
@@ -163,8 +163,8 @@ impl<S: Server> Listener<S> {
 
 /// The flags of all sockets, both listening and accepted ones.
 pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-/// The maximum number of established connections that wait to be accepted, so that a burst of clients loses no SYN. The
-/// kernel's default limit, `net.core.somaxconn`, is 4096 as well.
+/// The maximum number of established connections that wait to be accepted. With fewer, the kernel would drop the SYN
+/// packets of some clients in a burst. The kernel's default limit, `net.core.somaxconn`, is 4096 as well.
 const BACKLOG: i32 = 4096;
 
 /// Open listening sockets for an address, one for each thread. The kernel distributes new connections among them.
@@ -175,8 +175,8 @@ pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Ve
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // With SO_REUSEPORT alone, the port could be shared with other programs of this user. Binding one socket
-        // without it first shows that the port is free, and which port was selected for port 0.
+        // With SO_REUSEPORT, a port can be shared with other programs of this user. So a socket without SO_REUSEPORT is
+        // bound first: it shows that the port is free, and which port was selected for port 0.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };

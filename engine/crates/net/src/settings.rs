@@ -39,8 +39,8 @@ pub enum Group {
     Prime256v1,
     /// Curve25519 (RFC 7748).
     X25519,
-    /// A hybrid of Curve25519 and ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem). It is secure as long as one of the two is
-    /// secure. Not every TLS library supports it.
+    /// A hybrid of Curve25519 and ML-KEM-768 (draft-ietf-tls-ecdhe-mlkem). The hybrid is secure as long as one of the
+    /// two is secure. Not every TLS library supports it.
     #[serde(rename = "X25519MLKEM768")]
     X25519Mlkem768,
 }

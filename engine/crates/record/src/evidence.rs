@@ -36,13 +36,14 @@ pub struct Evidence {
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
     pub connections: u64,
-    /// The TLS version by OpenSSL's name; null for plain.
+    /// The TLS version by OpenSSL's name. Null for plain connections.
     pub protocol: Option<String>,
-    /// The cipher suite by OpenSSL's name; null for plain.
+    /// The cipher suite by OpenSSL's name. Null for plain connections.
     pub cipher: Option<String>,
-    /// The type of the server's key, such as `rsa-2048`; null for plain.
+    /// The type of the server's key, such as `rsa-2048`. Null for plain connections.
     pub key: Option<String>,
-    /// The group of the key exchange by PostgreSQL's name; null for plain and for groups that settings cannot select.
+    /// The group of the key exchange by PostgreSQL's name. Null for plain connections and for groups that settings
+    /// cannot select.
     pub group: Option<String>,
     pub verified: bool,
     pub resumed: u64,

@@ -5,7 +5,7 @@ use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log of a slice. Each thread's workers write into one log; the logs of all threads are merged for the answer.
+/// The log of a slice. Each thread's workers write into one log. The logs of all threads are merged for the answer.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -38,7 +38,8 @@ impl SliceLog {
         self.errors.count(failure);
     }
 
-    /// Add another thread's log to this one, and empty the other log for the next slice. Its memory stays allocated.
+    /// Add another thread's log to this one, and empty the other log for the next slice. The memory of the other log
+    /// stays allocated.
     pub fn absorb(&mut self, other: &mut SliceLog) {
         self.recorder.merge(&other.recorder);
         self.errors.merge(std::mem::take(&mut other.errors));
@@ -99,7 +100,7 @@ impl ErrorTally {
     }
 }
 
-/// Counts of a slice by name. Names have parts that are joined by dots; the first part is the protocol or workload:
+/// Counts of a slice by name. Names have parts that are joined by dots. The first part is the protocol or workload:
 /// `http.reused`, `tpcc.committed.payment`.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(Name, u64)>);

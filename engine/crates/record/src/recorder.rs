@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_add_up_to_the_operations_time_to_the_nanosecond() {
+    fn times_of_the_phases_of_an_operation_add_up_to_its_time_to_the_nanosecond() {
         let mut recorder = Recorder::default();
         (0..100).for_each(|_| recorder.record(&timeline()));
         let phases = recorder.answer();

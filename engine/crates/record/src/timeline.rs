@@ -1,6 +1,6 @@
 //! The phases of one operation. A phase begins with the time stamp that ended the phase before, so the phases add up to
-//! the operation's time exactly. Only the timelines of successful operations are recorded: a failed operation would add
-//! its first phases but not the later ones.
+//! the operation's time exactly. Only the timelines of successful operations are recorded, because a failed operation
+//! has only its first phases.
 
 use base::clock;
 use std::ops::{AddAssign, Sub};

@@ -5,7 +5,7 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::ops::Range;
 
-/// The initial number of bytes of the buffer for received data. A record of any workload fits; a larger message grows
+/// The initial number of bytes of the buffer for received data. A record of any workload fits. A larger message grows
 /// the buffer once.
 const FIRST_INBOX: usize = 4096;
 
@@ -29,7 +29,7 @@ impl Buffered {
     }
 
     /// Continue under TLS, and record the phase `tls`. Errors: those of [`Stream::secure`]; `protocol` if plaintext
-    /// bytes were already received. They could come from an attacker, and would be mistaken for bytes that TLS
+    /// bytes were already received. Such bytes could come from an attacker, and would be mistaken for bytes that TLS
     /// protected.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         self.check_idle()?;
@@ -48,8 +48,8 @@ impl Buffered {
         &self.inbox[self.start..self.end]
     }
 
-    /// Consume `length` received bytes, and return their range for [`Buffered::at`]. They remain in the buffer until
-    /// the next [`Buffered::fill`].
+    /// Consume `length` received bytes, and return their range for [`Buffered::at`]. The bytes remain in the buffer
+    /// until the next [`Buffered::fill`].
     pub fn take(&mut self, length: usize) -> Range<usize> {
         let range = self.start..self.start + length;
         self.start = range.end;
@@ -92,7 +92,8 @@ impl Buffered {
         self.stream.close();
     }
 
-    /// Close the connection, after one attempt to send the outbox. Wait for neither.
+    /// Try once to send the outbox, then close the connection. Do not wait until the server has read the bytes or
+    /// answered.
     pub fn close_with_outbox(self) {
         self.stream.close_with(&self.outbox);
     }

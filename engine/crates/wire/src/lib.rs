@@ -69,7 +69,7 @@ pub trait Settings: Debug + Send + Sync {
         kind != Kind::Connect
     }
 
-    /// Return the table of the records that a workload reads and writes by key; None if there is none.
+    /// Return the table of the records that a workload reads and writes by key. Return None if there is none.
     fn table(&self) -> Option<TablePlace<'_>> {
         None
     }
@@ -79,7 +79,7 @@ pub trait Settings: Debug + Send + Sync {
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a>;
 }
 
-/// The future of a discovery; it returns the service.
+/// The future of a discovery, which returns the service.
 pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> + 'a>>;
 
 fn discovery<'a>(service: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {

@@ -47,8 +47,8 @@ impl<S: OneServer> workload::Client for Client<S> {
     }
 }
 
-/// Call `prove` for the first of these addresses that accepts a TCP connection, and return its result, even if it is an
-/// error. Each attempt may take `timeout_ns` nanoseconds.
+/// Call `prove` for the first of these addresses that accepts a TCP connection, and return the result of `prove`, even
+/// if this is an error. Each attempt may take `timeout_ns` nanoseconds.
 pub async fn first_reached<T>(
     addresses: &[String],
     default_port: u16,
@@ -70,7 +70,7 @@ pub async fn first_reached<T>(
     outcome
 }
 
-/// Return the failure. A timeout gets a message with the time limit and the last completed step; other failures are
+/// Return the failure. A timeout gets a message with the time limit and the last completed step. Other failures are
 /// unchanged.
 pub fn after_last_step(failure: Failure, timeline: &Timeline, timeout_ns: u64) -> Failure {
     if failure.class != Class::Timeout {

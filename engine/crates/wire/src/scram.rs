@@ -16,7 +16,7 @@ pub const MECHANISM: &str = "SCRAM-SHA-256";
 pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
 /// The minimum number of iterations that servers must request (RFC 7677, 4).
 const FEWEST_ITERATIONS: usize = 4096;
-/// The maximum number of iterations. More would block this thread for seconds; MongoDB's default is 15,000.
+/// The maximum number of iterations. More iterations would block this thread for seconds. MongoDB's default is 15,000.
 const MOST_ITERATIONS: usize = 10_000_000;
 const NONCE_BYTES: usize = 24;
 

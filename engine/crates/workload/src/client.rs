@@ -25,8 +25,8 @@ pub trait Client: 'static {
         true
     }
 
-    /// Find the server of this target again, after a session to it broke. The current operation's deadline applies. The
-    /// default does nothing, for services with one server.
+    /// Find the server of this target again after a session to the server broke. The current operation's deadline
+    /// applies. The default does nothing, for services with one server.
     async fn rediscover(&self, _target: Target) -> Result<()> {
         Ok(())
     }
@@ -42,7 +42,7 @@ pub trait Client: 'static {
 
 /// An open connection that is ready for operations.
 pub trait Session {
-    /// The counts of the session's answers; `()` if it counts nothing.
+    /// The counts of the session's answers. `()` if the session counts nothing.
     type Tally: Tally;
 
     fn traffic(&self) -> Traffic;
@@ -51,7 +51,7 @@ pub trait Session {
     fn connection(&self) -> Connection;
 
     /// Do the work that only a connection's first operation needs, as a connection pool does when it opens a
-    /// connection. It is not measured.
+    /// connection. This work is not measured.
     async fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
@@ -60,8 +60,8 @@ pub trait Session {
     fn close(self);
 
     /// Like `close`, but if the server was requested to close the connection, wait until it does. The side that closes
-    /// first keeps its port in TIME_WAIT for a minute; a client that closed first would have ports for only a few
-    /// hundred connections a second.
+    /// first keeps its port in TIME_WAIT for a minute. A client that always closed first would have ports for only a
+    /// few hundred connections a second.
     async fn end(self)
     where
         Self: Sized,
@@ -72,7 +72,7 @@ pub trait Session {
 
 /// A session that can perform the queries of workloads `query` and `connect`.
 pub trait Ask: Session {
-    /// The data that queries read, such as a table of records; `()` if all queries are the same.
+    /// The data that queries read, such as a table of records. `()` if all queries are equal.
     type About: 'static;
 
     /// Perform one query.
@@ -86,8 +86,8 @@ pub trait Ask: Session {
 
 /// A session that performs YCSB's operations on records, which are identified by their keys.
 pub trait Records: Session {
-    /// Do the work that only the first operation on records of this shape needs. It is not measured. Later calls cost
-    /// nothing.
+    /// Do the work that only the first operation on records of this shape needs. This work is not measured. Later calls
+    /// cost nothing.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -125,8 +125,8 @@ pub trait Pgbench: KeyValue + Pipeline {
 
 /// A session that carries one HTTP request at a time. The server may end the session between two requests.
 pub trait Requests: Session {
-    /// Send one request and receive the response, which is counted whatever its status is. `last` means that this is
-    /// the last request of the connection. `arrived` is called with the connection's traffic when the response begins.
+    /// Send one request and receive the response. Responses of every status are counted. `last` means that this is the
+    /// last request of the connection. `arrived` is called with the connection's traffic when the response begins.
     /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and the errors of a
     /// broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
@@ -134,7 +134,8 @@ pub trait Requests: Session {
     /// Return whether the session can carry another request, according to the last response.
     fn may_go_on(&self) -> bool;
 
-    /// Return whether the session is still open, as far as known from events. Without an event, no system call is made.
+    /// Return whether the session is still open, as far as events have shown. If no event has arrived, no system call
+    /// is made.
     async fn is_still_open(&mut self) -> bool;
 
     /// Like `is_still_open`, but always ask the kernel.

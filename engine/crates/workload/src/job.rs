@@ -28,7 +28,8 @@ pub struct Job<'a> {
     pub workload: &'a Settings,
     pub data: Data,
     pub seed: u64,
-    /// The random numbers of the worker. They are the same on every arm, because arms may differ only in their levels.
+    /// The random numbers of the worker. On every arm the worker gets equal numbers, because arms may differ only in
+    /// their levels.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,

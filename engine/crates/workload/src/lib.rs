@@ -42,7 +42,7 @@ pub trait Workload: 'static {
     const BATCH: u64 = 1;
 
     /// Return the maximum number of queries or statements that one operation performs one after the other. The timeout
-    /// of the operation is multiplied by it.
+    /// of the operation is multiplied by this number.
     fn in_a_row(&self) -> u64 {
         1
     }
@@ -67,7 +67,7 @@ pub trait Workload: 'static {
     /// Record the operations that the last call of [`Workload::operate`] performed but did not put into the timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Add the counts since the last call to `into`, and reset them. The worker calls this after each preparation and
-    /// each slice.
+    /// Add the counts since the last call to `into`, and reset the counts. The worker calls this after each preparation
+    /// and each slice.
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

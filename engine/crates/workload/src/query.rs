@@ -1,7 +1,7 @@
-//! Workloads that use a persistent connection. When it breaks, a new one is opened outside the measured time. `query`,
-//! `write`, `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys. `load` writes
-//! the table's records in batches to the server that accepts writes; it counts each record as an operation and times
-//! each batch as phase `operation`.
+//! Workloads that use a persistent connection. When the connection breaks, a new one is opened outside the measured
+//! time. `query`, `write`, `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys.
+//! `load` writes the table's records in batches to the server that accepts writes. It counts each record as an
+//! operation, and times each batch as phase `operation`.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};
@@ -110,7 +110,7 @@ impl<S: Session> Preparation<S> for SessionPreparation {
     }
 }
 
-/// The persistent session of one worker. It is opened again after it broke.
+/// The persistent session of one worker. A session that broke is replaced by a new one.
 pub struct Persistent<C: Client, P = SessionPreparation> {
     client: C,
     target: Target,
@@ -131,7 +131,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 
     /// Open the session unless it is open, and record its evidence.
-    /// Errors: those of finding the server, of opening the session and of its preparation.
+    /// Errors: the errors of finding the server, of opening the session and of preparing it.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
             Some(session) => evidence.used(session.connection()),
@@ -141,7 +141,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 
     /// Take the session out for one operation. [`Persistent::settle`] puts it back. The session of an abandoned
-    /// operation is thus lost, so its answer can never reach the next operation.
+    /// operation is never put back, so a late answer cannot be mistaken for the answer to the next operation.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),

@@ -1,5 +1,5 @@
 //! Workload `request`: HTTP requests on connections that are opened when they are needed. The time for opening a
-//! connection counts in the request that needs it.
+//! connection is a part of the time of the request that needs the connection.
 
 use super::Workload;
 use crate::client::{Client, Requests, Session, TallyOf, Target};

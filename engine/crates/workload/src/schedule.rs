@@ -1,6 +1,6 @@
 //! The start times of a slice's operations. With a pace, the start time of an operation depends only on its number, so
-//! a slow server cannot delay the load under which it is measured. With think times, it depends on the end of the
-//! worker's last operation.
+//! a slow server cannot delay the load under which it is measured. With think times, the start time depends on the end
+//! of the worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -17,9 +17,9 @@ const DOMAIN: u64 = 0x7061_6365;
 /// other hosts perform a part of the slice's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
-    /// Operations begin at equal intervals; the first one begins with the slice.
+    /// Operations begin at equal intervals. The first one begins with the slice.
     Constant {
-        /// The interval between two operations in nanoseconds. It counts the operations of all hosts.
+        /// The interval in nanoseconds between an operation and the next one of any host.
         gap_ns: f64,
         share: Share,
     },
@@ -56,8 +56,8 @@ impl Schedule {
         }
     }
 
-    /// Return when this operation begins, in nanoseconds from the start of the slice, or None if it is not part of the
-    /// slice.
+    /// Return when this operation begins, in nanoseconds from the start of the slice, or None if the operation is not
+    /// part of the slice.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),
@@ -82,7 +82,7 @@ const NANOS_PER_MILLISECOND: f64 = 1e6;
 /// seed.
 const THINK_DOMAIN: u64 = 0x7468_696e;
 
-/// The think times of the user that one worker simulates. They are the same on every arm.
+/// The think times of the user that one worker simulates. A worker has equal think times on every arm.
 #[derive(Debug)]
 pub struct Think {
     mean_ns: f64,
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn poisson_start_times_have_the_rate_and_are_memoryless() {
         let Schedule::Drawn(offsets) = schedule(Arrivals::Poisson, 0) else { panic!("drawn") };
-        // 50,000 expected; four standard deviations of a Poisson count are 900.
+        // 50,000 start times are expected. Four standard deviations of a Poisson count are 900.
         assert!((49_100..50_900).contains(&offsets.len()), "{}", offsets.len());
         assert!(offsets.is_sorted() && *offsets.last().unwrap() < 100 * SECOND);
         let mean = 2_000_000.0;
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn random_start_times_are_limited_by_operations_and_memory() {
+    fn number_of_random_start_times_is_limited_by_operations_and_memory() {
         let pace = Pace { per_second: 1e6, arrivals: Arrivals::Poisson };
         let drawn = Schedule::new(pace, Share::ALL, 10, 1000 * SECOND, (1, 0)).unwrap();
         assert!(drawn.offset(9).is_some() && drawn.offset(10).is_none());
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn think_times_are_zero_without_a_mean() {
+    fn think_times_are_zero_if_no_mean_is_configured() {
         assert!(times(None, 0).iter().all(|each| *each == 0));
     }
 }

@@ -116,7 +116,7 @@ fn one() -> usize {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A new connection in each operation, with operations on it, and its end.
+    /// Each operation opens a connection, performs queries on it, and ends it.
     Connect,
     Query,
     Load,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn further_operations_are_rejected_without_kind_connect_or_first_operation() {
+    fn setting_further_operations_is_rejected_without_kind_connect_or_first_operation() {
         let text = r#"{"name": "c", "kind": "connect", "further_operations": 19}"#;
         let refused = |text: &str| serde_json::from_str::<Settings>(text).unwrap().check().is_err();
         assert!(!refused(text));

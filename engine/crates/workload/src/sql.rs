@@ -122,7 +122,7 @@ pub trait Sql: Session {
     fn statements_sent(&self) -> u64;
 
     /// Execute the text of a statement that has no parameters and no result, such as `COMMIT`.
-    /// Errors, also of the methods below: `server`; `protocol`; the errors of a broken connection.
+    /// Errors of this method and of the methods below: `server`; `protocol`; the errors of a broken connection.
     async fn say(&mut self, text: &str) -> Result<()>;
 
     /// Execute an INSERT and return the number of rows written. Its text is `into` followed by `rows`, such as
@@ -141,8 +141,8 @@ pub trait Sql: Session {
     ) -> Result<u64>;
 }
 
-/// A function that appends a statement's parameters. It returns its argument, so that it can be written as one chain of
-/// calls.
+/// A function that appends a statement's parameters to its argument. The function returns its argument, so that callers
+/// can write it as one chain of calls.
 pub trait Fill<S: Sql + ?Sized>: for<'a> FnOnce(&'a mut S::Parameters) -> &'a mut S::Parameters {}
 
 impl<S: Sql + ?Sized, F> Fill<S> for F where F: for<'a> FnOnce(&'a mut S::Parameters) -> &'a mut S::Parameters {}

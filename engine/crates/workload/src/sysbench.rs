@@ -22,7 +22,7 @@ impl Table {
         Table { records, seed }
     }
 
-    /// Return the number of records; records are numbered from 0.
+    /// Return the number of records. Records are numbered from 0.
     pub fn records(&self) -> u64 {
         self.records
     }

@@ -15,9 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
-/// The time for which an operation may continue after its slice has closed. If it ends in this time it is counted,
-/// because leaving it out would favour short operations. Otherwise it is abandoned, which is an error of class
-/// `abandoned`. The time is multiplied by [`Workload::in_a_row`], the number of consecutive queries in an operation.
+/// The time for which an operation may continue after its slice has closed. An operation that ends in this time is
+/// counted, because leaving it out would favour short operations. An operation that takes longer is abandoned, which is
+/// an error of class `abandoned`. The time is multiplied by [`Workload::in_a_row`], the number of consecutive queries
+/// in an operation.
 const GRACE_NS: u64 = 1_000_000_000;
 /// The pause after a failed operation. It doubles with each consecutive failure, so that a dead server does not cause a
 /// busy loop.

@@ -56,7 +56,7 @@ fn query_parameter_wait_sets_the_delay_of_the_response() {
 }
 
 #[test]
-fn persistence_depends_on_version_and_connection_field() {
+fn http_version_and_connection_field_decide_whether_a_connection_persists() {
     for (version, field, persistence) in [
         ("1.1", "", Persistence::Implied),
         ("1.1", "Connection: keep-alive\r\n", Persistence::Implied),
@@ -152,7 +152,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_parse_the_same_one_by_one(bytes in vec(any::<u8>(), 0..200), message in message()) {
+    fn arbitrary_requests_parse_alike_as_a_whole_and_byte_by_byte(bytes in vec(any::<u8>(), 0..200), message in message()) {
         let bytes = [&message[..message.len().min(2000)], &bytes].concat();
         prop_assert_eq!(read([bytes.as_slice()]), read(bytes.chunks(1)));
     }

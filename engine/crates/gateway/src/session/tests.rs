@@ -219,7 +219,7 @@ fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn unguarded_session_passes_all_bytes_until_its_account_changes_or_is_guarded() {
+fn unguarded_session_passes_all_bytes_until_the_account_is_changed_or_guarded_by_new_rules() {
     let mut open = TestSession::accepted("admin", false);
     assert_eq!(open.take(), (vec![b"\x00\x00\x00\xff\xff\x07\x00welcome".to_vec()], vec![]));
     let answer = text_answer(&[SECRET, PLAIN], &[&[Some(b"smith"), Some(b"1")]]);
@@ -300,7 +300,7 @@ fn each_new_data_key_has_a_higher_number() {
 }
 
 #[test]
-fn guarded_login_needs_an_unambiguous_account_name_decryption_and_utf8() {
+fn login_of_a_guarded_account_needs_an_unambiguous_name_a_decrypting_client_and_utf8() {
     let mut other_charset = response("shop", true);
     // The number of the collation gbk_chinese_ci.
     other_charset[4 + 8] = 28;
@@ -355,7 +355,7 @@ fn guarded_login_needs_an_unambiguous_account_name_decryption_and_utf8() {
 }
 
 #[test]
-fn guarded_login_is_confirmed_after_session_settings_are_set_and_checked() {
+fn login_of_a_guarded_account_is_confirmed_after_session_settings_are_set_and_checked() {
     let mut test = TestSession::accepted("shop", true);
     assert!(test.to_client.is_empty() && !test.session.listens_to_client() && !test.session.is_logged_in());
     let sent: Vec<_> = test.take().1.iter().map(|packet| String::from_utf8(packet[1..].to_vec()).unwrap()).collect();
@@ -473,7 +473,7 @@ fn only_allowed_kinds_of_commands_reach_the_server() {
 }
 
 #[test]
-fn server_gets_the_approved_text_and_never_the_clients_bytes() {
+fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
     for (sql, sent) in [
         ("select NAME\nfrom PEOPLE", NAME),
         ("/* app */ SELECT city FROM people WHERE id = 007;", "SELECT city FROM people WHERE id = 007"),
@@ -502,10 +502,10 @@ fn server_gets_the_approved_text_and_never_the_clients_bytes() {
     }
 }
 
-/// A protected column is always encrypted. Other outputs are encrypted or not as the approval says or, if it says
-/// nothing, depending on the column from which the server says that they originate.
+/// A protected column is always encrypted. For any other result column the approval decides. If the approval says
+/// nothing, the table column that the server reports as the origin decides.
 #[test]
-fn origin_and_approval_of_an_output_decide_whether_it_is_encrypted() {
+fn origin_and_approval_of_a_result_column_decide_whether_the_column_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
     for (sql, column, is_plain) in [
         (NAME, SECRET, false),
@@ -528,8 +528,8 @@ fn origin_and_approval_of_an_output_decide_whether_it_is_encrypted() {
         assert_eq!(test.to_client == answer, is_plain, "{sql}");
         assert_eq!(test.is_revealed(), is_plain, "{sql}");
     }
-    // The approval has a verdict on each output. If the answer has another number of columns, the session ends before
-    // any of them is sent.
+    // The approval decides about each result column. If the answer has another number of columns, the session ends
+    // before any column is sent.
     for columns in 1..=3_u8 {
         let row = vec![Some(&b"smith"[..]); columns.into()];
         let definitions = vec![COMPUTED; columns.into()];
@@ -575,7 +575,7 @@ fn new_rules_apply_from_the_next_command() {
 }
 
 #[test]
-fn approval_for_a_database_applies_only_while_it_is_selected() {
+fn approval_for_one_database_applies_only_while_this_database_is_selected() {
     let passes = |test: &mut TestSession| {
         test.query("SELECT t FROM notes");
         let passes = !test.to_server.is_empty();
@@ -607,7 +607,7 @@ fn approval_for_a_database_applies_only_while_it_is_selected() {
 }
 
 #[test]
-fn learning_passes_all_statements_and_writes_each_new_one_once() {
+fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
     let file = std::env::temp_dir().join(format!("costof-session-learned-{}.toml", std::process::id()));
     let _ = std::fs::remove_file(&file);
     let plan = crate::plan::LearnPlan { file: file.clone(), accounts: vec!["shop".into()] };
@@ -655,7 +655,7 @@ fn learning_passes_all_statements_and_writes_each_new_one_once() {
 const UNREADABLE: &str = "\n# Cannot be approved because it has a second statement after ';':\n# SELECT 2; SELECT 3\n";
 
 #[test]
-fn each_execution_uses_the_verdicts_of_its_own_prepared_statement() {
+fn execution_encrypts_the_columns_that_the_approval_of_its_prepared_statement_requires() {
     let mut test = TestSession::logged_in("shop");
     let is_sealed = |answer: &[u8]| answer.windows(7).any(|seven| seven == b"costofE");
     for (number, sql) in [(1, "SELECT x FROM (SELECT name AS x FROM people) t"), (2, CITY)] {
@@ -692,7 +692,7 @@ fn each_execution_uses_the_verdicts_of_its_own_prepared_statement() {
 }
 
 #[test]
-fn prepared_statement_survives_new_rules_only_with_the_same_approval() {
+fn prepared_statement_survives_new_rules_only_if_its_approval_is_unchanged() {
     let entry = "text = \"SELECT MAX(city) FROM people\"\noutputs = [\"plain\"]";
     assert!(RULES.contains(entry));
     for (rules, column, is_revealed) in [
@@ -703,7 +703,8 @@ fn prepared_statement_survives_new_rules_only_with_the_same_approval() {
     ] {
         let mut test = TestSession::logged_in("shop");
         test.prepared("SELECT MAX(city) FROM people", 0, &[COMPUTED]);
-        // The server keeps the database in which the statement was prepared.
+        // Even after a change of the session's database, the server executes the statement in the database in which it
+        // was prepared.
         test.client(&packet(0, b"\x02other"));
         test.server(&packet(1, OK));
         test.replace_rules(&rules);
@@ -762,7 +763,7 @@ fn execution_whose_parameters_have_other_kinds_than_approved_is_refused() {
 }
 
 #[test]
-fn long_data_for_a_parameter_that_was_a_number_ends_the_session() {
+fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
     const NULL: u8 = 0x06;
     const CURSOR: usize = 4 + 1 + 4;
     for (before, passes) in [(&[TEXT][..], true), (&[NUMBER], false), (&[NULL], true), (&[NUMBER, TEXT], true)] {
@@ -841,7 +842,7 @@ fn oversized_command_is_skipped_and_gets_one_error() {
 }
 
 #[test]
-fn each_wait_of_a_guarded_session_has_its_own_timeout() {
+fn guarded_session_has_separate_timeouts_for_the_first_and_the_last_byte_of_a_command() {
     let limits = Limits { command_seconds: 1, idle_seconds: 2, statement_bytes: 10, ..Limits::default() };
     let mut test = TestSession::limited("shop", limits);
     let seconds = |waiting: Waiting| waiting.timeout_ns(&limits).map(|timeout_ns| timeout_ns / 1_000_000_000);
@@ -851,7 +852,7 @@ fn each_wait_of_a_guarded_session_has_its_own_timeout() {
     assert_eq!(seconds(test.session.waiting(true)), None, "commands sent ahead have no timeout");
     test.server(&packet(1, OK));
     assert_ne!(test.session.waiting(false), idle, "each wait has a new number");
-    // The timeout of a refused command covers the time from its first byte to its last, like that of any command.
+    // As for any command, the timeout of a refused command covers the time from its first to its last byte.
     let long = packet(0, &[b'\x03'; 100]);
     let begun = test.session.waiting(true);
     test.client(&long[..50]);
@@ -890,7 +891,7 @@ fn malformed_answers_end_the_session_with_one_error_and_no_plaintext() {
 
 proptest! {
     #[test]
-    fn session_does_the_same_however_received_bytes_are_divided(
+    fn output_of_a_session_does_not_depend_on_how_received_bytes_are_divided(
         values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..300)), 0..8),
         length in 0..40_000_usize,
         size in 1..20_000_usize,

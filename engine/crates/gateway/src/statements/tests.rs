@@ -93,7 +93,7 @@ fn every_known_attack_is_refused() {
 }
 
 #[test]
-fn server_gets_the_approved_text_with_the_clients_values_encoded_again() {
+fn server_gets_the_approved_text_with_newly_encoded_values_of_the_client() {
     let approved = "SELECT city FROM People WHERE id = ? AND name IN (?, ?)";
     for (text, expected) in [
         ("select CITY from people where id=7 and name in ('a','b')", "id = 7 AND name IN ('a', 'b')"),
@@ -171,7 +171,7 @@ fn texts_that_servers_could_parse_differently_are_refused() {
 }
 
 #[test]
-fn other_aliases_or_output_numbers_make_another_statement() {
+fn statement_with_another_alias_or_column_number_than_approved_is_refused() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),
@@ -197,7 +197,7 @@ fn other_aliases_or_output_numbers_make_another_statement() {
 }
 
 #[test]
-fn approval_can_limit_database_and_kinds_and_the_one_with_most_literals_applies() {
+fn approval_can_require_database_and_kinds_of_values_and_approval_with_most_literals_applies() {
     let for_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
     statements.add(&for_database).unwrap();
@@ -354,8 +354,8 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Delete, repeat, swap, replace or insert a token; only the resulting values may differ from the approved
-    /// statement.
+    /// Delete, repeat, swap, replace or insert a token. If the gateway accepts the changed text, it differs from the
+    /// approved statement only in its values.
     #[test]
     fn changed_tokens_outside_values_are_refused(
         statement: Index, other: Index, edit in 0..5_u8, position: Index, second: Index, strange: Index,
@@ -380,7 +380,7 @@ proptest! {
         prop_assert_eq!(result.is_ok(), is_approved, "{}", written(&edited));
     }
 
-    /// A value reaches the server with the same content, whichever escapes the client uses.
+    /// The content of a value that reaches the server does not depend on the escapes that the client uses.
     #[test]
     fn values_reach_the_server_unchanged(value in bytes(), doubles: bool, quote in prop::sample::select(b"'\"".to_vec())) {
         let mut text = b"SELECT a FROM t WHERE b = ".to_vec();
@@ -421,10 +421,10 @@ proptest! {
         prop_assert_eq!(text_for_server(&statements(&["SELECT a FROM t WHERE b = ?"]), &text, false), Ok(expected));
     }
 
-    /// Put raw bytes in place of a value. Either they are refused, or the server gets the tokens of the approved
-    /// statement.
+    /// Put raw bytes in place of a value. Either the gateway refuses the text, or the server gets the tokens of the
+    /// approved statement.
     #[test]
-    fn raw_bytes_never_change_the_servers_tokens(raw in bytes(), quoted: bool) {
+    fn raw_bytes_in_a_value_never_change_the_tokens_that_the_server_parses(raw in bytes(), quoted: bool) {
         let approved = statements(&["SELECT a FROM t WHERE b = ? AND c = ?"]);
         let quote: &[u8] = if quoted { b"'" } else { b"" };
         let text = [b"SELECT a FROM t WHERE b = ", quote, &raw, quote, b" AND c = 1"].concat();

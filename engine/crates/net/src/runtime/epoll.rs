@@ -47,7 +47,7 @@ impl Epoll {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
                 // While a batch of events is handled, a source may be removed and a new source may get its key. The new
-                // source then gets an event of the old one, which only costs one failing read.
+                // source then gets an event of the old source, which only costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

@@ -270,8 +270,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Check deadlines and timers. This is done only when the alarm has rung, so that it adds no time to other
-    /// operations.
+    /// Check deadlines and timers. Call this only when the alarm has rung, so that operations spend no time on these
+    /// checks.
     fn check_clock(&self) {
         let now = clock::now();
         self.reactor.sweep_deadlines(now);

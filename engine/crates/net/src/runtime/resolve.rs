@@ -1,5 +1,5 @@
-//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread. The other workers of this thread
-//! continue meanwhile, and the operation's deadline applies.
+//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread. The other workers of the calling
+//! thread continue meanwhile, and the operation's deadline applies.
 
 use super::{Reactor, Watched};
 use base::error::{Class, Failure, Result};

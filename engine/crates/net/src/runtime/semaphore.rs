@@ -15,7 +15,7 @@ pub struct Semaphore {
     waiting: RefCell<VecDeque<TaskId>>,
 }
 
-/// A permit of the semaphore. Dropping it returns it.
+/// A permit of the semaphore. Dropping the permit returns it to the semaphore.
 pub struct Permit<'a>(&'a Semaphore);
 
 impl Semaphore {

@@ -105,7 +105,7 @@ fn dropped_connection_closes_at_once_and_does_not_disturb_the_next_connection() 
 }
 
 #[test]
-fn peers_hang_up_is_noticed_without_a_waiting_task() {
+fn hang_up_of_the_peer_is_noticed_even_if_no_task_waits() {
     run(|reactor| async move {
         let (quiet, mut theirs) = pair(&reactor);
         theirs.write_all(b"x").unwrap();
@@ -120,7 +120,7 @@ fn peers_hang_up_is_noticed_without_a_waiting_task() {
 }
 
 #[test]
-fn waiting_for_two_connections_ends_at_an_event_on_either() {
+fn waiting_for_two_connections_ends_at_an_event_on_one_of_them() {
     for speaks in [0, 1] {
         run(move |reactor| async move {
             let (one, other) = (pair(&reactor), pair(&reactor));

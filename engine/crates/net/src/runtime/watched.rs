@@ -16,8 +16,8 @@ use std::task::Poll;
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// Whether the peer has ended or reset the connection. No further event will follow, so the descriptor stays
-    /// readable.
+    /// Whether the peer has ended or reset the connection. The kernel reports no event after that, so the descriptor
+    /// stays marked as readable.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }
@@ -63,7 +63,7 @@ impl Watched {
         Ok(watched)
     }
 
-    /// Receive the bytes that have arrived and return their number; 0 is the end of the stream. If no event has
+    /// Receive the bytes that have arrived and return their number. Return 0 at the end of the stream. If no event has
     /// reported arrived bytes, return `AGAIN` without a system call. This saves a call after each request, when the
     /// answer cannot have arrived yet.
     /// Errors: `AGAIN` if nothing has arrived, and the errors of a broken connection.
@@ -81,7 +81,7 @@ impl Watched {
     }
 
     /// Send as many of the bytes as the kernel accepts, and return their number.
-    /// Errors: `AGAIN` if it accepts none, and the errors of a broken connection.
+    /// Errors: `AGAIN` if the kernel accepts no byte, and the errors of a broken connection.
     pub fn send(&self, bytes: &[u8]) -> rustix::io::Result<usize> {
         if !self.source.writable.get() {
             return Err(Errno::AGAIN);
@@ -104,7 +104,7 @@ impl Watched {
     }
 
     /// Mark the descriptor as unreadable until the next event, after a read that emptied it. After a hang-up no event
-    /// follows, so it stays readable.
+    /// follows, so the descriptor stays marked as readable.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
     }
@@ -125,8 +125,8 @@ impl Watched {
         self.ready(&self.source.writable).await
     }
 
-    /// Wait until `done` returns true. `done` is called after each event on either descriptor. Both must belong to the
-    /// same reactor.
+    /// Wait until `done` returns true. `done` is called after each event on either descriptor. Both descriptors must
+    /// belong to one reactor.
     pub async fn wait_for_either(pair: [&Watched; 2], done: impl Fn() -> bool) -> Result<()> {
         poll_fn(|_| {
             if done() {

@@ -67,7 +67,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn parses_names_ipv4_and_ipv6_addresses() {
+    fn host_names_and_ipv4_and_ipv6_addresses_are_parsed() {
         let shown = |text| Address::parse(text, 27017).unwrap().to_string();
         assert_eq!(shown("db1"), "db1:27017");
         assert_eq!(shown("db1:1"), "db1:1");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn rejects_invalid_addresses() {
+    fn invalid_addresses_are_rejected() {
         for text in ["", ":1", "h:", "h:x", "h:70000", "h:0", "[::1", "[::1]x"] {
             assert_eq!(Address::parse(text, 1).unwrap_err().class, Class::Plan, "{text}");
         }
@@ -86,7 +86,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn displayed_address_parses_to_the_same_port(text in ".{0,40}") {
+        fn port_of_an_address_survives_displaying_and_parsing(text in ".{0,40}") {
             if let Ok(address) = Address::parse(&text, 1) {
                 prop_assert_eq!(Address::parse(&address.to_string(), 1).ok().map(|read| read.port), Some(address.port));
             }

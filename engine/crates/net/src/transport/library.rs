@@ -34,8 +34,8 @@ pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
     builder.set_security_level(level);
 }
 
-/// Make a server accept all cipher suites of TLS 1.3. OpenSSL's default list omits the CCM suites; AWS-LC does not have
-/// them.
+/// Make a server accept all cipher suites of TLS 1.3. OpenSSL's default list omits the CCM suites. AWS-LC does not have
+/// these suites.
 pub(super) fn accept_all_tls13_suites(builder: &mut SslContextBuilder) -> Result<(), ErrorStack> {
     #[cfg(not(feature = "aws-lc"))]
     builder.set_ciphersuites(
@@ -63,7 +63,7 @@ fn group_number(ssl: &SslRef) -> i32 {
 }
 
 /// Return IANA's number of the negotiated group (registry "TLS Supported Groups"). Return 0 if no group was negotiated,
-/// or if OpenSSL identifies the group only by an internal number (NID); settings cannot select such a group.
+/// or if OpenSSL identifies the group only by an internal number (NID). Settings cannot select such a group.
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).
@@ -79,7 +79,8 @@ fn group_number(ssl: &SslRef) -> i32 {
     }
 }
 
-/// Return a session for use by one connection. AWS-LC's sessions are immutable, so this is the same session.
+/// Return a session for use by one connection. AWS-LC's sessions are immutable, so the session itself is returned
+/// instead of a copy.
 #[cfg(feature = "aws-lc")]
 pub(super) fn copy(session: &SslSessionRef) -> Result<SslSession, ErrorStack> {
     Ok(session.to_owned())
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_library_is_the_one_that_the_features_select() {
+    fn tls_library_is_that_of_the_selected_cargo_feature() {
         let expected = if cfg!(feature = "aws-lc") { "AWS-LC" } else { "OpenSSL" };
         let (name, version) = library();
         assert_eq!(name, expected);

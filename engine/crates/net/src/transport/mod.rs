@@ -114,8 +114,8 @@ impl Stream {
         Stream { layer: Layer::Plain(tcp) }
     }
 
-    /// Perform the TLS handshake and record the phase `tls`. The protocol decides when to call this: MySQL does it
-    /// after the server's greeting.
+    /// Perform the TLS handshake and record the phase `tls`. The protocol decides when to call this function. MySQL's
+    /// protocol calls it after the server's greeting.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS is already active, or the transport has no TLS settings"));
@@ -181,7 +181,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Wait for bytes, receive them and return their number; 0 is the end of the stream.
+    /// Wait for bytes, receive them and return their number. Return 0 at the end of the stream.
     pub async fn receive(&mut self, buffer: &mut [u8]) -> Result<usize> {
         loop {
             match self.layer.read(buffer)? {
@@ -229,7 +229,7 @@ impl Stream {
         }
     }
 
-    /// Return whether no event has reported new bytes, or the end of the stream, since the last read.
+    /// Return false if an event has reported new bytes or the end of the stream since the last read.
     pub fn is_quiet(&self) -> bool {
         !self.tcp().watched().is_readable()
     }
@@ -254,15 +254,15 @@ impl Stream {
         }
     }
 
-    /// Close the connection without waiting for an answer. With TLS, send `close_notify` (RFC 8446, 6.1); OpenSSL would
-    /// not resume the session without it.
+    /// Close the connection without waiting for an answer. With TLS, send `close_notify` (RFC 8446, 6.1). Without this
+    /// message OpenSSL would not resume the session.
     pub fn close(self) {
         if let Layer::Tls(mut stream) = self.layer {
             let _ = stream.shutdown();
         }
     }
 
-    /// Like `close`, but first try once to send the protocol's last few bytes.
+    /// Like `close`, but first try once to send `farewell`, the protocol's last message.
     pub fn close_with(mut self, farewell: &[u8]) {
         let _ = self.layer.write(farewell);
         self.close();
@@ -341,8 +341,8 @@ impl Tcp {
         let watched = Watched::new(reactor, socket)?;
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
-        // In the TCP handshake the client sends the last packet, so a greeting that the server sends first arrives one
-        // round trip after it.
+        // In the TCP handshake the client sends the last packet. If the server speaks first, its greeting arrives one
+        // round trip after that packet.
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 

@@ -32,8 +32,8 @@ pub struct TlsClient {
     context: SslContext,
     verify: Verify,
     resumption: Option<Resumption>,
-    /// A cache of the last certificate and the name of its key. Decoding the key costs a tenth of a handshake, and a
-    /// server usually has only one certificate.
+    /// The last certificate and the name of its key. They are cached because decoding the key costs a tenth of a
+    /// handshake, and a server usually has only one certificate.
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
@@ -72,8 +72,8 @@ impl TlsClient {
         }
         match &settings.ca_file {
             Some(path) => trust_file(&mut builder, path)?,
-            // Load no authorities: if there are any, OpenSSL builds a certificate chain even without verification, and
-            // searches the system's folder for each issuer.
+            // Load no authorities. With loaded authorities OpenSSL builds a certificate chain even without
+            // verification, and searches the system's folder for each issuer.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
@@ -162,7 +162,7 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
 }
 
 /// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Earlier versions are
-/// allowed, because old suites were published with them.
+/// allowed, because old suites belong to these versions.
 fn offer_only(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
     let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
     if version == Some(TlsVersion::V1_3) {
@@ -261,13 +261,13 @@ fn misconfigured(stack: &ErrorStack) -> Failure {
 pub(super) struct Objection {
     class: Class,
     detail: String,
-    /// The names in the certificate, if it is for another name than the server's.
+    /// The names in the certificate, if the server's name is not one of them.
     names: Option<String>,
 }
 
 thread_local! {
-    /// The reason for which the last certificate was rejected. After a failed handshake the certificate is gone; the
-    /// verification callback has recorded the reason just before, on the same thread.
+    /// The reason for which the last certificate was rejected. After a failed handshake the certificate is gone. The
+    /// verification callback therefore records the reason while the handshake fails, on the same thread.
     static OBJECTION: Cell<Option<Objection>> = const { Cell::new(None) };
 }
 
@@ -465,7 +465,7 @@ fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<
     chain.try_for_each(|issuer| builder.add_extra_chain_cert(issuer))?;
     builder.set_private_key(key)?;
     builder.check_private_key()?;
-    // Clients store their session tickets themselves; a session cache in the server would grow with each connection.
+    // Clients store their session tickets themselves. A session cache in the server would grow with each connection.
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     builder.set_read_ahead(true);
     // Idle connections free OpenSSL's two buffers of 16 KiB.
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_other_than_one_known_cipher_suite_is_rejected_and_quoted() {
+    fn cipher_setting_that_is_not_one_known_suite_is_rejected_and_quoted() {
         for suite in ["NO-SUCH-SUITE", "TLS_AES_256_GCM_SHA384", "HIGH", "AES256-SHA:ALL", "-AES256-SHA", "AES-", ""] {
             let failure = client(suite, None).unwrap_err();
             assert_eq!(failure.class, Class::TlsConfiguration, "{suite}");

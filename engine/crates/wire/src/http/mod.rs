@@ -1,5 +1,5 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, without pipelining and
-//! redirects. Bodies are counted and discarded. Names are resolved only once, when the arm is verified.
+//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the arm is verified.
 
 mod request;
 mod response;

@@ -28,7 +28,7 @@ impl Request {
         Ok(Request { keep_alive, last: format!("{text}Connection: close\r\n\r\n").into_bytes() })
     }
 
-    /// Return the request's bytes. The `last` request of a connection announces that the client closes it.
+    /// Return the request's bytes. The `last` request of a connection announces that the client closes the connection.
     pub fn bytes(&self, last: bool) -> &[u8] {
         if last { &self.last } else { &self.keep_alive }
     }
@@ -63,7 +63,7 @@ pub fn check(settings: &Settings) -> Result<()> {
     Ok(())
 }
 
-/// Return the name before the colon, if it is a valid token (RFC 9110, 5.6.2); otherwise None.
+/// Return the name before the colon, if it is a valid token (RFC 9110, 5.6.2). Otherwise return None.
 fn field_name(line: &str) -> Option<&str> {
     let (name, _) = line.split_once(':')?;
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);

@@ -1,4 +1,4 @@
-//! Parsing of responses that arrive in parts of any size (RFC 9112). Headers are parsed; bodies are counted and not
+//! Parsing of responses that arrive in parts of any size (RFC 9112). Headers are parsed. Bodies are counted and not
 //! kept.
 
 use base::error::{Class, Failure, Result};
@@ -19,8 +19,8 @@ pub struct Reader {
     state: State,
     /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header. A header with the same bytes needs no parsing; most headers change only once a second, with
-    /// their date.
+    /// The last header. A response whose header has the same bytes needs no parsing. Most headers change only once a
+    /// second, with their date.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -42,8 +42,8 @@ enum State {
 }
 
 impl Reader {
-    /// Process the next bytes of a response, at least one byte. If the response is now complete, return it and the
-    /// number of these bytes that belong to it; otherwise return None.
+    /// Process the next bytes of a response, at least one byte. If the response is now complete, return the response
+    /// and the number of these bytes that belong to it. Otherwise return None.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -114,8 +114,8 @@ impl Reader {
         response
     }
 
-    /// Return how many of these bytes belong to the header, if the header ends within them; otherwise keep the bytes
-    /// and return None.
+    /// Return how many of these bytes belong to the header, if the header ends within the bytes. Otherwise keep the
+    /// bytes and return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.
@@ -209,8 +209,8 @@ pub struct Head {
     pub keep_alive: bool,
 }
 
-/// Return the length of the header if it ends within these bytes; otherwise None. The header does not end within the
-/// first `known` bytes.
+/// Return the length of the header if it ends within these bytes. Otherwise return None. The header does not end within
+/// the first `known` bytes.
 pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
     // A header ends with "\n\r\n" or "\n\n", whose first line feed may be among the known bytes.
     let mut from = known.saturating_sub(2);
@@ -436,8 +436,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Return the response and its length after reading these parts and then the end of the connection; or the class of
-    /// the error.
+    /// Read these parts and then the end of the connection. Return the response and its length, or the class of the
+    /// error if the response is invalid.
     fn read<'a>(parts: impl Iterator<Item = &'a [u8]>) -> std::result::Result<(Response, usize), Class> {
         let (mut reader, mut before) = (Reader::default(), 0);
         for part in parts {
@@ -519,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn connection_is_kept_as_http_version_and_connection_header_require() {
+    fn http_version_and_connection_header_decide_whether_a_connection_is_kept() {
         assert!(is_kept_alive("HTTP/1.1 200 OK", ""));
         assert!(!is_kept_alive("HTTP/1.1 200 OK", "Connection: x, Close\r\n"));
         assert!(!is_kept_alive("HTTP/1.0 200 OK", ""));

@@ -13,8 +13,8 @@ use workload::{Ask, Requests};
 
 /// The maximum time in nanoseconds to wait until a server closes a connection whose end it has announced.
 const CLOSE_TIMEOUT_NS: u64 = 200_000_000;
-/// The number of successful reads in a row after which other tasks run and the deadline is checked. A body that arrives
-/// faster than it is read would otherwise block both.
+/// The number of successful reads in a row after which other tasks run and the deadline is checked. Without this, a
+/// body that arrives faster than it is read would block the other tasks and the check.
 const READS_IN_A_ROW: u32 = 64;
 
 pub struct Session {

@@ -1,5 +1,5 @@
-//! The commands of key-value workloads: reading one document by its key, like drivers' `find_one`; writing batches,
-//! like their `insert_many`; and YCSB's operations, like its MongoDB binding (`site.ycsb.db.MongoDbClient`). The
+//! The commands of key-value workloads. One document is read by its key, as by `find_one` of drivers, and batches are
+//! written as by `insert_many`. YCSB's operations are those of its MongoDB binding (`site.ycsb.db.MongoDbClient`). The
 //! constant parts of a command are built once, the rest is written directly into the message, and replies are parsed in
 //! place.
 
@@ -309,7 +309,7 @@ fn mode(preference: ReadPreference) -> &'static str {
 pub fn check_one_document(reply: &RawDocument) -> Result<()> {
     let mut ok = false;
     let mut documents_read = None;
-    // Go through the top level once; two lookups by name would go through it twice.
+    // Go through the top level of the reply only once. Two lookups by name would go through it twice.
     for element in reply.iter() {
         let (name, value) = element.map_err(message::malformed)?;
         match (name.as_str(), value) {
@@ -371,7 +371,7 @@ fn set_length(message: &mut [u8], at: usize) {
 /// Check that the whole batch was written with its write concern. Return the number of written documents (`n`).
 pub fn check_written(reply: &RawDocument) -> Result<i32> {
     let (mut ok, mut written, mut failed) = (false, 0, None);
-    // Go through the top level once; lookups by name would each go through it again.
+    // Go through the reply's top level once. Each lookup by name would go through the top level again.
     for element in reply.iter() {
         let (name, value) = element.map_err(message::malformed)?;
         match (name.as_str(), value) {

@@ -11,12 +11,12 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, RawDocument, RawDocumentBuf, rawdoc};
 use std::sync::{Mutex, PoisonError};
 
-/// The server's answer to hello, and the authentication begun with it.
+/// The server's answer to hello, and the authentication that hello has begun.
 pub struct HelloResult {
     pub reply: RawDocumentBuf,
-    /// The authentication that hello has begun; None without a user.
+    /// The authentication that hello has begun. None without a user.
     pub exchange: Option<Exchange>,
-    /// The server's answer to the first SCRAM message; None if the server ignored this message.
+    /// The server's answer to the first SCRAM message. None if the server ignored this message.
     pub speculative: Option<SaslReply>,
 }
 
@@ -40,7 +40,7 @@ fn hello_command() -> RawDocumentBuf {
     }
 }
 
-/// Send hello. If there is a user, begin the authentication with it.
+/// Send hello. If there is a user, hello contains the first message of the user's authentication.
 pub async fn hello(channel: &mut Channel, credentials: Option<&Credentials>) -> Result<HelloResult> {
     let mut command = hello_command();
     let mut exchange = None;
@@ -145,8 +145,8 @@ pub struct Credentials {
     prepared_password: String,
     source: String,
     /// The salted password of the last authentication, which the specification requires drivers to cache. Salting costs
-    /// thousands of hash operations. Drivers perform them only for the first connection, so measured connections must
-    /// not include them.
+    /// thousands of hash operations. Drivers salt the password only for the first connection, so measured connections
+    /// must not include this time.
     cached: Mutex<Option<CachedPassword>>,
 }
 
@@ -158,7 +158,7 @@ struct CachedPassword {
 }
 
 impl Credentials {
-    /// Return the credentials in these settings; None without a user.
+    /// Return the credentials in these settings. Return None without a user.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
         Ok(Some(Credentials {

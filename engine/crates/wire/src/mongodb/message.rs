@@ -1,5 +1,5 @@
-//! Building and full validation of OP_MSG messages with one body section (MongoDB Wire Protocol, "OP_MSG"); and a
-//! connection that sends one request at a time and receives its reply, with reusable buffers.
+//! OP_MSG messages with one body section (MongoDB Wire Protocol, "OP_MSG"): building and full validation. Also a
+//! connection with reusable buffers, which sends one request at a time and receives its reply.
 
 use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
@@ -41,7 +41,7 @@ pub fn finish(message: &mut [u8], request_id: i32) {
     message[4..8].copy_from_slice(&request_id.to_le_bytes());
 }
 
-/// Return the length of the message that begins with these bytes; None if there are too few bytes to know it.
+/// Return the length of the message that begins with these bytes. Return None if the length field is incomplete.
 pub fn length(start: &[u8]) -> Result<Option<usize>> {
     let Some(bytes) = start.first_chunk::<4>() else { return Ok(None) };
     let length = i32::from_le_bytes(*bytes);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn error_reply_becomes_a_failure_with_the_servers_message() {
+    fn error_reply_becomes_a_failure_with_the_message_of_the_server() {
         let error = rawdoc! { "ok": 0.0, "errmsg": "not allowed", "code": 13, "codeName": "Unauthorized" };
         let failure = check_ok(&error).unwrap_err();
         assert_eq!((failure.class, failure.detail.as_str()), (Class::Server, "Unauthorized (13): not allowed"));

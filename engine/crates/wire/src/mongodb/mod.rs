@@ -33,11 +33,11 @@ use workload::{Ask, Job, KeyValue, RECORDS, Records, Target};
 pub struct Settings {
     /// The addresses of some members, `host:port`. One that answers is enough to find the others.
     pub addresses: Vec<String>,
-    /// The name of the replica set; null for a single server.
+    /// The name of the replica set. Null for a single server.
     pub replica_set: Option<String>,
     #[serde(default)]
     pub read_preference: ReadPreference,
-    /// The user; null for a service without authentication.
+    /// The user. Null for a service without authentication.
     pub username: Option<String>,
     pub password: Option<Secret>,
     #[serde(default = "admin")]
@@ -48,7 +48,7 @@ pub struct Settings {
     pub write_concern: Option<WriteConcern>,
 }
 
-/// The number of members that must have a write before it is acknowledged (MongoDB's `w`).
+/// The number of members that must have stored a write before the server acknowledges it (MongoDB's `w`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "WriteConcernValue")]
 pub enum WriteConcern {

@@ -1,7 +1,7 @@
-//! Discovery of the members of a service, and selection of those for reads and writes (Server Discovery and Monitoring,
-//! Server Selection specifications). Members are not monitored: a run measures the members found at its start, and a
-//! member that disappears is an error of its arm. Only YCSB's workloads discover the members again, so that a run
-//! continues after an election.
+//! Discovery of the members of a service, and selection of the members for reads and for writes (Server Discovery and
+//! Monitoring, Server Selection specifications). Members are not monitored: a run measures the members found at its
+//! start, and a member that disappears is an error of its arm. Only YCSB's workloads discover the members again, so
+//! that a run continues after an election.
 
 use super::message::{self, Channel};
 use super::{DEFAULT_PORT, login};
@@ -18,7 +18,7 @@ use std::rc::Rc;
 /// The members that an arm reads from and writes to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Members {
-    /// The member for writes. It may be missing, because a service without it can still be read.
+    /// The member for writes. None if no member accepts writes. The other members can still be read.
     pub writer: Option<Address>,
     /// The members that match the read preference, sorted. There is at least one.
     pub readers: Vec<Address>,
@@ -97,8 +97,9 @@ impl Scout<'_> {
     }
 }
 
-/// Select the members that match the read preference among those that answered. If none matches, return an error:
-/// `silent`, which is the failure of a member that did not answer, or else one with the counts of members.
+/// Select those of the `answered` members that match the read preference. If none matches, return `silent`, the failure
+/// of a member that did not answer. If all members have answered, return an error with the numbers of primaries and
+/// secondaries.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_read_preference_selects_its_members_in_sorted_order() {
+    fn each_read_preference_selects_the_matching_members_in_sorted_order() {
         use ReadPreference::*;
         let set = [(3, false, true), (1, true, false), (2, false, true), (4, false, false)];
         for (preference, expected) in [
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn preference_for_a_kind_of_member_falls_back_to_other_members() {
+    fn only_read_preferences_that_end_in_preferred_fall_back_to_other_members() {
         use ReadPreference::*;
         assert_eq!(readers(&[(1, true, false)], SecondaryPreferred), [1]);
         assert_eq!(readers(&[(2, false, true)], PrimaryPreferred), [2]);

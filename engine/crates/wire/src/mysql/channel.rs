@@ -125,8 +125,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Return the next row of a result set, decrypted if a gateway has encrypted it. Return None after the last row;
-    /// then [`Buffered::check_idle`] checks that nothing follows.
+    /// Return the next row of a result set, decrypted if a gateway has encrypted it. Return None after the last row.
+    /// [`Buffered::check_idle`] then checks that nothing follows.
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
         let packet = self.receive_at().await?;
         let packet = packet::not_an_error(self.io.at(packet))?;

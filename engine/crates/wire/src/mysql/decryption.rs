@@ -15,8 +15,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The maximum number of cached column definitions. When it is reached, the cache is cleared; otherwise statements with
-/// ever new column names would fill the memory.
+/// The maximum number of cached column definitions. When the cache is full, it is cleared. Without a limit, statements
+/// with ever new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
 /// The number of values and bytes that a slice has decrypted, including its failed operations.
@@ -88,7 +88,8 @@ impl MasterKeys {
 pub struct Decryption {
     master_keys: Arc<MasterKeys>,
     salt: SessionSalt,
-    /// The current data key. Older keys are not kept. They are refused, because their numbers are lower.
+    /// The current data key. Older keys are not kept. If a gateway sends an older key again, the key is refused,
+    /// because its number is lower.
     data_key: Option<SessionKey>,
     /// Columns that occurred before, by the bytes of their definitions.
     cached_columns: HashMap<Box<[u8]>, Column>,
@@ -287,7 +288,7 @@ impl Decryption {
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 
-    /// Add the numbers of this session's decrypted values and bytes to those of the arm.
+    /// Add the numbers of values and bytes that this session has decrypted to the arm's numbers.
     pub fn settle(&mut self) {
         if self.decrypted.values > 0 {
             self.master_keys.add(std::mem::take(&mut self.decrypted));

@@ -1,8 +1,8 @@
 //! Login on a connected socket: greeting, TLS, and authentication, which may take several steps.
 //!
-//! The authentication plugins of current servers are supported. The password itself is sent only for
-//! `caching_sha2_password` if the server has not cached it, and then only under TLS or encrypted with the server's
-//! public key.
+//! The authentication plugins of current servers are supported. The client sends the password itself only if the plugin
+//! is `caching_sha2_password` and the server has not cached the password. The password is then protected by TLS, or
+//! encrypted with the server's public key.
 
 use super::Settings;
 use super::channel::Channel;
@@ -36,7 +36,7 @@ pub struct LoggedIn {
     pub channel: Channel,
     /// Whether lists end without an EOF packet.
     pub without_eof: bool,
-    /// The salt of the session's keys for encrypted columns; None if the client does not decrypt.
+    /// The salt of the session's keys for encrypted columns. None if the client does not decrypt.
     pub salt: Option<SessionSalt>,
 }
 
@@ -89,7 +89,7 @@ enum Step {
 
 impl<'a> Proof<'a> {
     fn new(channel: &'a mut Channel, user: &'a Credentials, greeting: &Greeting) -> Self {
-        // A server may first propose a plugin that this user does not have. It then requests another one.
+        // A server may first propose a plugin that this user does not have. The server then requests the user's plugin.
         let plugin = Plugin::named(&greeting.plugin).unwrap_or(Plugin::Native);
         Proof { channel, user, plugin, nonce: greeting.nonce.clone() }
     }
@@ -129,7 +129,8 @@ impl<'a> Proof<'a> {
         self.plugin.proof(self.user, &self.nonce)
     }
 
-    /// Return the password itself if TLS protects it; otherwise return it encrypted with the server's public key.
+    /// Return the password itself if TLS protects the connection. Otherwise return the password encrypted with the
+    /// server's public key.
     async fn password(&mut self) -> Result<Vec<u8>> {
         if !self.channel.io.stream().is_plain() {
             return Ok(self.user.password_with_zero());
@@ -157,8 +158,8 @@ fn read_step(packet: &[u8], plugin: Plugin) -> Result<Step> {
     }
 }
 
-/// Add to an error that TLS may be required. MariaDB denies access with the same message for a wrong password and for a
-/// plaintext connection of a user that must use TLS.
+/// Add a hint to the message of an authentication error: if the server offers TLS, it may require TLS. MariaDB denies
+/// access with the same message for a wrong password and for a plaintext connection of a user that must use TLS.
 fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
     if failure.class != Class::Authentication || !greeting.offers_tls() {
         return failure;
@@ -341,9 +342,9 @@ mod tests {
         assert_eq!(step(b"\xff\x15\x04#28000Access denied", sha2).err(), Some(Class::Authentication));
     }
 
-    /// While another authentication method is used, a server must not get the password itself.
+    /// A server that requires another authentication method must not get the password itself.
     #[test]
-    fn password_is_sent_only_with_a_plugin_that_requires_it() {
+    fn password_is_sent_only_by_authentication_plugins_that_require_it() {
         for plugin in [Plugin::Native, Plugin::Ed25519] {
             assert_eq!(step(b"\x01\x04", plugin).err(), Some(Class::Protocol));
         }
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn encrypted_password_is_decrypted_only_by_the_servers_key() {
+    fn encrypted_password_can_be_decrypted_only_with_the_key_of_the_server() {
         let key = Rsa::generate(2048).unwrap();
         let nonce = b"dvH@I-CJ*4d|cZwk4^]:";
         let user = user("a password that is longer than the nonce");

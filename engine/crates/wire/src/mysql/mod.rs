@@ -45,16 +45,16 @@ use ycsb::Statements as RecordStatements;
 pub struct Settings {
     /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The user; null for MySQL's anonymous user.
+    /// The user. Null for MySQL's anonymous user.
     pub username: Option<String>,
     pub password: Option<Secret>,
     pub database: String,
-    /// The table of the records. The workload `tpcc` does not use it, because it has its own tables.
+    /// The table of the records. The workload `tpcc` does not use this table, because it has its own tables.
     #[serde(default = "sbtest1")]
     pub table: String,
     #[serde(default)]
     pub statements: Statements,
-    /// The keys with which the client decrypts columns that a gateway has encrypted. Without them the client does not
+    /// The keys with which the client decrypts columns that a gateway has encrypted. Without keys the client does not
     /// decrypt.
     pub decryption: Option<DecryptionSettings>,
 }
@@ -64,7 +64,7 @@ pub struct Settings {
 #[serde(deny_unknown_fields)]
 pub struct DecryptionSettings {
     pub master_keys: BTreeMap<String, MasterKey>,
-    /// The columns that the gateway must encrypt. A plaintext column in an answer is then an error.
+    /// The columns that the gateway must encrypt. If an answer contains one of them in plaintext, the operation fails.
     #[serde(default)]
     pub must_be_encrypted: Vec<Demand>,
 }
@@ -113,7 +113,7 @@ const DEFAULT_PORT: u16 = 3306;
 pub struct Service {
     transport: Transport,
     credentials: Credentials,
-    /// The client's keys; None if the client does not decrypt.
+    /// The client's keys. None if the client does not decrypt.
     master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
     insert: BulkInsert,

@@ -71,7 +71,7 @@ pub async fn prepare(channel: &mut Channel, text: &[u8], width: Width, without_e
     channel.command(command::STMT_PREPARE).extend_from_slice(text);
     channel.send().await?;
     let prepared = read_prepared(channel.receive().await?, width)?;
-    // The server sends the definitions of the parameters, then those of the columns.
+    // The server first sends the definitions of the parameters, and then the definitions of the columns.
     for definitions in [width.parameters, width.columns] {
         channel.receive_columns(definitions.into(), without_eof).await?;
     }

@@ -301,7 +301,7 @@ fn read_datetime(bytes: &[u8]) -> Result<DateTime> {
     if !reader.is_empty() {
         (read.hour, read.minute, read.second) = (reader.u8()?, reader.u8()?, reader.u8()?);
     }
-    // The microseconds follow. The measured tables do not have them.
+    // The remaining bytes are microseconds. The measured tables store no microseconds.
     if !reader.is_empty() {
         reader.u32()?;
     }
@@ -399,7 +399,7 @@ mod tests {
             let (request, _) = ComStmtExecuteRequestBuilder::new(7).build(&theirs);
             let mut expected = Vec::new();
             request.serialize(&mut expected);
-            // `mysql_common` sends another type for NULL; servers ignore it.
+            // For NULL, `mysql_common` sends another type than this client. Servers ignore the type of NULL.
             let types = 10 + values.len().div_ceil(8) + 1;
             for (index, value) in values.iter().enumerate() {
                 if let TestValue::Null = value {

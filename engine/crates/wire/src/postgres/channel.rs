@@ -53,8 +53,9 @@ impl Channel {
         }
     }
 
-    /// Check that no unread message was received, except for those that a server may send at any time: a notice, or the
-    /// reason why it ends the session. Such a message is read with the next answer.
+    /// Check that no message is left unread. Two kinds of messages are allowed, because a server may send them at any
+    /// time: a notice, and the reason why the server ends the session. The next call that receives an answer reads
+    /// them.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),
@@ -137,7 +138,8 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a broken connection. If the server sent an error before, its text is the reason.
+    /// Return the failure of a broken connection. If the server sent an error before the connection broke, the failure
+    /// has the error's text.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }
@@ -193,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn servers_error_is_returned_at_ready_for_query() {
+    fn error_of_the_server_is_returned_at_ready_for_query() {
         let failed = answer(&[(b'E', b"C42P01\0Mno table\0\0"), (b'E', b"C25P02\0Mlater\0\0"), READY]).unwrap_err();
         assert_eq!((failed.class, &failed.detail[..]), (Class::Server, "42P01: no table"));
     }
 
     /// The session has ended, so the failure's class is always `closed`, and not the class of the server's error.
     #[test]
-    fn answer_that_is_cut_off_reports_the_servers_reason() {
+    fn failure_of_a_cut_off_answer_contains_the_error_of_the_server() {
         assert_eq!(answer(&[(b'2', b""), ROW]).unwrap_err(), Failure::closed());
         let killed = answer(&[ROW, (b'E', b"C57P01\0Mterminating connection\0\0")]).unwrap_err();
         assert_eq!((killed.class, &killed.detail[..]), (Class::Closed, "57P01: terminating connection"));

@@ -36,7 +36,7 @@ pub struct Opening {
 pub struct LoggedIn {
     pub channel: Channel,
     pub process: i32,
-    /// The authentication mechanism; None if the server required no authentication.
+    /// The authentication mechanism. None if the server required no authentication.
     pub mechanism: Option<&'static str>,
 }
 
@@ -134,7 +134,7 @@ impl Opening {
             (true, ..) => return Err(refused(format!("the server does not offer {MECHANISM_PLUS}"))),
             (false, ..) => return Err(refused(format!("the server does not offer {MECHANISM}"))),
         };
-        // The user name is empty: the server ignores it here, because it has got the name at the start-up.
+        // The user name in SCRAM is empty, because the server already has the name from the start-up message.
         Exchange::begin("", binding)
     }
 

@@ -6,7 +6,7 @@ use base::error::{Class, Failure, Result};
 /// The number of bytes of a message's type and length.
 pub const HEADER: usize = 5;
 /// The maximum length of messages of the types that are always short: libpq's limit (`VALID_LONG_MESSAGE_TYPE`). A
-/// longer one shows that the peer is not PostgreSQL, or that bytes are missing from the stream.
+/// longer message shows that the peer is not PostgreSQL, or that bytes are missing from the stream.
 const LONGEST_OF_SHORT_ONES: usize = 30_000;
 /// The maximum length of any message: no server can create a longer one (PostgreSQL's `MaxAllocSize`).
 const LONGEST: usize = 0x3fff_ffff;
@@ -47,7 +47,7 @@ pub mod frontend {
     pub const TERMINATE: u8 = b'X';
 }
 
-/// Return the type and body length of the message that begins here; None if its header is incomplete.
+/// Return the type and body length of the message that begins here. Return None if its header is incomplete.
 pub fn header(received_bytes: &[u8]) -> Result<Option<(u8, usize)>> {
     let Some(&kind) = received_bytes.first() else { return Ok(None) };
     let limit = match kind {
@@ -133,7 +133,7 @@ pub fn failure(body: &[u8]) -> Failure {
     Failure::new(class, format!("{state}: {words}"))
 }
 
-/// Return the number of rows in the tag of CommandComplete; None for commands without rows, such as `BEGIN`.
+/// Return the number of rows in the tag of CommandComplete. Return None for commands without rows, such as `BEGIN`.
 pub fn rows_in_tag(body: &[u8]) -> Option<u64> {
     let tag = std::str::from_utf8(body.strip_suffix(b"\0")?).ok()?;
     tag.rsplit_once(' ')?.1.parse().ok()

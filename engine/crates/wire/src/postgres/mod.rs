@@ -178,8 +178,8 @@ impl Service {
 }
 
 /// Return the session's TLS version in `pg_stat_ssl`, such as 'TLSv1.3', or 'none' without TLS. Return None if the
-/// server does not have the process whose number the client got: then something between client and server, such as a
-/// pooler, has answered.
+/// server has no process with the number that the client got at its login. In this case a program between client and
+/// server, such as a pooler, has answered the login.
 async fn server_side(channel: &mut Channel, process: i32) -> Result<Option<String>> {
     let text = format!("SELECT coalesce(version, 'none') FROM pg_catalog.pg_stat_ssl WHERE pid = {process}");
     pgbench::append_query(&text, channel.request());

@@ -36,7 +36,7 @@ pub struct Prepared(u8);
 
 impl Scripts {
     /// Create the statements for this query protocol and this format of results. The tables are in `schema`, or in the
-    /// session's search path if it is None.
+    /// session's search path if `schema` is None.
     pub fn new(statements: Statements, results: Results, schema: Option<&str>) -> Self {
         let prefix = schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default();
         let values = "(tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)";
@@ -80,7 +80,7 @@ impl Scripts {
         self.prepare(channel, prepared, 0..self.all.len()).await
     }
 
-    /// Read `count` accounts in one pipeline. This takes one round trip, and another on first use to prepare the
+    /// Read `count` accounts in one pipeline. This takes one round trip, and on first use a second one to prepare the
     /// statement.
     pub async fn select(
         &self,
@@ -106,7 +106,8 @@ impl Scripts {
         ))
     }
 
-    /// Execute one transaction. This takes seven round trips, and further ones on first use to prepare the statements.
+    /// Execute one transaction. This takes seven round trips, and on first use further round trips to prepare the
+    /// statements.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -131,7 +132,8 @@ impl Scripts {
         Ok(())
     }
 
-    /// Execute a statement, and check that it changes one row or, if it has no parameters, no row.
+    /// Execute a statement, and check the number of changed rows. A statement with parameters changes one row, and one
+    /// without parameters (such as BEGIN) changes none.
     async fn change(
         &self,
         channel: &mut Channel,
@@ -154,8 +156,8 @@ impl Scripts {
         ))
     }
 
-    /// Prepare those of these statements that the session has not prepared yet, in a separate round trip as pgbench
-    /// does.
+    /// Prepare the statements with these indexes that the session has not prepared yet. As in pgbench, this takes a
+    /// separate round trip.
     async fn prepare(&self, channel: &mut Channel, prepared: &mut Prepared, indexes: Range<usize>) -> Result<()> {
         if self.statements != Statements::Prepared || indexes.clone().all(|index| prepared.has(index)) {
             return Ok(());
@@ -193,7 +195,7 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
 
 /// The kind of object for Describe: the portal, which Bind creates.
 const PORTAL: u8 = b'P';
-/// The name of the unnamed statement and portal. The next unnamed ones replace them.
+/// The name of the unnamed statement and portal. The next unnamed statement or portal replaces the previous one.
 const UNNAMED: &str = "";
 /// The maximum number of rows for Execute that means no limit.
 const ALL_ROWS: i32 = 0;
@@ -256,7 +258,7 @@ impl Numbered {
 }
 
 /// Append the requests that `append_requests` writes, in the form that the query protocol requires. The simple protocol
-/// puts all statements into one message; the extended protocol ends the requests with Sync.
+/// puts all statements into one message. The extended protocol ends the requests with Sync.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {

@@ -23,8 +23,8 @@ impl Channel {
         &mut self.io.outbox
     }
 
-    /// Send the command in the outbox, and return the result of `read`, which gets the first element of the reply and
-    /// the bytes after it.
+    /// Send the command in the outbox, and return the result of `read`. `read` gets the first element of the reply, and
+    /// the bytes after this element.
     pub async fn ask<T>(&mut self, read: impl FnOnce(Element<'_>, Reader<'_>) -> Result<T>) -> Result<T> {
         self.io.send().await?;
         match self.take(read).await {

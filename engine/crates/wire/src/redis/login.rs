@@ -1,5 +1,5 @@
 //! Login on a connected socket: TLS, and authentication in one round trip. The client does not send information about
-//! itself (`CLIENT SETINFO`): servers before 7.2 do not know this command, and it costs further round trips.
+//! itself (`CLIENT SETINFO`): servers before version 7.2 do not know this command, and it costs additional round trips.
 
 use super::Settings;
 use super::channel::{Channel, append, append_argument, append_head, ok};
@@ -66,7 +66,8 @@ impl Opening {
         }
     }
 
-    /// Append AUTH. It has no user if none is configured, because servers before 6 know only this form.
+    /// Append AUTH. If no user is configured, AUTH contains only the password, because servers before version 6 know
+    /// only this form.
     fn append_auth(&self, password: &Secret, out: &mut Vec<u8>) {
         let password = password.reveal().as_bytes();
         match &self.username {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn server_must_confirm_version_3_of_the_protocol() {
+    fn redis_server_must_confirm_version_3_of_the_protocol() {
         greeted(b"%3\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*0\r\n$5\r\nproto\r\n:3\r\n").unwrap();
         for refused in [&b"%1\r\n$5\r\nproto\r\n:2\r\n"[..], b"%1\r\n$1\r\na\r\n:3\r\n", b"+OK\r\n", b"%0\r\n"] {
             assert_eq!(greeted(refused).unwrap_err().class, Class::Protocol, "{}", refused.escape_ascii());

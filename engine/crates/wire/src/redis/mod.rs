@@ -34,9 +34,9 @@ use ycsb::{Hashes, ScannedKeys};
 pub struct Settings {
     /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The addresses of the same servers with their TLS ports; `addresses` if absent.
+    /// The addresses of these servers with their TLS ports. If absent, TLS uses `addresses` too.
     pub tls_addresses: Option<Vec<String>>,
-    /// The user; null for the user `default`.
+    /// The user. Null for the user `default`.
     pub username: Option<String>,
     pub password: Option<Secret>,
     /// The version of the protocol, 2 or 3. With 3 a session begins with `HELLO`.
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_uses_its_own_addresses_if_configured() {
+    fn tls_connections_use_the_tls_addresses_if_these_are_configured() {
         let tls: settings::Transport =
             serde_json::from_str(r#"{"kind": "tls", "verify": "full", "resumption": false}"#).unwrap();
         let both = with(r#""tls_addresses": ["127.0.0.1:6380"]"#).unwrap();

@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
         self.0.is_empty()
     }
 
-    /// Read the next element. Return None if it is incomplete; then nothing is consumed.
+    /// Read the next element. If the element is incomplete, return None and consume nothing.
     pub fn next(&mut self) -> Result<Option<Element<'a>>> {
         let Some(&kind) = self.0.first() else { return Ok(None) };
         check(kind)?;
@@ -58,7 +58,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Return the length in bytes of the reply that begins here, including all nested elements; None if it is incomplete.
+/// Return the length in bytes of the reply that begins here, including all nested elements. Return None if it is
+/// incomplete.
 pub fn length(received_bytes: &[u8]) -> Result<Option<usize>> {
     let mut reader = Reader::new(received_bytes);
     // Missing elements are counted instead of visited recursively, so deeply nested replies cannot exhaust the stack.

@@ -36,7 +36,7 @@ pub fn is_size(bytes: usize) -> bool {
     SIZES.iter().any(|size| size.bytes == bytes)
 }
 
-/// Random bytes. Every value is a part of them.
+/// Random bytes. Every value is a part of these bytes.
 static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let longest = SIZES.iter().map(|size| size.bytes).max().unwrap_or_default();
     let mut filling = vec![0; longest + SHIFTS as usize];
@@ -44,7 +44,7 @@ static FILLING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     filling
 });
 
-/// The strings of a service, and the size of those that an arm reads.
+/// The strings of a service, and the size of the strings that an arm reads.
 #[derive(Debug, Clone)]
 pub struct Strings {
     prefix: String,
@@ -53,8 +53,8 @@ pub struct Strings {
 }
 
 impl Strings {
-    /// Describe `records` strings whose keys begin with `prefix`. Operations read and write those of `value_bytes`
-    /// bytes.
+    /// Describe `records` strings whose keys begin with `prefix`. Operations read and write the strings of
+    /// `value_bytes` bytes.
     ///
     /// # Panics
     /// If `value_bytes` is not a size of values ([`is_size`]).
@@ -107,7 +107,8 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // Check the rarest size first. Records that belong to no size have the smallest one; no arm reads them.
+    // Check the rarest size first. Records that belong to no size have values of the smallest size. No arm reads these
+    // records.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]

@@ -31,8 +31,8 @@ impl<C: Client<Session: Sql>> Loader<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
-    /// The maximum number of statements in one operation. A busy server may take seconds for each of them, so the
-    /// timeout is multiplied by it.
+    /// The maximum number of statements in one operation. A busy server may take seconds for each statement, so the
+    /// timeout is multiplied by this number.
     fn in_a_row(&self) -> u64 {
         u64::from(MAX_STATEMENTS)
     }
@@ -90,8 +90,8 @@ const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VA
 const CUSTOMERS_AT_ONCE: u32 = 500;
 /// The number of orders in one statement. The statement with the lines of these orders is about 300 KB long.
 const ORDERS_AT_ONCE: u32 = 300;
-/// The maximum number of statements in the transaction of one unit. A district has the most: its row, its customers,
-/// their history, its orders and their lines, the new orders, and `COMMIT`.
+/// The maximum number of statements in the transaction of one unit. A unit of kind `District` has the most statements:
+/// for the district's row, the customers and their history, the orders and their lines, the new orders, and `COMMIT`.
 pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
 /// The text of one INSERT statement, with the number of its rows.

@@ -17,7 +17,7 @@ pub fn percent(random: &mut Random, share: u32) -> bool {
     between(random, 1, 100) <= share
 }
 
-/// The constants C of `NURand`. They are drawn once for a run, and all its terminals use the same ones.
+/// The constants C of `NURand`. They are drawn once for a run, and all terminals of the run use them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constants {
     /// The constant C for last names in the loaded data.
@@ -121,8 +121,8 @@ fn quoted(sql: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     sql.push(b'\'');
 }
 
-/// Append `count` random characters. 16 random bits choose one of at most 62 characters, so the error of its
-/// probability is below 0.1 %.
+/// Append `count` random characters. 16 random bits choose one of at most 62 characters, so the probability of each
+/// character is exact to 0.1 %.
 fn append_random(random: &mut Random, characters: &[u8], count: u32, sql: &mut Vec<u8>) {
     let mut bits = 0;
     for place in 0..count {

@@ -7,7 +7,7 @@ use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};
 use crate::sql::{Column, Statement};
 use std::sync::LazyLock;
 
-/// The index of a statement in [`all`]. The same holds for the constants below.
+/// The index of a statement in [`all`]. The constants below are indexes in [`all`] too.
 pub const ITEMS: usize = 0;
 pub const CUSTOMER_OF_ORDER: usize = 1;
 pub const DISTRICT_FOR_ORDER: usize = 2;
@@ -43,8 +43,8 @@ const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 /// The numbers of rows of stock for which an update is prepared. If an order needs fewer rows, the last row is
 /// repeated, without effect.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
-/// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so this is one less than
-/// an order may have.
+/// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so the minimum is one
+/// less than the smallest number of lines of an order.
 const FEWEST_LINES: usize = *LINES.start() as usize - 1;
 
 pub fn stock_query(district: u32) -> usize {
@@ -158,7 +158,7 @@ fn lines(count: usize) -> Statement {
 /// Return the statements of Payment (clause 2.5.2.2).
 fn payment() -> Vec<Statement> {
     vec![
-        // An index covers this query, so it does not lock the rows of other customers with the same name.
+        // An index covers this query. The query therefore does not lock the rows of other customers with this name.
         statement(
             "SELECT c_id FROM customer WHERE c_w_id = ? AND c_d_id = ? AND c_last = ? ORDER BY c_first",
             &[Integer, Integer, Text],

@@ -38,7 +38,8 @@ impl Home {
         Home { warehouse: place + 1, district: round % DISTRICTS + 1, warehouses }
     }
 
-    /// Draw one of the other warehouses, all with the same probability. If there is only one warehouse, return it.
+    /// Draw one of the warehouses other than the home warehouse, all with equal probability. If there is only one
+    /// warehouse, return its number.
     pub fn other_warehouse(self, random: &mut Random) -> u32 {
         if self.warehouses == 1 {
             return self.warehouse;
@@ -240,7 +241,7 @@ async fn attempt(request: &Request, session: &mut impl Sql, buffers: &mut Buffer
     }
 }
 
-/// Use what a terminal would display, so that the compiler does not remove its computation.
+/// Use a result that a terminal would display. Otherwise the compiler could remove the computation of the result.
 pub fn display<T>(output: T) {
     black_box(output);
 }
@@ -349,7 +350,7 @@ pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
 /// The preparation of a new session: statements to prepare, and settings.
 pub struct Statements {
     prepared: &'static [Statement],
-    /// The statements with settings, which are executed once on each new session.
+    /// The statements that change settings. They are executed once on each new session.
     settings: Vec<String>,
 }
 
@@ -372,8 +373,8 @@ impl<C: Client<Session: Sql>> Connection<C> {
     }
 
     /// Put the session back after a transaction, and return the outcome. If the server answered with an error, roll the
-    /// transaction back first. After any other error the session's state is unknown, so close it; the server then rolls
-    /// the transaction back.
+    /// transaction back first. After any other error the session's state is unknown, so close the session. The server
+    /// then rolls the transaction back.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {
             Ok(_) => true,

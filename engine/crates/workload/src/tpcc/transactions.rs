@@ -488,7 +488,8 @@ impl Payment {
         .expect("writing to memory does not fail");
     }
 
-    /// Add the payment's amount to the totals of its district and warehouse, and build H_DATA from their names.
+    /// Add the payment's amount to the totals of the district and the warehouse, and build H_DATA from the names of the
+    /// two.
     async fn add_to_totals(
         &self,
         session: &mut impl Sql,
@@ -805,7 +806,7 @@ mod tests {
     }
 
     #[test]
-    fn order_lines_for_the_same_item_change_one_row_of_stock() {
+    fn two_order_lines_for_one_item_change_a_single_row_of_stock() {
         let mut order = draw(3, 1).remove(0);
         order.count = 5;
         for (place, (item, supply)) in [(7, 2), (5, 2), (7, 2), (7, 1), (UNUSED_ITEM, 2)].into_iter().enumerate() {

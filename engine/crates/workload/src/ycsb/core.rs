@@ -267,8 +267,8 @@ impl Mix {
     }
 }
 
-/// The validated YCSB workloads, by arm, then by workload. None for workloads of other kinds and for arms without a
-/// table.
+/// The validated YCSB workloads, by arm, then by workload. None for workloads that are not YCSB, and for arms whose
+/// service has no table of records.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
 /// The location of a table: the servers' addresses, the database, and the name of the table or collection.
@@ -353,8 +353,8 @@ mod tests {
         assert!(core.shape().inserts && !core.shape().reads);
     }
 
-    /// YCSB's CoreWorkload reserves room for twice the expected number of inserts, so that popular records stay
-    /// popular.
+    /// YCSB's CoreWorkload computes the distribution for twice the expected number of inserts, so that popular records
+    /// stay popular while the table grows.
     #[test]
     fn zipfian_requests_leave_room_for_new_records() {
         let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,

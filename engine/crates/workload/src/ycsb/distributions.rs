@@ -6,7 +6,7 @@ use base::Random;
 
 /// The exponent theta of the distribution, which YCSB calls `ZIPFIAN_CONSTANT`.
 const THETA: f64 = 0.99;
-/// The maximum number that `ScrambledZipfianGenerator` draws. YCSB has a precomputed zeta for it.
+/// The maximum number that `ScrambledZipfianGenerator` draws. YCSB has a precomputed zeta for this maximum.
 const SCRAMBLED_ITEMS: u64 = 10_000_000_000;
 const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 
@@ -22,8 +22,8 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// Create a distribution of the numbers from 0 to below `items`. It sums `items` powers, which takes seconds for a
-    /// hundred million items.
+    /// Create a distribution of the numbers from 0 to below `items`. This sums `items` powers, which takes seconds for
+    /// a hundred million items.
     pub fn new(items: u64) -> Self {
         Zipfian::with_zeta(items, zeta(0, items, 0.0))
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn grown_distribution_has_the_same_zeta_as_a_new_one() {
+    fn zipfian_distribution_that_grew_has_the_zeta_of_a_new_one_of_equal_size() {
         let mut grown = Zipfian::new(100);
         grown.next_below(1000, &mut Random::new(1));
         assert!((grown.zeta - Zipfian::new(1000).zeta).abs() < 1e-12);
@@ -181,7 +181,7 @@ mod tests {
         let popular = (0..1050).max_by_key(|at| counts[*at]).unwrap();
         assert_eq!(popular as u64, 50 + 6_284_781_860_667_377_211 % 1000, "the hash of 0");
         let share = f64::from(counts[popular]) / DRAWS as f64;
-        // The frequency of 0 is 1 / zeta; about a thousandth of the other numbers have the same hash.
+        // The frequency of 0 is 1 / zeta. About a thousandth of the other numbers have the same hash as 0.
         assert!((0.0378..0.0410).contains(&share), "{share}");
     }
 

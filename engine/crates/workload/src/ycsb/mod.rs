@@ -1,6 +1,6 @@
 //! YCSB's data and core workloads (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), as
 //! defined by YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). The distributions are the same as
-//! YCSB's. The random numbers differ, as they do between two runs of YCSB itself.
+//! YCSB's. The random numbers differ from YCSB's, as those of two runs of YCSB differ.
 
 mod core;
 mod distributions;
@@ -21,14 +21,15 @@ use serde::Deserialize;
 #[serde(default, deny_unknown_fields, rename = "Ycsb")]
 pub struct Settings {
     pub phase: YcsbPhase,
-    /// The number of records after loading. The records that phase `run` inserts get the numbers from this one on.
+    /// The number of records after loading. The records that phase `run` inserts get the numbers from `record_count`
+    /// on.
     pub record_count: u64,
     pub insert_start: u64,
     /// The number of records to load or read, beginning with `insert_start`. If absent, these are all records up to
     /// `record_count`.
     pub insert_count: Option<u64>,
-    /// The number of operations in the whole run. Zipfian requests use it to estimate how many records the run will
-    /// insert.
+    /// The number of operations in the whole run. From this number, Zipfian requests estimate how many records the run
+    /// will insert.
     pub operation_count: u64,
     pub insert_order: InsertOrder,
     /// The minimum number of digits in a key. Shorter numbers are padded with zeros.

@@ -82,7 +82,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // If its update fails, the failure already names the update's phase.
+            // If the update of a read-modify-write fails, the failure already names the update's phase.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {
@@ -172,7 +172,7 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         self.core.keys.key(sequence.record(index))
     }
 
-    /// Return the connection for reads. If reads and writes use the same server, it is the connection for writes, as in
+    /// Return the connection for reads. If one server serves reads and writes, return the connection for writes, as in
     /// a client with a pool.
     fn member_to_read(&mut self) -> &mut Member<C> {
         if self.one_server { &mut self.writer } else { &mut self.reader }

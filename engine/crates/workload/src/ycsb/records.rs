@@ -77,7 +77,7 @@ pub enum Fields {
     One(u32),
 }
 
-/// The operations and fields that a workload uses. A protocol derives from them which statements to prepare.
+/// The operations and fields that a workload uses. From these a protocol derives which statements to prepare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,
@@ -109,8 +109,8 @@ impl<'a> Values<'a> {
         self.fields.clone()
     }
 
-    /// Append the values to a message. In front of each value `append_header` appends its header; it gets the message,
-    /// the field's number and the value's length.
+    /// Append the values to a message. In front of each value, `append_header` appends the value's header. Its
+    /// arguments are the message, the field's number and the value's length.
     pub fn append(self, message: &mut Vec<u8>, mut append_header: impl FnMut(&mut Vec<u8>, u32, usize)) {
         for field in self.fields {
             let length = self.lengths.next(self.random) as usize;

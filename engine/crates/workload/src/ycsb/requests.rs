@@ -83,8 +83,8 @@ impl SequentialPosition {
 
 /// The record numbers of one table, shared by all workers that insert into the table or read from it.
 ///
-/// It gives each record an index: first the loaded records, then the records that this host inserts. If there is only
-/// one host, a record's index is its number.
+/// The sequence gives each record an index: first the loaded records, then the records that this host inserts. If there
+/// is only one host, a record's index is its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
@@ -94,8 +94,8 @@ pub struct Sequence {
     next: AtomicU64,
     /// All records whose index is below this number can be read.
     readable: AtomicU64,
-    /// For each index from `readable` on: whether the insert of its record has ended. The record is not readable yet,
-    /// because an earlier insert is still in flight.
+    /// For each index from `readable` on: whether the insert of the record has ended. Even a record whose insert has
+    /// ended is not readable while an earlier insert is in flight.
     ended: Mutex<VecDeque<bool>>,
 }
 
@@ -135,7 +135,7 @@ impl Sequence {
     }
 
     /// Mark the insert of the record with this index as ended, whether it succeeded or not. As in YCSB, later records
-    /// become readable only then, so a failed insert must be marked as well.
+    /// become readable only after this, so a failed insert must be marked as well.
     pub fn acknowledge(&self, index: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
@@ -153,7 +153,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// Return how many records can be read. Their indices are the numbers below this one.
+    /// Return how many records can be read. These are the records whose index is below the returned number.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn record_is_readable_after_all_inserts_up_to_it_have_ended() {
+    fn record_is_readable_once_all_inserts_up_to_this_record_have_ended() {
         let sequence = Sequence::default();
         sequence.begin_at_least(10);
         let numbers: Vec<_> = (0..4).map(|_| sequence.claim()).collect();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn each_host_reads_loaded_records_and_those_it_inserts() {
+    fn each_host_reads_the_loaded_records_and_the_records_that_it_inserted() {
         for share in shares(3) {
             let sequence = Sequence::new(share);
             (0..share.count(5)).for_each(|_| sequence.acknowledge(sequence.claim()));
@@ -316,7 +316,7 @@ mod tests {
         }
 
         #[test]
-        fn host_reads_loaded_records_and_its_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
+        fn any_number_of_hosts_read_the_loaded_records_and_their_own_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
             for share in shares(hosts) {
                 let sequence = Sequence::new(share);
                 sequence.begin_at_least(begins_at);

@@ -63,9 +63,10 @@ fn arbitrary_bytes_cause_no_panic() {
     });
 }
 
-/// Damage the packets of a login. The client of a guarded account must get either its OK, one error or nothing yet.
+/// Damage the packets of a login to a guarded account. The client must get the OK for its login, or one error, or
+/// nothing yet.
 #[test]
-fn damaged_login_is_never_confirmed_early() {
+fn damaged_login_is_never_confirmed_before_session_settings_are_checked() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
         let mut test = TestSession::new(rules(RULES), Limits::default(), choices.byte() % 4 == 1);
@@ -96,8 +97,8 @@ fn damaged_login_is_never_confirmed_early() {
     });
 }
 
-/// Damage an answer that has a mark in each row. All outputs of the statement are encrypted, even if the server reports
-/// another origin of an output, so the mark must not reach the client.
+/// Damage an answer that has a mark in each row. All result columns of the statement are encrypted, whatever origin the
+/// server reports. The mark must therefore not reach the client.
 #[test]
 fn damaged_answers_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
@@ -140,7 +141,7 @@ fn damaged_answers_never_reveal_encrypted_values() {
     });
 }
 
-/// A statement with two outputs, which are both encrypted.
+/// A statement with two result columns, which are both encrypted.
 const ENCRYPTED: &str = "SELECT x, y FROM (SELECT name AS x, name AS y FROM people) t";
 
 fn damage(payload: &mut Vec<u8>, choices: &mut Choices<'_>) {

@@ -91,7 +91,7 @@ fn ciphertext_for_which_the_client_has_no_key_is_unchanged() {
 }
 
 #[test]
-fn error_names_the_column_and_neither_value_nor_key() {
+fn decryption_error_names_the_column_but_neither_value_nor_key() {
     let mut gateway = Gateway::known();
     let table = customers(&mut gateway);
     let good = gateway.row(&table, &[Some(b"7"), Some(b"BARBARBAR")], RowFormat::Text);
@@ -143,10 +143,10 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
     assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
 }
 
-/// An answer that is sent again as another answer in the same session is refused, as a repeated row within one answer
-/// is. AES-128-ECB cannot detect this.
+/// The client refuses an answer that a gateway sends a second time in the same session, as it refuses a row that is
+/// repeated within one answer. AES-128-ECB cannot detect this.
 #[test]
-fn replayed_answers_of_the_same_session_are_refused() {
+fn answers_replayed_within_one_session_are_refused() {
     for algorithm in Algorithm::ALL {
         let mut gateway = Gateway::known();
         let table = gateway.table(&[("c_last", 0xFD, Some(algorithm))]);
@@ -182,8 +182,8 @@ fn data_key_is_refused_after_one_with_a_higher_number() {
         let failure = read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
         assert_eq!(failure.detail, "column tpcc.customer.c_last: its data key is not the session's current one");
     }
-    // A refused key does not replace the current one, whether it is refused because of its old number or because it
-    // cannot be unwrapped.
+    // A refused key does not replace the current key. A key is refused if its number is too low or if it cannot be
+    // unwrapped.
     let mut other = customers(&mut Gateway::for_session(salt(), 9));
     *other.definitions[1].last_mut().unwrap() ^= 1;
     decryption.define(&other.definitions[1]).unwrap_err();
@@ -227,7 +227,7 @@ fn plaintext_in_a_column_that_must_be_encrypted_is_an_error() {
 }
 
 /// A holder of the master key could encrypt values that contradict the column's definition. The application must not
-/// get them.
+/// get such values.
 #[test]
 fn values_that_do_not_fit_the_type_of_their_column_are_refused() {
     let mut gateway = Gateway::known();
@@ -336,7 +336,7 @@ proptest! {
     }
 
     #[test]
-    fn decrypted_rows_equal_the_servers_originals((columns, values) in result_set(), binary: bool) {
+    fn decrypted_rows_equal_those_that_the_server_sent_to_the_gateway((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
         let mut gateway = Gateway::known();
         let table = table_with(&mut gateway, &columns);
@@ -350,7 +350,7 @@ proptest! {
     }
 
     #[test]
-    fn damaged_result_sets_never_panic_or_yield_other_values(
+    fn damaged_result_sets_cause_no_panic_and_yield_no_wrong_values(
         (columns, values) in result_set(),
         binary: bool,
         definition: prop::sample::Index,
@@ -373,7 +373,7 @@ proptest! {
         packet[at] = with;
         let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
         match read {
-            // Bits of the bitmap that belong to no column are not checked, so the rows may differ in them.
+            // Bits of the bitmap that belong to no column are not checked, so the rows may differ in these bits.
             Ok(rows) => for (row, plain) in rows.iter().zip(&plain) {
                 let bitmap = if binary { 1 + (columns.len() + FIRST_COLUMN).div_ceil(8) } else { 0 };
                 prop_assert_eq!(&row[bitmap..], &plain[bitmap..]);

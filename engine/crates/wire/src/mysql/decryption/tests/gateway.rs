@@ -6,12 +6,12 @@ use encryption::{Sealer, encrypted};
 use mysql::OriginalType;
 use mysql::row::FIRST_COLUMN;
 
-/// The bytes of a value without its length; None for NULL.
+/// The bytes of a value without its length. None for NULL.
 pub type Value = Option<Vec<u8>>;
 
 pub struct Gateway {
     key: DataKey,
-    /// The wrapped data key; None for clients that get no key.
+    /// The wrapped data key. None for clients that get no key.
     wrapped: Option<[u8; WRAPPED_KEY]>,
     sealers: HashMap<Algorithm, Sealer>,
 }

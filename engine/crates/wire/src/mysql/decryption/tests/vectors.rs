@@ -1,6 +1,6 @@
-//! Test vectors, by which this client and the Python driver `costof.encrypted` are verified against each other. They
-//! are created here with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to the file;
-//! without this variable the test compares them with the file.
+//! Test vectors, by which this client and the Python driver `costof.encrypted` are verified against each other. This
+//! module creates the vectors with a known key. `COSTOF_UPDATE_VECTORS=1 cargo test --release vectors` writes them to
+//! the file. Without this variable the test compares them with the file.
 
 use super::*;
 use openssl::sha::sha256;
@@ -32,8 +32,8 @@ const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
 ];
 
-/// Lengths of plaintexts around those at which the length-encoded length of the plaintext or of the ciphertext needs
-/// more bytes.
+/// Lengths of plaintexts just below and above a limit: from the limit on, the length field of the plaintext or of the
+/// ciphertext needs more bytes.
 const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
@@ -92,8 +92,8 @@ fn cases() -> Vec<Json> {
     vectors
 }
 
-/// Return the case of two rows: one has every type, and encrypted and plain columns alternate; the other has encrypted
-/// NULLs.
+/// Return the case of two rows: the first has every type, and its encrypted and plain columns alternate. The second has
+/// encrypted NULLs.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
     let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
@@ -198,7 +198,7 @@ fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }
 
-/// Return cases with values out of order. ECB cannot detect them.
+/// Return cases with values out of order, which ECB cannot detect.
 fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     let mut gateway = Gateway::known();
     let (table, first) = both_names(&mut gateway, algorithm);
