@@ -130,7 +130,7 @@ def test_answer_names_an_arm_that_cannot_serve_the_load() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer), "fewer came, by chance"
     overloaded = at_load(0.5)
     (text,) = (text for text in sentence_texts(overloaded.answer, "answer") if "cannot carry" in text)
-    assert "It served 150 of 300 connections a second" in text
+    assert "It served 150 of the 300 connections a second that arrived; the others waited." in text
     assert "try a load of 120 a second" in text
     assert spaced(overloaded.summary.verdict) == text
 
