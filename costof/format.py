@@ -57,7 +57,8 @@ def significant_decimals(value: float, digits: int = 3) -> int:
 def estimate_decimals(estimate: Estimate) -> int:
     """Return the number of decimals for an estimate.
 
-    They follow from the width of its interval, or give three significant digits if it has no interval.
+    The number follows from the width of the estimate's interval. Without an interval, the value gets three significant
+    digits.
     """
     half_width = (estimate.high - estimate.low) / 2
     return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)
@@ -150,7 +151,7 @@ def share(fraction: float) -> str:
 
 
 def loss(ratio: Estimate) -> Text:
-    """Format a ratio below 1 as a loss, '24.1 % [23.5, 24.8]', with the lower bound of the loss first."""
+    """Format a ratio below 1 as a loss, such as '24.1 % [23.5, 24.8]': the smaller loss is the first bound."""
     lost = ratio.through(lambda each: (1 - each) * 100)
     return absolute(lost, "%", decimals=min(2, estimate_decimals(lost)))
 

@@ -105,7 +105,7 @@ def _links() -> Finding:
 def _kernel_has(module: str) -> bool:
     """Return whether the kernel's files list the module as built in or loadable.
 
-    Only a run shows whether it really loads.
+    Only a run shows whether the module can really be loaded.
     """
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():

@@ -126,7 +126,7 @@ class _Sm4Gcm(_Gcm):
 
 
 class _WithMac(Opener):
-    """A mode without authentication, combined with a MAC that is checked before decryption."""
+    """A cipher mode that does not authenticate values, combined with a MAC that is checked before decryption."""
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
@@ -160,7 +160,8 @@ class _Ctr(_WithMac):
 class _Cbc(_WithMac):
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
-        # The IV of a value is its count, encrypted (SP 800-38A, appendix C). ECB decrypts this one block.
+        # The IV of a value is the encrypted number of the value (SP 800-38A, appendix C). It is a single block, so ECB
+        # can decrypt it.
         self._counts: Any = Cipher(self._key, modes.ECB()).decryptor()  # noqa: S305
 
     def _decrypt(self, body: bytes) -> bytes:
