@@ -162,8 +162,9 @@ class _Field(FieldDescriptorPacket):
         return read
 
     def _decrypting(self, step: Callable[[], Any]) -> Any:
-        """Return the result of `step`, or raise an `EncryptionError` that names the column in place of a
-        `RefusedError`.
+        """Return the result of `step`.
+
+        In place of a `RefusedError` raise an `EncryptionError` that names the column.
         """
         try:
             return step()

@@ -115,7 +115,8 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return the connections of all ports together: stub_status's `accepts` minus our own status requests."""
+        """Return the connections of all ports together: `accepts` of stub_status minus this class's own status
+        requests."""
         try:
             status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:

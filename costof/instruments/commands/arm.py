@@ -1,5 +1,4 @@
-"""The commands of one arm: commands that apply, verify and undo the arm's levels, and the programs that are
-measured."""
+"""The commands of one arm, which apply, verify and undo the arm's levels, and the programs that are measured."""
 
 from __future__ import annotations
 
@@ -184,8 +183,7 @@ class Arm:
         return text
 
     def warm_up(self, workload: str, follows_another: bool) -> None:
-        """Run a workload's program without measuring it, before its first slice and after each change from another
-        program."""
+        """Run a workload's program unmeasured, before its first slice and after each change from another program."""
         program = self.settings.programs[workload]
         unmeasured = Runs()
         first = self._first_warmups_left[workload]

@@ -1,4 +1,4 @@
-"""Models of an arm's commands: as declared in a study, with placeholders, and as sent to the command runner,
+"""Models of an arm's commands: as a study declares them, with placeholders, and as the command runner gets them,
 without."""
 
 from __future__ import annotations

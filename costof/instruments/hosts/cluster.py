@@ -216,8 +216,7 @@ def _versions(text: str) -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """The difference in nanoseconds between a host's `CLOCK_MONOTONIC` and this machine's, and the difference's maximum
-    error."""
+    """The difference between a host's `CLOCK_MONOTONIC` and this machine's in nanoseconds, and its maximum error."""
 
     offset_ns: int = 0
     error_ns: int = 0

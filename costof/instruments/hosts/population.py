@@ -1,5 +1,4 @@
-"""Several hosts as one instrument: each does its share of a slice's work in a common window, and their answers are
-merged.
+"""Several hosts as one instrument: each does its share of a slice in a common window, and their answers are merged.
 
 This is a separate process (`python -m costof.instruments.hosts.population`, docs/ipc.md), the only one that uses Ray.
 """
@@ -281,8 +280,7 @@ class Population:
 
 
 def check_costof(versions: Mapping[str, str]) -> None:
-    """Raise `HOST_REFUSED` if a host has another version of costof than this machine, or has no costof (the version is
-    '').
+    """Raise `HOST_REFUSED` if a host has another version of costof than this machine, or no costof (version '').
 
     Hosts that run commands need the same version as this machine.
     """
