@@ -105,8 +105,7 @@ class CpuShare:
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
     def throttled_seconds(self) -> float:
-        """Return the seconds since the group's creation in which the group was ready to run but had used up its
-        share."""
+        """Return the seconds, since its creation, in which the group was ready to run but had used up its share."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:
             return int(counts["throttled_time"]) / 1e9

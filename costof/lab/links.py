@@ -41,8 +41,7 @@ def served_address(run: str, number: int) -> str:
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
-    """Return the maximum number of packets in one direction of a link: those in flight, and those in a router's
-    buffer."""
+    """Return the maximum number of packets in one direction of a link: packets in flight and in a router's buffer."""
     if bandwidth_mbit is None:
         return QUEUE_PACKETS
     packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS

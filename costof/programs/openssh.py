@@ -64,8 +64,7 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Return the ciphers and compressions that were negotiated for both directions, as read from the ssh client's
-        log."""
+        """Return the ciphers and the compressions that both directions negotiated, read from the ssh client's log."""
         matches = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
         return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 

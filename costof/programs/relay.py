@@ -96,8 +96,7 @@ class Ready(Model):
 
 
 class Paid(Model):
-    """The counters of one relay port since its start: all requests, the further delayed requests, and their total
-    delay."""
+    """The counters of one relay port since its start."""
 
     requests: int
     paying: int
@@ -112,7 +111,7 @@ class Paid(Model):
 
     @property
     def mean_ms(self) -> float:
-        """Return the mean delay of all requests, delayed or not, in ms; 0 if there was no request."""
+        """Return the mean of `added_ns` over all requests, paying or not, in ms; 0 if there was no request."""
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 

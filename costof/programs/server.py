@@ -220,8 +220,7 @@ class TargetServer(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that distinguish this server from others and do not change at a restart, if the account may read
-        them."""
+        """Return facts that identify this server and do not change at a restart, if the account may read them."""
 
     @abstractmethod
     def remove_created(self) -> None:

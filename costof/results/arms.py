@@ -47,13 +47,14 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Return how many of the arm's counted slices had each set-up of the servers; empty if the servers report none."""
+    """Return, for each set-up of the servers, how many counted slices of the arm had it; empty if servers report
+    none."""
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
-    """Return, by arm, the other arms of its context whose servers were set up identically in all slices."""
+    """Return, for each arm, the other arms of its context whose servers had the same set-up in all slices."""
     counts = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
     only = {name: next(iter(each)) for name, each in counts.items() if len(each) == 1}
     return {
@@ -68,7 +69,7 @@ def same_set_ups(run: Run) -> dict[str, list[str]]:
 
 
 def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
-    """Return the facts that the servers reported during the arm's slices, and their counts.
+    """Return the facts and the counts that the servers reported during the arm's slices.
 
     A fact that changed between slices has all its values, separated by '|'. Counts are sums that include the warm-up.
     """
@@ -88,8 +89,8 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    The words name the levels that differ from the first context. For the first context itself, which has no name, they
-    name its levels that differ in other contexts.
+    The words name the levels that differ from the first context. The first context has no name. Its words name those of
+    its levels that differ in other contexts.
     """
     study, controls = plan.study, plan.controls
     distance, place = study.distance_factor, ""

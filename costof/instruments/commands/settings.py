@@ -1,5 +1,4 @@
-"""Models of an arm's commands: as a study declares them, with placeholders, and as the command runner gets them,
-without."""
+"""Models of an arm's commands: with placeholders, as a study declares them, and filled in, for the command runner."""
 
 from __future__ import annotations
 

@@ -227,8 +227,7 @@ else:
 
 
 class _Connection(_Pymysql):
-    """A PyMySQL connection that records the current step of its log-in, because PyMySQL's errors do not name the
-    step."""
+    """A PyMySQL connection that records the current step of its log-in. PyMySQL's errors do not name the step."""
 
     _step = ""
 
@@ -253,8 +252,7 @@ class _Connection(_Pymysql):
 
 
 def tls_context(url: LoginUrl) -> ssl.SSLContext:
-    """Return a context that verifies the server's name and its certificate chain, with the URL's CA file or the
-    system's CAs."""
+    """Return a context that verifies the server's name and certificate, with the URL's CA file or the system's CAs."""
     return ssl.create_default_context(cafile=str(url.ca_file) if url.ca_file else None)
 
 

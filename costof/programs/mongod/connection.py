@@ -134,8 +134,7 @@ def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
 
 
 def _parse_error(parts: UrlParts) -> str:
-    """Return text that names the wrong part of the URL. pymongo's own error text is not used, since it might quote a
-    secret."""
+    """Return text that names the wrong part of the URL. It is not pymongo's error text, which might quote a secret."""
     try:
         uri_parser.split_hosts(parts.hosts)
     except (PyMongoError, ValueError):
@@ -463,7 +462,7 @@ class MarkedDatabase:
         for name in [*marker.tables, MARKER_NAME]:
             self._session.run(partial(self._database.drop_collection, name))
         if marker.made_database:
-            # The database stays if the account may not drop it. It is empty in any case.
+            # The account may lack the right to drop the database. An empty database then stays.
             with suppress(CostofError):
                 self.remove_empty()
         return True

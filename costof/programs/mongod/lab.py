@@ -322,8 +322,10 @@ class ReplicaSet:
         return client
 
     def _make_users(self, primary: Client) -> None:
-        """Create a user for the lab's administration, and a user for clients, which has only the role that clients
-        need."""
+        """Create a user for the lab's administration.
+
+        Create a user for clients, with only the role that clients need.
+        """
         password = self._password.get_secret_value()
         primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
         admin = self._log_in(self.primary.name, primary).admin
