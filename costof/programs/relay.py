@@ -96,7 +96,8 @@ class Ready(Model):
 
 
 class Paid(Model):
-    """The counters of one relay port since its start."""
+    """The counters of one relay port since its start: all requests, requests that paid, and the total delay of all
+    requests."""
 
     requests: int
     paying: int

@@ -27,7 +27,7 @@ def tunnel_cipher(arm: PlannedArm) -> str:
 class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
-    # The listening sshd is included: tunnels that are open continue without it.
+    # This includes the listening sshd. If it ends, only arms with tunnels fail, and tunnels that are open go on.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:
