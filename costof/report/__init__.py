@@ -55,7 +55,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def build_result(core: Core, sections: Sections) -> Result:
-    """Return the core result with its sections, and with the answer and the summary that follow from them."""
+    """Return the core result with its sections, and with the answer and the summary made from them."""
     leads = _leads(core, sections)
     sentences = _answer(Index(core, leads), sections)
     index = Index(core, leads, sentences)
@@ -125,7 +125,7 @@ NO_VERSION = {"kernel", "load before", "steal"}
 
 
 def _handout(result: Result, index: Index) -> Handout:
-    """Return what readers of the report pass on."""
+    """Return the short form of the report that its readers share with others."""
     facts = result.environment.items()
     found = {name: VERSION.match(fact) for name, fact in facts if isinstance(fact, str) and name not in NO_VERSION}
     return Handout(
@@ -141,10 +141,10 @@ def _handout(result: Result, index: Index) -> Handout:
 
 
 def render_terminal(result: Result, console: Console, folder: Path | None = None, *, full: bool = False) -> None:
-    """Print the answer on a terminal: the short one or, if `full`, the whole report.
+    """Print the short answer on a terminal or, if `full`, the whole report.
 
-    `folder` is that of the run (default: the run's name). Without enough rounds for an answer only the short one is
-    printed, because users would take the uncertain figures of the whole report for an answer.
+    `folder` is the run's folder (default: the run's name). If there are too few rounds for an answer, only the short
+    form is printed, because users would take the uncertain figures of the whole report for an answer.
     """
     place = folder or Path(result.run)
     if full and too_few_rounds(result) is None:
@@ -157,7 +157,7 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short_document(result, place), console)
 
 
-#: Number of key figures in the short answer to a run with warnings, which need the room.
+#: Number of key figures in the short answer if the run has warnings. Warnings need the room.
 MOST_BESIDE_WARNINGS = 4
 
 

@@ -1,8 +1,8 @@
 """Pictures as SVG: a grid of panels with scales, ticks and marks in data coordinates.
 
-A general plotting library took 2 to 3 s of CPU time for the few kinds of marks in a report. Here, text uses the page's
-font, colours are CSS variables, ids are unique in the page, and pictures refer to no other file. The same data always
-give the same output.
+This module exists because a general plotting library took 2 to 3 s of CPU time for the few kinds of marks in a report.
+Here, text uses the page's font, colours are CSS variables, ids are unique in the page, and pictures refer to no other
+file. The same data always give the same output.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def near_zero(threshold: float, room: float) -> Bend:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis: the values at its left or bottom end and at its other end, and its transformation (`float`: linear)."""
+    """An axis: the values at its two ends, left or bottom first, and its transformation (`float` means linear)."""
 
     low: float
     high: float
@@ -70,7 +70,7 @@ class Scale:
     def ticks(self, most: int) -> list[float]:
         """Return ticks at multiples of 1, 2 or 5 times a power of ten.
 
-        There are at most `most` steps between ticks, unless at least two ticks need more.
+        There are at most `most` steps between ticks, unless more steps are needed for two ticks.
         """
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))
@@ -102,7 +102,10 @@ class Panel:
         self, points: Sequence[Point], colour: str, width: float, *,
         opacity: float = 1, dashes: str = "", offset: float = 0, aside: float = 0,
     ) -> None:  # fmt: skip
-        """Draw a line through the points. `dashes` and `offset` are SVG's; `aside` moves the line right by pixels."""
+        """Draw a line through the points.
+
+        `dashes` and `offset` are as in SVG. `aside` moves the line right by this many pixels.
+        """
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke-dasharray:{dashes};stroke-dashoffset:{offset}" if dashes else ""
         self.marks.append(lambda place: f'<path d="{_path(place, points, aside)}" style="fill:none;{style}"/>')
@@ -150,7 +153,7 @@ class Panel:
         self, x: float, y: float, text: str, *, right: float = 0, up: float = 0,
         size: float = FONT_SIZE, colour: str = "ink", anchor: str = "start", bold: bool = False,
     ) -> None:  # fmt: skip
-        """Write a text at a point, moved right and up by `right` and `up` pixels, with its vertical middle there."""
+        """Write a text whose vertical middle is at a point, moved right and up by `right` and `up` pixels."""
 
         def mark(place: Place) -> str:
             left, top = place(x, y)
@@ -318,7 +321,10 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Return the width of the labels along y, for a typical height: the length of the numbers hardly depends on it."""
+    """Return the width of the labels along y, for a typical height.
+
+    The length of the numbers hardly depends on the height.
+    """
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
 

@@ -23,7 +23,7 @@ VERDICT_COLOURS = {
 }
 MOST_TILES = 4
 MARGIN = 1.08
-"""By how much a scale extends beyond the farther end of the interval."""
+"""The length of a scale divided by the distance of the interval's farther end from 0."""
 
 
 def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
@@ -90,7 +90,7 @@ EDGE, GAP = 56, 20
 VERDICT_SIZES = (38, 34, 30, 26, 22)
 MOST_LINES = 4
 BOLD = 1.14
-"""By how much bold letters are wider."""
+"""How many times wider bold letters are than ordinary ones."""
 TILE_TOP, TILE_HEIGHT = 270, 196
 SANS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"

@@ -19,8 +19,7 @@ DRAWS = 8
 
 
 class BalancedOrders:
-    """Balanced orders of a few items, such as protections, one order for each round: each item follows every item
-    equally often.
+    """Orders of a few items, such as protections, one for each round. Each item follows every item equally often.
 
     A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
     an item with itself, occur equally often, up to a difference of one or two. So the after-effects of a slice (a
@@ -185,8 +184,7 @@ class Looks:
 
 
 def precision(plan: Plan, samples: Samples) -> float | None:
-    """Return the largest half-width of the intervals of the headline effects' ratios, for the stop rule; None if
-    unknown.
+    """Return the largest half-width of the headline ratios' intervals, for the stop rule; None if unknown.
 
     It is always unknown in a run with several starts of the servers, since the rounds within one start do not show how
     much the starts differ.

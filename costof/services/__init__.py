@@ -30,12 +30,11 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A service's judgement of one slice by its own readings: whether the slice was measured as its arm requires, and
-    figures.
+    """A service's judgement of one slice by its own readings: whether the slice fits its arm, and figures.
 
-    `mismatch` is None if the slice was measured as its arm requires, and else the reason. `figures` are means over the
-    slice unless their name says otherwise, in the unit of their metric. `counts` are the counts in this slice. The
-    report shows their sum over all slices, including the warm-up, as evidence.
+    `mismatch` is None if the slice was measured as its arm requires. Otherwise it is the reason. `figures` are means
+    over the slice unless their name says otherwise, in the unit of their metric. `counts` are the counts in this slice.
+    The report shows their sum over all slices, including the warm-up, as evidence.
     """
 
     mismatch: str | None = None
@@ -174,8 +173,7 @@ class Service(ABC):
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role (client, server, …), the seconds in which programs were ready to run but had used up their
-        CPU share."""
+        """Return, by role, the seconds in which programs were ready to run but had used up their CPU share."""
         return {}
 
     def early_warnings(self) -> list[str]:

@@ -45,7 +45,7 @@ PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """One host's part in the run. CPU shares are from 0 to 1, and means over its slices."""
+    """One host's part in the run. CPU shares are from 0 to 1, and are means over the host's slices."""
 
     host: str
     cores: int
@@ -197,7 +197,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
 
 
 def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
-    """Return the metric's mean on this host and on all other hosts; 0 if there is none."""
+    """Return the metric's mean on this host, and its mean on all other hosts. A mean without values is 0."""
     if name := metric.command_figure:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         mean = figures.pop(host, 0.0)
@@ -209,7 +209,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return each headline verdict that would be different without one of the hosts, with that host."""
+    """Return each headline verdict that would be different without one of the hosts, and name this host."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)

@@ -31,7 +31,7 @@ FEWEST_COLUMNS = 6
 
 
 class Tree(Model):
-    """A sync tree (which member replicates from which) that an arm's servers had in some of its slices."""
+    """A sync tree (which member replicates from which) that an arm's servers had in some slices of the arm."""
 
     arm: str
     followers: dict[str, list[str]] = Field(
@@ -179,7 +179,10 @@ def _panel(shown: Distinct, positions: Places, deepest: int) -> Panel:
 
 
 def initials(name: str) -> str:
-    """Return a member's short name, such as 'S2' for 'secondary-2'. Names that are not the lab's stay unchanged."""
+    """Return a member's short name, such as 'S2' for 'secondary-2'.
+
+    Names that the lab has not chosen stay unchanged.
+    """
     role, _, number = name.rpartition("-") if name[-1:].isdigit() else (name, "", "")
     return SHORT[role] + number if role in SHORT else name
 

@@ -1,5 +1,4 @@
-"""Entrances: programs in front of a lab's server (tunnels, poolers, proxies) to which the clients of some arms
-connect."""
+"""Entrances: tunnels, poolers and proxies in front of a lab's server, to which the clients of some arms connect."""
 
 from __future__ import annotations
 
