@@ -1,7 +1,7 @@
 """Stored runs: one run of each study's quick profile, stored as its ledger and quoted on the study's page.
 
-Ledgers are stored instead of reports: a report's HTML changes with every change of its layout, a ledger only
-when it is measured again. `make docs` makes the reports from them with the current analysis. Compression reduces a
+Ledgers are stored and not reports: a report's HTML changes with every change of its layout, but a ledger only when it
+is measured again. `make docs` makes the reports from the ledgers with the current analysis. Compression reduces a
 ledger to a tenth of its size.
 """
 

@@ -23,7 +23,7 @@ VERDICT_COLOURS = {
 }
 MOST_TILES = 4
 MARGIN = 1.08
-"""The length of a scale divided by the distance of the interval's farther end from 0."""
+"""The scale reaches this many times as far from 0 as the end of the interval."""
 
 
 def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:

@@ -230,8 +230,8 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The costs of one arm on the wire or in the application: of a connection with its first operation, and of each
-    later one."""
+    """The costs of one arm, on the wire or in the application: of a connection with its first operation, and of later
+    ones."""
 
     view: str
     context: Context
@@ -241,8 +241,7 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Return the relative added time of a connection with `operations` after its first one, and the ends of the
-        interval.
+        """Return the relative added time of a connection with `operations` after its first, and the interval's ends.
 
         The errors of the two effects are assumed to be independent. The break-even points (dots) do not need this
         assumption, because they are computed from the rounds.

@@ -35,7 +35,7 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The table `[sections.breakdown]` of a study: the metric whose loss the section explains, and the parts of the
+    """The table `[sections.breakdown]` of a study: a metric whose loss the section explains, and the parts of the
     loss."""
 
     metric: str = Field(description="The metric whose loss is explained.")
@@ -100,8 +100,7 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """Return a sentence about the gateway's presence, and a sentence about the protection that adds most CPU
-        time."""
+        """Return sentences about the gateway's presence and about the protection that adds most CPU time."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)

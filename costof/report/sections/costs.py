@@ -287,8 +287,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the headline metrics that `shown` lacks; None if `shown` has all of
-    them."""
+    """Return a sentence about the largest cost in the headline metrics that `shown` lacks; None if it lacks none."""
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]

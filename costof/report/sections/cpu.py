@@ -1,5 +1,4 @@
-"""CPU by role: the CPU seconds of client, server, … per 1,000 operations, and the time for which each waited for a
-CPU."""
+"""CPU by role: the CPU seconds of client, server, … per 1,000 operations, and how long each waited for a CPU."""
 
 from __future__ import annotations
 

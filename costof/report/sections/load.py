@@ -55,8 +55,7 @@ METHOD = {
 
 
 class Cores(Model):
-    """CPU cores that the servers, or the client (the load generator), use at the load, with an arm and with its
-    control."""
+    """CPU cores that the servers, or the client (the load generator), use at the load with an arm and its control."""
 
     arm: str
     who: Literal["servers", "client"]

@@ -150,8 +150,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
-    """Return the protected arm without a mitigation: in the first context, the first one that has all factors of the
-    spec.
+    """Return the protected arm without a mitigation: the first one, in the first context, with all factors of the spec.
 
     Return None if there is no such arm.
     """
@@ -248,8 +247,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain as text: a rate's as a percentage ('+140 % [131, 149]'), a time's like any other relative
-    change."""
+    """Return the gain as text: of a rate '+140 % [131, 149]', of a time like any other relative change."""
     if index.metrics[data.metric].better == "lower" or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

@@ -67,8 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Leave the times of a closed loop out of the answer if the answer has the loop's rate: the times follow from
-        the rate."""
+        """Leave the times of a closed loop out of the answer if it has the loop's rate, from which the times follow."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:

@@ -38,8 +38,7 @@ MODEL = (
 
 
 class Spec(Model):
-    """The role (such as the balancer) whose cores are computed, and the burst that measures the role's CPU time for one
-    client."""
+    """The role (such as the balancer) whose cores are computed, and the burst that measures its CPU time a client."""
 
     role: str
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")

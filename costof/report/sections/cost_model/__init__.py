@@ -135,8 +135,7 @@ def _away(model: CostModel, load: Load) -> str:
 
 
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
-    """Yield the time that each protection adds to a connection and to an operation, and the additional cores that it
-    needs.
+    """Yield the time that each protection adds to a connection and to an operation, and the cores that it adds.
 
     The service is the default load of the calculator.
     """
@@ -186,8 +185,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
 
 
 def reasons(index: Index, model: CostModel) -> list[str]:
-    """Return sentences on what a connection needs in addition, such as 'A connection with TLS needs 2 more round trips
-    …'."""
+    """Return sentences such as 'A connection with TLS needs 2 more round trips …'."""
     texts = []
     for each in extras(index, model)[:1]:
         extra, parts = each.connection, []

@@ -200,8 +200,7 @@ def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
 
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
-    """Return the cost that the arm adds to its control, paired by round; None if arm and control have no common
-    rounds."""
+    """Return the cost that the arm adds to its control, paired by round; None if the two have no common rounds."""
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
