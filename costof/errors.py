@@ -1,7 +1,7 @@
 """All messages of `costof` to its users: what is wrong, and what to do next.
 
-An `ErrorText` ends the command; a `WarningText` is part of the result and shown next to the figures. Each message has
-named fields. mypy checks that each use of a message passes its fields. No message contains a secret: URLs are shown
+An `ErrorText` ends the command. A `WarningText` is part of the result and is shown next to the figures. Each message
+has named fields. mypy checks that each use of a message passes its fields. No message contains a secret: URLs are shown
 without their passwords.
 """
 

@@ -37,7 +37,7 @@ def decimals_for(half_width: float) -> int:
     """Return the number of decimals for a value with this uncertainty, by the rule of the Particle Data Group.
 
     The uncertainty gets two significant digits if its first digit is 1 or 2, else one. More digits would print noise as
-    if it were measured; fewer would hide that two intervals do not touch.
+    if it were measured. Fewer digits would hide that two intervals do not touch.
     """
     if half_width <= 0 or not math.isfinite(half_width):
         return 0
@@ -113,7 +113,7 @@ def at_most(estimate: Estimate, unit: str) -> str:
 
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
-    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'; the percentage needs `ratio`."""
+    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'. The percentage needs `ratio`."""
     places = estimate_decimals(estimate)
     low, high = number(estimate.low, places), number(estimate.high, places)
     share = f", {relative(ratio).value}" if ratio is not None else ""

@@ -24,7 +24,7 @@ from costof.results.ledger import PLAN, SLICES, Ledger
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: The archives of ledgers; each contains a folder named like its study.
+#: The archives of ledgers. Each contains a folder named like its study.
 RUNS = DOCS / "runs"
 #: Further options of studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}

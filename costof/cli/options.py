@@ -118,7 +118,7 @@ class TargetArguments:
 
 
 def target_options(command: Command) -> Command:
-    """Add the options of a target; the command receives them as one argument, `target`."""
+    """Add the options of a target. The command receives them as one argument, `target`."""
     fields = ("url", "plain_url", "ca_file", "allow_plain", "database", "server_cpu", "pooler_url")
 
     @wraps(command)
@@ -134,7 +134,7 @@ def target_options(command: Command) -> Command:
 
 
 def server_options(command: Command) -> Command:
-    """Add the options for logging in to a target without measuring; --target is required."""
+    """Add the options for logging in to a target without measuring. --target is required."""
 
     @wraps(command)
     def with_access(
@@ -195,7 +195,10 @@ AUTO, CLIENT_SCHEME = "auto", "ray://"
 
 
 def hosts_options(command: Command) -> Command:
-    """Add the options of hosts; the command receives them as one argument, `hosts`: None to measure on this machine."""
+    """Add the options of hosts.
+
+    The command receives them as one argument, `hosts`. It is None to measure on this machine.
+    """
 
     @wraps(command)
     def with_hosts(

@@ -35,7 +35,7 @@ _ADDRESS = (
 #: The tables' columns (clause 1.3). Counters for which the specification allows four digits are integers here, so that
 #: no run can overflow them. History has no primary key (clause 1.3.1). References between tables are not declared as
 #: foreign keys, because clause 1.3 does not require it and each insert would have to read and lock rows of the
-#: referenced tables, such as the warehouse's. The transactions keep the references intact; `orphans` checks that.
+#: referenced tables, such as the warehouse's. The transactions keep the references intact. `orphans` checks them.
 COLUMNS = {
     "warehouse": (
         f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "
@@ -221,7 +221,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
     texts = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
-        # One row that violates the condition is enough as an example; a broken database may have thousands.
+        # Select one row that violates the condition as an example. A broken database may have thousands of such rows.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:

@@ -25,7 +25,7 @@ class TpccDatabase:
     ) -> None:
         """`where` is the server's name in errors.
 
-        `run_optional` executes statements that the server may refuse without harm to the run; the default is `run`.
+        `run_optional` executes statements that the server may refuse without harm to the run. The default is `run`.
         """
         self._run = run
         self._run_optional = run_optional or run

@@ -31,7 +31,7 @@ def erase(secret: bytearray) -> None:
 class Opener(ABC):
     """A decryptor for one algorithm in one session. Values must come in the order in which they were encrypted.
 
-    Within a result set no value may be missing; values of earlier result sets may have been left unread.
+    Within a result set no value may be missing. Values of earlier result sets may have been left unread.
     """
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
@@ -153,7 +153,7 @@ class _Ctr(_WithMac):
         return self._run(modes.CTR(body[:BLOCK]), body[BLOCK:])
 
     def _count(self, sealed: bytes) -> int | None:
-        # The upper 64 bits count values; the lower 64 count the blocks of a value.
+        # The upper 64 bits are the number of the value. The lower 64 bits count the blocks of a value.
         return int.from_bytes(sealed[1 : 1 + BLOCK], "big") >> 64
 
 

@@ -24,7 +24,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
     """Return the addresses of the two ends of link `number`. Each link has a /30 network in the run's /16.
 
     `run`, six hexadecimal digits, chooses the /16 of 10.0.0.0/8. Simultaneous runs could use the same /16, since their
-    hosts are in separate namespaces; different networks make packet captures easier to read.
+    hosts are in separate namespaces. Different networks only make packet captures easier to read.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")

@@ -71,7 +71,7 @@ def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkR
 
 
 def summary(samples_ms: list[float], probes: int) -> RoundTrips:
-    """Summarize the round trips of the answered probes; `probes` is the number of all probes.
+    """Summarize the round trips of the answered probes. `probes` is the number of all probes.
 
     p99 is the smallest sample that 99 % of the samples do not exceed.
     """

@@ -1,6 +1,6 @@
 """Topologies: the hosts on which a lab's programs run, the links between them, and the measured distances.
 
-In a `Star` clients surround servers; in a `Chain` requests pass from one program to the next. Chained replication
+In a `Star` clients surround servers. In a `Chain` requests pass from one program to the next. Chained replication
 defines another topology, with nodes around routers.
 """
 

@@ -20,8 +20,8 @@ MISSING, NOTES = "missing", "notes"
 #: The maximum share of failed operations at which a service counts as working. Above it the figures of a command's
 #: report are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Keys of a command's evidence: names of processes that it left running. The command runner killed the first kind; the
-#: second kind, daemons, had left the command's process group.
+#: Keys of a command's evidence: names of processes that the command left running. The command runner killed processes
+#: of the first kind. Processes of the second kind, daemons, had left the command's process group.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"

@@ -55,7 +55,7 @@ class Entrance:
 
 
 class Balancer(ABC):
-    """A balancer between clients and origin: one process with one thread. Call `start`; the lab stops the process."""
+    """A balancer between clients and origin: one process with one thread. Call `start`. The lab stops the process."""
 
     name: str
 

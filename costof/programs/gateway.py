@@ -38,7 +38,7 @@ class GatewayListenerCounters(Model):
 
     `tls` counts the TLS handshakes of clients by version, `commands` the forwarded commands, `rows` the rows checked
     against the rules, `refused` the refused commands, and `errors` the sessions that broke. `plaintext_bytes` and
-    `ciphertext_bytes` are the sizes of encrypted values; NULL is never encrypted.
+    `ciphertext_bytes` are the sizes of encrypted values. NULL is never encrypted.
     """
 
     connections: int

@@ -93,7 +93,7 @@ class Nginx(Balancer):
             [
                 *([f"load_module {self._module};"] if self._module else []),
                 "daemon off;",
-                # nginx runs as one process, which ends with the lab; a worker process could outlive its master.
+                # nginx runs as one process, which ends with the lab. A worker process could outlive its master.
                 "master_process off;",
                 f"pid {self._folder / 'nginx.pid'};",
                 "error_log stderr warn;",

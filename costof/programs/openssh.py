@@ -33,7 +33,7 @@ CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-
 # a path that was set when it was built.
 HELPER_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
 
-# This LogVerbose value logs only the negotiated algorithms; a debug log level would log every forwarded connection.
+# This LogVerbose value logs only the negotiated algorithms. A debug log level would log every forwarded connection.
 LOG_NEGOTIATION = "kex.c:kex_choose_conf():*"
 _NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) .*compression: (\S+)")
 

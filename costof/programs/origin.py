@@ -42,7 +42,7 @@ class OriginCounters(Model):
 
 
 class Listener(Model):
-    """A port of the origin; `address` is its 'address:port'. Without `tls` the port accepts plain HTTP only."""
+    """A port of the origin. `address` is its 'address:port'. Without `tls` the port accepts plain HTTP only."""
 
     address: str
     tls: TlsFiles | None = None

@@ -1,6 +1,6 @@
 """The interfaces of a server program: `LabServer` for a server in a lab, `TargetServer` for a user's own server.
 
-A server program is a module in this folder; studies refer to it by its module name. The module defines `lab_server`, a
+A server program is a module in this folder. Studies refer to it by its module name. The module defines `lab_server`, a
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
 must be installed to a function that finds it or raises.
@@ -70,7 +70,7 @@ class LabServer(ABC):
         """
 
     def close(self) -> None:
-        """Close administrative connections; the lab stops the processes."""
+        """Close administrative connections. The lab stops the processes."""
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings:

@@ -56,7 +56,7 @@ class Heartbeat:
 class Maker(BaseModel):
     """The process that created a run's database.
 
-    `machine` identifies the machine and container in which the process number `pid` is unique; `host` is the host name,
+    `machine` identifies the machine and container in which the process number `pid` is unique. `host` is the host name,
     for messages. `started` is the process's start in clock ticks since boot. It distinguishes the process from a later
     one with the same number.
     """

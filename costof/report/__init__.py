@@ -85,7 +85,7 @@ def _leads(core: Core, sections: Sections) -> list[Lead]:
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
-    """Yield each section of the report with its data; a section that needs no data is always in the report."""
+    """Yield each section of the report with its data. A section that needs no data is always in the report."""
     for section in every_section():
         data = getattr(sections, section.name, None)
         if section.data is None or data is not None:

@@ -241,7 +241,7 @@ class Details(Block):
 
 @dataclass(frozen=True)
 class Slider:
-    """The range of a field's slider. It is logarithmic; from `low` 0 on, it is linear below 1."""
+    """The range of a field's slider. It is logarithmic. If `low` is 0, it is linear below 1."""
 
     low: float
     high: float
@@ -302,7 +302,7 @@ class Interactive(Block):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the report with a title; a part without a title belongs to the report's head.
+    """A part of the report with a title. A part without a title belongs to the report's head.
 
     `order` is the part's position among all parts. None stands for the position of the part's section.
     """

@@ -83,7 +83,7 @@ class Scale:
 class Panel:
     """A panel of a picture. If `x_ticks` or `y_ticks` are None, round numbers are chosen.
 
-    `y_ticks` map values to their labels; `grid` names the axes whose ticks have grid lines.
+    `y_ticks` map values to their labels. `grid` names the axes whose ticks have grid lines.
     """
 
     title: str = ""
@@ -162,7 +162,7 @@ class Panel:
         self.words.append(mark)
 
     def x_marks(self, pixels: float) -> list[float]:
-        """Return the ticks along x for an axis of this many pixels; a short axis has fewer ticks."""
+        """Return the ticks along x for an axis of this many pixels. A short axis has fewer ticks."""
         if self.x_ticks is not None:
             return [each for each in self.x_ticks if self.x.shows(each)]
         ticks: list[float] = []
@@ -232,7 +232,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Panels in rows of `columns`; `heights` are the rows' heights in pixels."""
+    """Panels in rows of `columns`. `heights` are the rows' heights in pixels."""
 
     width: int
     panels: list[Panel]
@@ -240,7 +240,7 @@ class Sheet:
     columns: int = 1
 
     def svg(self, name: str, title: str, description: str) -> str:
-        """Return the picture as SVG; `name` makes its ids unique in the page."""
+        """Return the picture as SVG. `name` makes its ids unique in the page."""
         body = "\n".join(
             self._panel(panel, f"{name}-{index}", *place)
             for index, (panel, place) in enumerate(zip(self.panels, self._places(), strict=True))
@@ -380,5 +380,5 @@ def named(index: int, width: int, columns: int, *, many: bool) -> bool:
 
 
 def context_title(label: str, context: str, columns: int) -> str:
-    """Return a panel's label and, on the next line, its context; in three columns, long labels are wrapped."""
+    """Return a panel's label and, on the next line, its context. In three columns, long labels are wrapped."""
     return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{context}"

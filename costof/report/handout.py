@@ -149,7 +149,7 @@ def _lines(text: str, size: float, width: float) -> list[str]:
 
 
 def _fitting(lines: list[str], most: int) -> list[str]:
-    """Return at most this many lines; if some are left out, the last one ends with '…' instead of its last word."""
+    """Return at most this many lines. If lines are left out, the last line ends with '…' instead of its last word."""
     return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1].rpartition(' ')[0]} …"]
 
 

@@ -1,4 +1,4 @@
-"""A document as one self-contained HTML file, without network access or fonts; it is complete without scripts.
+"""A document as one self-contained HTML file, without network access or fonts. It is complete without scripts.
 
 The head has the answer, its picture and the calculator, and fits on a screen of 1280 × 800 pixels. All else is in
 sections that open. Jinja's autoescape is on for everything, because labels, details and facts come from users and

@@ -43,7 +43,7 @@ from costof.statistics.estimate import Estimate, Verdict
 WIDE = 112
 """Width from which an interval fits beside its value."""
 NARROWEST = 76
-"""Width below which no table of verdicts fits; its rows are then printed as sentences."""
+"""Width below which no table of verdicts fits. The rows of the table are then printed as sentences."""
 PROSE = 100
 """Maximum width of sentences, because longer lines are hard to read."""
 NAMES = (34, 28, 22, 16)
@@ -159,7 +159,7 @@ LEAST_LABEL = 16
 
 
 def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
-    """Yield a table for each arm with a row for each figure. The bar shows the interval; its '│' is 0."""
+    """Yield a table for each arm with a row for each figure. The bar shows the interval. The bar's '│' is 0."""
     gap = 2 if width >= ROOMY else 1
     heads = ["without", "with", "added", *(["relative"] if width >= ROOMY else []), "95 % interval", ""]
     rows = [

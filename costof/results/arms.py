@@ -11,7 +11,7 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 MEASURING = ("wire", "app", "command")
-"""The views in which an instrument measures; evidence may also have the views `server` and `service`."""
+"""The views in which an instrument measures. Evidence may also have the views `server` and `service`."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
 """Name of the fact that says how the servers are set up: which server replicates from which."""

@@ -1,4 +1,7 @@
-"""Changes of each arm against its control, and the verdicts on them; used both during and after a run."""
+"""Changes of each arm against its control, and the verdicts on the changes.
+
+Runs use them both while they measure and at the end.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: Changes by metric, of all arms and control replicates that can be compared; in the study's order.
+#: The changes of all arms and control replicates that can be compared, by metric and in the study's order.
 Changes = Mapping[str, list[Change]]
 
 

@@ -57,7 +57,7 @@ class Context:
 
 
 def find_contexts(core: Core) -> list[Context]:
-    """Return the contexts of a run from near to far; contexts without a distance come last, in the run's order."""
+    """Return the contexts of a run from near to far. Contexts without a distance come last, in the run's order."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
     ordered = []

@@ -28,7 +28,7 @@ class Conditions:
 
     @property
     def series(self) -> frozenset[tuple[str, str]]:
-        """Return the conditions that all runs of a series share; patch versions and data size may differ."""
+        """Return the conditions that all runs of a series share. Patch versions and data size may differ."""
         releases = {f"release of {name}": release_number(version) for name, version in self.versions.items()}
         levels = {f"{factor} of {arm}": level for arm, each in self.arms.items() for factor, level in each.items()}
         return frozenset({**self.question, **releases, **levels}.items())

@@ -67,7 +67,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
             texts.append(
                 WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
             )
-        # The answer itself names arms without any verification; this warning is about unchecked host names.
+        # The answer itself names arms without any verification. This warning is about unchecked host names.
         if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
             texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
         slices = run.all_slices(arm.name)

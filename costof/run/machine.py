@@ -38,8 +38,8 @@ class Reading:
     """A reading of the machine's clocks and CPU time, in seconds.
 
     `busy` is the CPU time of programs and kernel. `steal` is the time that the hypervisor gave to other machines.
-    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock; it changes if the time of
-    day is set.
+    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock. It changes if somebody sets
+    the time of day.
     """
 
     seconds: float

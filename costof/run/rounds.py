@@ -164,7 +164,7 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlic
 def measure_slice(
     plan: Plan, service: Service, instruments: Instruments, key: SliceKey, round_number: int, slice_number: int
 ) -> tuple[SliceRecord, float]:
-    """Measure a slice; return its record, and the seconds that preparation and bookkeeping took besides measuring.
+    """Measure a slice. Return its record, and the seconds that preparation and bookkeeping took besides measuring.
 
     Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
     """

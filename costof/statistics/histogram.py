@@ -91,7 +91,7 @@ def merged(encoded: Iterable[str]) -> Counts:
 def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
     """Return the sum of the encoded histograms of each round, without buckets that are empty in all rounds.
 
-    The first array holds the buckets' upper bounds in ns, ascending; the second is `counts[round, bucket]`.
+    The first array has the buckets' upper bounds in ns, ascending. The second array is `counts[round, bucket]`.
     """
     for_rounds = [*rounds]
     numbers = np.repeat(np.arange(len(for_rounds)), [len(each) for each in for_rounds])

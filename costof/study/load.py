@@ -238,7 +238,7 @@ def _number(value: float) -> str:
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"
-#: The name of the server that clients connect to, by kind of service; it is "server" for all other kinds.
+#: The name of the server that clients connect to, by kind of service. It is "server" for all other kinds.
 SERVING_ROLES = {"http": "balancer"}
 
 

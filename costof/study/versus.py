@@ -91,7 +91,7 @@ class Benchmark:
 
 
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
-    """Return every command with every combination of parameters; the first one is the control.
+    """Return every command with every combination of parameters. The first one is the control.
 
     As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference.
     Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
@@ -324,7 +324,7 @@ def _profiles(comparison: Comparison, once: bool) -> dict[str, dict[str, Any]]:
 
 
 def _labels(commands: Sequence[str]) -> list[str]:
-    """Return a label for each command, short enough for a table; different commands get different labels."""
+    """Return a label for each command, short enough for a table. Different commands get different labels."""
     texts = [" ".join(command.split()) for command in commands]
     labels = [_shortened(text) for text in texts]
     if len(set(labels)) < len(set(texts)):

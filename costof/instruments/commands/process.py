@@ -41,7 +41,9 @@ class NotStartedError(Exception):
 
 @dataclass(frozen=True)
 class FinishedCommand:
-    """The result of a command that has ended. `failure` says why it failed; it is None if the exit status is 0.
+    """The result of a command that has ended.
+
+    `failure` says why the command failed. It is None if the exit status is 0.
 
     `user_ns` and `system_ns` are the CPU time of the process and of the children that it waited for, as getrusage(2)
     counts it. `stopped` is true if the command did not end by itself, such as at its timeout.
@@ -95,7 +97,9 @@ def run(
     keep_children: bool = False,
     streams: Streams = KEPT_IN_MEMORY,
 ) -> FinishedCommand:
-    """Run a command until it ends. `parent` is one end of a pipe; the command is ended when the other end closes.
+    """Run a command until it ends.
+
+    `parent` is one end of a pipe. The command is ended when the pipe's other end closes.
 
     Processes left in the command's process group are killed, unless `keep_children` is set.
     Raises `NotStartedError`, and `ParentGoneError` if the other end closed.

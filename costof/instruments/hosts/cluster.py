@@ -264,7 +264,7 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
     except ray.exceptions.GetTimeoutError:
         raise HostLostError(host.name, "it does not answer") from None
     except (ray.exceptions.RayError, ConnectionError) as error:
-        # Ray's messages are paragraphs long; replace them.
+        # Replace Ray's messages, which are paragraphs long.
         text = str(error)
         if "its node has died" in text or "unschedulable" in text:
             detail = "its machine, or Ray on it, is gone"

@@ -333,7 +333,7 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    # The kernel kills this process when its parent ends; Ray then ends the actors.
+    # The kernel kills this process when its parent ends. Ray then ends the actors.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     # Redirect both streams, since Ray cannot be kept from writing to them.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")

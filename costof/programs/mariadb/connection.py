@@ -75,7 +75,7 @@ FORM = UrlForm(
 class Decryption(Model):
     """The keys with which a client decrypts a gateway's columns.
 
-    `must_be_encrypted` lists columns as 'database.table.column'; plaintext in one of them is an error.
+    `must_be_encrypted` lists columns as 'database.table.column'. Plaintext in such a column is an error.
     """
 
     master_keys: dict[str, Secret] = Field(description="Master keys by their names in the gateway's rules.")
@@ -85,7 +85,7 @@ class Decryption(Model):
 class MysqlSettings(ServiceSettings):
     """The settings of a MySQL client: the log-in, the tables to query, and how statements are sent.
 
-    `table` is sysbench's table; it is None for TPC-C, whose table names are fixed.
+    `table` is the name of sysbench's table. It is None for TPC-C, whose table names are fixed.
     """
 
     protocol: Literal["mysql"] = "mysql"

@@ -1,8 +1,8 @@
 """The lab's MariaDB server, with sysbench's data.
 
 All arms use the same server process: it accepts plain and TLS connections on one port and can change its key while it
-runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits; the client
-chooses among them.
+runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits. The client
+chooses among these.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ PROBE_SECONDS = 5.0
 
 
 class MariadbServer:
-    """One `mariadbd` in a lab; the lab stops the process.
+    """One `mariadbd` in a lab. The lab stops the process.
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
@@ -241,9 +241,9 @@ class MariadbServer:
     def show_key(self, kind: str) -> bool:
         """Present a key of this kind to new connections, and return whether the key has changed.
 
-        Open connections stay open. `FLUSH SSL` makes a new TLS context, whose counters start at 0; `counters` corrects
-        that. Earlier session tickets become invalid, so the next connection of a client that resumes sessions makes a
-        full handshake.
+        Open connections stay open. `FLUSH SSL` makes a new TLS context, whose counters start at 0. The method
+        `counters` corrects this. Earlier session tickets become invalid, so the next connection of a client that
+        resumes sessions makes a full handshake.
         """
         if kind == self._key:
             return False

@@ -71,7 +71,7 @@ class MysqlDatabaseTarget(TargetServer):
 
     def identity(self) -> dict[str, str]:
         ((version,),) = self.ask("SELECT @@version")
-        # MySQL has server_uuid, MariaDB server_uid; some servers have neither.
+        # MySQL has server_uuid. MariaDB has server_uid. Some servers have neither.
         server_id = self._variable("server_uuid") or self._variable("server_uid")
         facts = {SERVER_ID: server_id} if server_id else {}
         return {VERSION: str(version), **facts, **fingerprint(self.session.certificate())}
@@ -132,7 +132,7 @@ class MysqlDatabaseTarget(TargetServer):
         return self.session.ask(statement, *values)
 
     def try_statement(self, statement: str) -> None:
-        """Execute a statement that no figure depends on; a refusal becomes a warning."""
+        """Execute a statement on which no figure depends. If the server refuses it, this becomes a warning."""
         if refusal := self.session.refusal(statement):
             self.refused[statement] = refusal
 

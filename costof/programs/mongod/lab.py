@@ -1,7 +1,7 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
 All arms use the same processes: each of the three members accepts plain and TLS connections on one port (`preferTLS`).
-The three members run on one host and have the same addresses for all clients; far clients run on separate hosts.
+The three members run on one host and have the same addresses for all clients. Far clients run on separate hosts.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of a replica set. Its CPU time is counted under `role`; `options` are its command line options."""
+    """A `mongod` of a replica set. Its CPU time is counted under `role`. `options` are its command line options."""
 
     name: str
     role: str
@@ -202,13 +202,13 @@ class ReplicaSet:
         return self._prefix + name
 
     def close(self) -> None:
-        """Close the administrative connections; the lab stops the members."""
+        """Close the administrative connections. The lab stops the members."""
         for client in self._admins.values():
             client.close()
         self._threads.shutdown(cancel_futures=True)
 
     def start(self, binary: Path, options: Mapping[str, object], parameters: Mapping[str, object]) -> None:
-        """Start all members' processes without waiting; `form` waits for them. Raises `LAB_FAILED`.
+        """Start all members' processes without waiting. `form` waits for them. Raises `LAB_FAILED`.
 
         `options` are command line options of mongod, `parameters` its server parameters (`--setParameter`).
         """

@@ -34,7 +34,7 @@ BACKLOG = 4_096
 
 @dataclass(frozen=True)
 class Pool:
-    """A connection pool. `name` is the database name that its clients use; `mode` is PgBouncer's `pool_mode`."""
+    """A connection pool. `name` is the database name that its clients use. `mode` is PgBouncer's `pool_mode`."""
 
     name: str
     mode: str
@@ -115,8 +115,8 @@ class PoolerProcess:
             with ExitStack() as stack:
                 for pool in pools:
                     for _ in range(pool.size):
-                        # Leaving the context ends the transaction before the connection closes; if it closed within a
-                        # transaction, PgBouncer would drop the server connection.
+                        # Leaving the context ends the transaction before the connection closes. If the connection
+                        # closed within a transaction, PgBouncer would drop the server connection.
                         stack.enter_context(self._log_in(pool.name)).execute("SELECT")
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
@@ -192,7 +192,7 @@ SETTINGS = {
 class PgBouncer:
     """One or more PgBouncer processes that share one port on all `addresses`.
 
-    Call `start`; the lab stops the processes. Clients may connect with or without TLS. `certificate` is a PEM file with
+    Call `start`. The lab stops the processes. Clients may connect with or without TLS. `certificate` is a PEM file with
     the key and certificate for TLS.
     """
 

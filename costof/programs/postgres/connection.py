@@ -275,7 +275,7 @@ class MarkedSchema:
 
         The schema is dropped too if it holds nothing else. Return whether the schema had the marker.
         """
-        # `exists` comes first because it reconnects if the server has closed the connection; `marker` does not.
+        # Call `exists` first. It reconnects if the server has closed the connection, and `marker` does not.
         if not self.exists() or self.marker() != marker:
             return False
         content = {row[0] for row in self._session.ask(_HOLDS, *[self.quoted] * 3)}

@@ -40,7 +40,7 @@ SETTINGS = {
     "max_connections": "1000",
     # Autovacuum would work during some slices and not during others.
     "autovacuum": "off",
-    # Shared memory is in files in the data folder, which is removed with the lab; files in /dev/shm would outlive a
+    # Shared memory is in files in the data folder, which is removed with the lab. Files in /dev/shm would outlive a
     # killed server.
     "dynamic_shared_memory_type": "mmap",
     # Just-in-time compilation helps only larger queries than the measured ones, and needs a library that may be
@@ -87,7 +87,7 @@ local all all scram-sha-256
 host all all all scram-sha-256
 """
 #: The shell script that removes PostgreSQL's shared memory segment, which outlives a killed server. The server uses the
-#: segment to check that no other server uses its data; the segment's ID is at the end of line 7 of postmaster.pid.
+#: segment to check that no other server uses its data. The segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 

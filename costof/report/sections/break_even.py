@@ -304,7 +304,7 @@ def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> S
 
 
 def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
-    """Return a panel with the added time by number of operations; the vertical axis is logarithmic except near zero."""
+    """Return a panel with the added time by number of operations. The vertical axis is logarithmic except near zero."""
     counts = [reach ** (number / (POINTS - 1)) for number in range(POINTS)]
     top = max(SHARES[0], *(curve.overhead(count)[2] for curve in curves for count in (1, reach)))
     lowest = min(-0.01, *(curve.overhead(count)[1] for curve in curves for count in (1, reach)))

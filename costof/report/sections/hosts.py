@@ -178,7 +178,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # Phases are compared by their mean times, even if the metric is a rate; only a command's figure may be a rate.
+        # Phases are compared by their mean times, even if the metric is a rate. Only a command's figure may be a rate.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}

@@ -230,7 +230,7 @@ def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -
 
 
 def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int, *, two_lines: bool) -> Panel:
-    """Return a panel with a bar for each arm; the arm's label and total time are above its bar."""
+    """Return a panel with a bar for each arm. The arm's label and total time are above its bar."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(
         title=title,

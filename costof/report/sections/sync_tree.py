@@ -27,7 +27,10 @@ LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only s
 Places = dict[str, tuple[float, int]]
 ROW_HEIGHT, TITLE_HEIGHT = 20, 44
 FEWEST_COLUMNS = 6
-"""Minimum number of columns in the picture of a tree; with fewer, the lines of a star would cross the whole page."""
+"""Minimum number of columns in the picture of a tree.
+
+With fewer columns, the lines of a star would cross the whole page.
+"""
 
 
 class Tree(Model):

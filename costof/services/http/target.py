@@ -1,4 +1,4 @@
-"""A user's own balancer, reached by an https:// and an http:// URL. It gets only GET requests; nothing is written."""
+"""A user's own balancer, reached by an https:// and an http:// URL. It gets only GET requests. Nothing is written."""
 
 from __future__ import annotations
 

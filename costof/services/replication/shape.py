@@ -106,7 +106,7 @@ class MemberReading:
 def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
     """Return the state of the member to which `client` is connected.
 
-    Raises PyMongoError; this is OperationFailure if the account lacks the role clusterMonitor.
+    Raises PyMongoError. It is an OperationFailure if the account lacks the role clusterMonitor.
     """
     status = client.admin.command("replSetGetStatus")
     server_status = client.admin.command({"serverStatus": 1, **UNREAD})
@@ -386,7 +386,8 @@ class ShapedSet:
             # Ignore errors: a member that is just changing its source refuses the request. The request is repeated
             # later.
             self._set.run_on_all(follow)
-        # A member checks its source when it fetches an oplog entry, so write one; otherwise this could take seconds.
+        # Write an oplog entry, because a member checks its source when it fetches one. Otherwise this could take
+        # seconds.
         self._write_note()
 
     def catch_up(self, shape: str) -> None:
@@ -426,7 +427,7 @@ class ShapedSet:
             collection.drop()
 
     def _pin(self, tree: Tree | None) -> None:
-        """Fix the sync source of each member as in `tree`; if `tree` is None, let the members choose."""
+        """Fix the sync source of each member as in `tree`. If `tree` is None, let the members choose."""
         addresses = {name: address for address, name in self._names.items()}
 
         def pin(member: Member, client: Client) -> None:

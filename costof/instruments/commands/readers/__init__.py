@@ -100,7 +100,7 @@ class Reader:
 
     `figures` are all figures that a report can have. `report` builds a `Report` from two arguments: the program's text
     or JSON document, and the figures that were found in it at their places. `hint` names the options with which the
-    program writes its report; it completes 'call the program with …'.
+    program writes its report. It completes 'call the program with …'.
 
     A text report extends from a line that matches `begins` to the next such line, and has exactly one line that begins
     with `line`. A JSON report has one of `keys`. `silent_on_failures` is a sentence that says why the program cannot

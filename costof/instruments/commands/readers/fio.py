@@ -1,7 +1,7 @@
 """fio: bandwidth, operations a second and completion latency for reads, writes and trims, and the latency of syncs.
 
-Tested with fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 (https://github.com/axboe/fio, stat.c). Latencies are in us in
-fio 2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s; those before 3.18 do not count latencies. If
+Tested with fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 (https://github.com/axboe/fio, stat.c). Latencies are in us in fio
+2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s. Versions before 3.18 do not count latencies. If
 there are several jobs, their rates are added up and their latencies averaged.
 
 Failed operations are the errors that fio counts with --continue_on_error. Without this option a job ends at its first

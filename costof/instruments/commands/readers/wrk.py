@@ -45,7 +45,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         missing["latency_ms"] = (
             "every answer came after wrk's timeout" if late else "wrk measured the latency of no answer"
         )
-    # wrk counts a late answer both as an answer and as a timeout; count it once.
+    # wrk counts a late answer both as an answer and as a timeout. Count such an answer only once.
     operations = answers + figures["socket_errors"] - errors["timeout"]
     return Report.build(figures, operations, refused + figures["socket_errors"], missing)
 
