@@ -72,8 +72,8 @@ class Star(Topology):
     A middle host with a CPU share can be added, for programs between clients and servers. It is near the servers: the
     distance from a client to the middle host is the same as to the servers.
 
-    Servers and clients use loopback addresses if namespaces cannot be created. They also do if all clients are near,
-    `separate` is false and there is no middle host.
+    Servers and clients use loopback addresses in two cases: if namespaces cannot be created, and if all clients are
+    near, `separate` is false and there is no middle host.
 
     `distances` are round-trip times in milliseconds, by names that can be part of process names. `separate` creates
     hosts even if all clients are near, so that near clients are the same in runs with and without far clients. `middle`

@@ -79,8 +79,7 @@ class Balancer(ABC):
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of the port named `entrance`; of the whole process if the balancer does not count by
-        port.
+        """Return the counters of the port named `entrance`; the process's counters if it does not count by port.
 
         The counters are empty if the process does not answer.
         """

@@ -115,8 +115,7 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return the connections of all ports together: stub_status's `accepts` without this class's status
-        requests."""
+        """Return the connections of all ports together: `accepts` of stub_status without our own status requests."""
         try:
             status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:

@@ -198,8 +198,7 @@ class Table(Block):
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Return whether the row's first cell equals the first cell of the row above, in a table whose second column
-        has words.
+        """Return whether the row's first cell equals the one above it, in a table whose second column has words.
 
         Such a cell need not be printed again.
         """

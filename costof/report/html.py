@@ -121,7 +121,7 @@ def arrange(document: Document) -> Layout:
 
 
 def _is_small(block: Block) -> bool:
-    """Return whether the block is a form whose whole output fits into the form in the head."""
+    """Return whether the block is a form whose output has only one row, which the form in the head shows."""
     return isinstance(block, Interactive) and len(block.output.rows) == 1
 
 

@@ -47,8 +47,7 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Return, for each set-up of the servers, how many counted slices of the arm had it; empty if servers report
-    none."""
+    """Return how many counted slices of the arm had each set-up of the servers; empty if the servers report none."""
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)
 

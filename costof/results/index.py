@@ -19,8 +19,7 @@ VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 The figures of a command need no words.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if the members of a replica set replicated in the same tree with the arm as with the
-control."""
+"""Text instead of a verdict if a replica set's members replicated in the same tree with the arm and the control."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +106,7 @@ class Index:
 
     @property
     def reference(self) -> str | None:
-        """Return the only arm whose costs are in the answer, because a section compares all other arms with this
-        one."""
+        """Return the only arm whose costs are in the answer, if a section compares all other arms with this arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
 
     def arm(self, name: str) -> Arm | None:
@@ -118,8 +116,7 @@ class Index:
         return self._arms[arm].context if arm in self._arms else ""
 
     def short(self, name: str) -> str:
-        """Return the arm's name without its context, such as 'tls1.3'; its label if some arms' names are numbers such
-        as '20'."""
+        """Return the arm's name without its context; its label if some arms' names are only numbers, such as '20'."""
         arm = self._arms.get(name)
         if arm is None:
             return name
@@ -147,7 +144,7 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Return a sentence about an arm in error: it has no figures, or only figures on the wire or only in the
+        """Return a sentence about an arm in error, which has no figures, or has them only on the wire or in the
         application."""
         extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
@@ -181,8 +178,7 @@ class Index:
         return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
-        """Return the metric's label and view, such as "'reused query' on the wire", because labels alone are not
-        unique."""
+        """Return the metric's label and view, such as "'reused query' on the wire". Labels alone are not unique."""
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
 
     def metric_title(self, name: str) -> str:

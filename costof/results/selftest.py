@@ -45,7 +45,7 @@ class Outcome(StrEnum):
 
 
 class KnownCost(Model):
-    """An arm whose cost is known, and what the run says about it. Costs are in ms for each request."""
+    """An arm whose cost is known, and the run's verdict on it. Costs are in ms for each request."""
 
     arm: str
     label: str

@@ -1,4 +1,4 @@
-"""Progress of a run: one interface that the run reports to, and the events that displays receive from it.
+"""Progress of a run: the interface to which the run reports, and the events that displays receive.
 
 Figures are computed and drawn only after a round, never during a slice, and only if the display wants to show the
 round.

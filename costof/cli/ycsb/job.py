@@ -82,7 +82,7 @@ WITHOUT_EFFECT = frozenset(
         "keylengthdistribution",
     }
 )
-#: The suffix of YCSB's class, whose package was renamed in 2019, and go-ycsb's name for it.
+#: The suffix of the class name of YCSB's core workload, whose package was renamed in 2019, and go-ycsb's name of it.
 CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000

@@ -67,7 +67,10 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
 
 
 def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
-    """Return why some hosts could not verify the arm; None if all of them did. `answers` are by host name."""
+    """Return why some hosts could not verify the arm; None if all hosts verified it.
+
+    The keys of `answers` are host names.
+    """
     hosts_by_detail: dict[str, list[str]] = {}
     for host, answer in answers.items():
         if detail := answer.evidence.get(MISMATCH):

@@ -405,7 +405,8 @@ def _allows_everything(session: MongodbSession, database: str) -> bool:
 def _allows(privileges: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
     """Return whether the privileges allow the action on the collection.
 
-    As in the server, an empty database or collection name in a privilege matches all but system collections.
+    As in the server, an empty database or collection name in a privilege matches all collections except system
+    collections.
     """
     covering = (
         privilege

@@ -276,7 +276,7 @@ class PostgresServer(LabServer):
         self._admin = self._log_in(DATABASE)
 
     def _presented_certificate(self) -> bytes | None:
-        """Return the certificate (DER) that the server presents now, or None if it does not answer."""
+        """Return the certificate (DER) that the server presents now, or None if the server does not answer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:

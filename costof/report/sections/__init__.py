@@ -38,7 +38,7 @@ class Section(Generic[Spec, Data]):
     default: ClassVar[Any] = None
 
     def metrics(self, spec: Spec) -> Sequence[str]:
-        """Return the names of metrics in the spec. Loading fails unless the study defines all of them."""
+        """Return the names of the metrics in the spec. The study must define all of them."""
         return ()
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Data | None:

@@ -230,8 +230,8 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The costs of one arm, on the wire or in the application: of a connection with its first operation, and of later
-    ones."""
+    """The costs of one arm, on the wire or in the application: of a connection with its first operation, and of each
+    later one."""
 
     view: str
     context: Context

@@ -38,7 +38,8 @@ class Entrances(ABC):
     An entrance that fails affects only the arms that connect through it.
     """
 
-    #: Roles of the entrances' processes in CPU figures. If such a process ends, only the arms that use it fail.
+    #: Roles of the entrances' processes in CPU figures. The end of such a process does not end the run. Only the arms
+    #: that need the process fail.
     roles: frozenset[str]
     #: Whether clients' TLS ends at the entrance, so that the server gets plain connections.
     end_tls: bool = False
