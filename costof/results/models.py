@@ -74,6 +74,11 @@ class Arm(Model):
             return ""
         return f" {self.context_in_words or f'at {self.context}'}"
 
+    @property
+    def where(self) -> str:
+        """Return the context as part of a sentence. The first one, which has no name, is described: ' with 3 nodes'."""
+        return self.at or f" {self.context_in_words}".rstrip()
+
 
 class Metric(Model):
     name: str = Field(description="The name in the study, such as 'wire.tls'; the part before the dot is the view.")
