@@ -149,7 +149,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
     """Return the first figures of each arm: the same number for each arm, and not more than `most` in all.
 
-    If an arm's figures are of one quantity in more contexts than fit, the figure of the last context is among them.
+    If an arm has more figures than that, all of one quantity in several contexts, return its first and last figures.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -159,7 +159,10 @@ def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure
 
 
 def _some(figures: Sequence[KeyFigure], most: int) -> Sequence[KeyFigure]:
-    """Return the first figures, or the first and last ones if all are of one quantity, in several contexts."""
+    """Return the first figures.
+
+    If all are of one quantity in several contexts, return the first and the last figures.
+    """
     last = most // 2 if len({figure.name for figure in figures}) == 1 and len(figures) > most else 0
     return [*figures[: most - last], *figures[len(figures) - last :]]
 
