@@ -1,8 +1,8 @@
 """All messages of `costof` to its users: what is wrong, and what to do next.
 
-An `ErrorText` ends the command; a `WarningText` is part of the result and shown next to the figures. Each message has
-named fields, and mypy checks that every use passes them. No message contains a secret: URLs are shown without their
-passwords.
+An `ErrorText` ends the command. A `WarningText` is part of the result and is shown next to the figures. Each message
+has named fields. mypy checks that each use of a message passes its fields. No message contains a secret: URLs are shown
+without their passwords.
 """
 
 from __future__ import annotations
@@ -360,8 +360,10 @@ class WarningText:
 
 
 class Undecipherable:
-    """Reasons why the application's driver (`costof.encrypted`) cannot read a column. No text contains a value or
-    a key."""
+    """Reasons why the application's driver (`costof.encrypted`) cannot read a column.
+
+    No text contains a value or a key.
+    """
 
     # fmt: off
     MASTER_KEY = Message(lambda: "a master key must be 16 bytes, or 32 hexadecimal digits")

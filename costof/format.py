@@ -37,7 +37,7 @@ def decimals_for(half_width: float) -> int:
     """Return the number of decimals for a value with this uncertainty, by the rule of the Particle Data Group.
 
     The uncertainty gets two significant digits if its first digit is 1 or 2, else one. More digits would print noise as
-    if it were measured; fewer would hide that two intervals do not touch.
+    if it were measured. Fewer digits would hide that two intervals do not touch.
     """
     if half_width <= 0 or not math.isfinite(half_width):
         return 0
@@ -57,7 +57,8 @@ def significant_decimals(value: float, digits: int = 3) -> int:
 def estimate_decimals(estimate: Estimate) -> int:
     """Return the number of decimals for an estimate.
 
-    They follow from the width of its interval, or give three significant digits if it has no interval.
+    The number follows from the width of the estimate's interval. Without an interval, the value gets three significant
+    digits.
     """
     half_width = (estimate.high - estimate.low) / 2
     return decimals_for(half_width) if half_width > 0 else significant_decimals(estimate.value)
@@ -112,7 +113,7 @@ def at_most(estimate: Estimate, unit: str) -> str:
 
 
 def with_interval(estimate: Estimate, unit: str, ratio: Estimate | None = None) -> str:
-    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'; the percentage needs `ratio`."""
+    """Return text for a sentence, such as '5.1 ms (95 % interval 5.0 to 5.2, +66 %)'. The percentage needs `ratio`."""
     places = estimate_decimals(estimate)
     low, high = number(estimate.low, places), number(estimate.high, places)
     share = f", {relative(ratio).value}" if ratio is not None else ""
@@ -150,7 +151,7 @@ def share(fraction: float) -> str:
 
 
 def loss(ratio: Estimate) -> Text:
-    """Format a ratio below 1 as a loss, '24.1 % [23.5, 24.8]', with the lower bound of the loss first."""
+    """Format a ratio below 1 as a loss, such as '24.1 % [23.5, 24.8]': the smaller loss is the first bound."""
     lost = ratio.through(lambda each: (1 - each) * 100)
     return absolute(lost, "%", decimals=min(2, estimate_decimals(lost)))
 

@@ -1,7 +1,7 @@
 """Parsing of URLs that may contain a password.
 
 A URL whose password contains an unencoded `@` or `/` is ambiguous: a wrong guess could show a part of the password, or
-send it to the wrong host. Such URLs are refused; reserved characters must be percent-encoded (RFC 3986). A URL is shown
+send it to the wrong host. Such URLs are refused. Reserved characters must be percent-encoded (RFC 3986). A URL is shown
 by joining its parsed parts, and no message quotes a URL that could not be parsed.
 """
 
@@ -41,7 +41,7 @@ class UrlError(ValueError):
 
 @dataclass(frozen=True)
 class UrlParts:
-    """The parts of a URL: user and password decoded; hosts, path (with its slash) and query as written."""
+    """The parts of a URL. User and password are decoded. Hosts, path (with its slash) and query are as written."""
 
     scheme: str
     username: str | None
@@ -101,7 +101,7 @@ def check_without_login(url: str) -> None:
 
 
 def encoded(path_and_query: str) -> str:
-    """Percent-encode, as UTF-8, all characters that a path or query may not contain; keep existing escapes."""
+    """Percent-encode, as UTF-8, all characters that a path or query may not contain. Keep existing escapes."""
     return quote(path_and_query, safe=_KEPT)
 
 

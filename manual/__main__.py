@@ -53,7 +53,7 @@ def measure(names: tuple[str, ...]) -> None:
 
 @main.command()
 def quote() -> None:
-    """Analyse the stored runs again, and update their quotes in the pages."""
+    """Analyse the stored runs again, and update the quotes of their answers in the pages."""
     quote_runs()
 
 

@@ -52,7 +52,7 @@ def pages() -> dict[str, str]:
 
 
 def _ledger_schema() -> dict[str, object]:
-    """Return the schemas of the plan and of all records, each definition once."""
+    """Return the schemas of the plan and of all records. Each definition occurs only once."""
     plan = Plan.model_json_schema()
     records = TypeAdapter(AnyRecord).json_schema()
     return {**plan, "$defs": plan["$defs"] | records["$defs"]}

@@ -1,7 +1,7 @@
 """Stored runs: one run of each study's quick profile, stored as its ledger and quoted on the study's page.
 
-Ledgers are stored instead of reports: a report's HTML changes with every change of its layout, a ledger only
-when it is measured again. `make docs` makes the reports from them with the current analysis. Compression reduces a
+Ledgers are stored and not reports: a report's HTML changes with every change of its layout, but a ledger only when it
+is measured again. `make docs` makes the reports from the ledgers with the current analysis. Compression reduces a
 ledger to a tenth of its size.
 """
 
@@ -24,7 +24,7 @@ from costof.results.ledger import PLAN, SLICES, Ledger
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: The archives of ledgers; each contains a folder named like its study.
+#: The archives of ledgers. Each contains a folder named like its study.
 RUNS = DOCS / "runs"
 #: Further options of studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}

@@ -1,6 +1,6 @@
 """Conversion of pydantic's JSON Schemas to Markdown tables: one for each model, with links between them.
 
-Existing converters write more columns and links than readers of the reference need.
+No existing converter is used, because they write more columns and links than readers of the reference need.
 """
 
 from __future__ import annotations
@@ -60,6 +60,9 @@ def _type(schema: Schema) -> str:
 
 
 def _code(value: object) -> str:
-    """Return a default value as JSON; 'its own defaults' for a long one, of a model that has its own table."""
+    """Return a default value as JSON.
+
+    For a long value, which is a model with its own table, return 'its own defaults'.
+    """
     text = json.dumps(value, ensure_ascii=False)
     return f"`{text}`".replace("|", "\\|") if len(text) <= 40 else "its own defaults"

@@ -21,7 +21,10 @@ DOCS = ROOT / "docs"
 @click.option("--again", is_flag=True, help="Measure nothing; analyse all kept runs again with the current code.")
 @click.option("--page", "page_only", is_flag=True, help="Measure nothing; write the page from the existing data.")
 def main(quick: bool, again: bool, page_only: bool) -> None:
-    """Run the missing trials and write the page. A trial is missing if the campaign's folder and docs have no data."""
+    """Run the missing trials and write the page.
+
+    A trial is missing if neither the campaign's folder nor docs has its data.
+    """
     sizes = QUICK if quick else FULL
     folder = ROOT / "runs" / ("truth-quick" if quick else "truth")
     rows, ledgers, failed = Rows(folder, None if quick else DOCS / page.FOLDER), Ledgers(folder), 0

@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
-    """Run all missing trials. Return the number of those that failed. Ctrl-C loses only the current trial.
+    """Run all missing trials. Return the number of failed trials. Ctrl-C loses only the current trial.
 
     If a trial fails, its error is printed and the next trial begins, because a campaign runs unattended. The next start
     of the campaign retries it.
@@ -50,8 +50,8 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
 def _baseline_trials(rows: Rows) -> list[Trial]:
     """Return a trial without added cost for each service whose service time on this machine is not known yet.
 
-    Other trials need the service times, since their costs are shares of them. A campaign that was begun on another
-    machine may therefore run more trials than planned.
+    Other trials need the service times, since their costs are shares of these times. A campaign that was begun on
+    another machine may therefore run more trials than planned.
     """
     return [
         next(trial for number in count() if not rows.has(trial := Trial("effect", service, NOTHING, disturbed, number)))

@@ -20,9 +20,9 @@ Kind = Literal["effect", "verdict", "peer", "tail", "quick", "pair"]
 
 @dataclass(frozen=True)
 class Cost:
-    """A cost to add: its average as a `share` of the service time, and the requests that pay it.
+    """A cost to add: its average as a `share` of the service time, and the requests that are delayed by it.
 
-    Either all requests pay it, some requests chosen at random, or all requests in periodic spells.
+    The relay delays all requests, some requests chosen at random, or all requests in periodic spells.
     """
 
     payers: Literal["all", "some", "spells"]
@@ -52,12 +52,13 @@ DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 COSTS = (NOTHING, *(Cost(payers, share) for payers in ("all", "some") for share in (0.005, 0.02, 0.2)), *DOUBLED)
 #: The cost of trials that measure the time to a verdict.
 TENTH = Cost("all", 0.1)
-#: The cost of trials that check percentiles. A tenth of the queries take milliseconds, so that the time in which the
-#: client wakes up matters little.
+#: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds, so that the time in
+#: which the client wakes up matters little.
 SLOW_TAIL = Cost("some", 3.0)
 
 SERVICES = ("mariadb", "mongod", "http")
-#: The service of trials that measure the time to a verdict, and the query time to which the relay extends its queries.
+#: The service of trials that measure the time to a verdict, and the time to which the relay extends this service's
+#: queries.
 QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
@@ -75,7 +76,7 @@ STUDIES = (
 )
 #: Trials that compare a command with itself: their name, the tool besides costof, and the time of each comparison.
 IDENTICAL, BENCHMARKER, PAIR_SECONDS = "identical commands", "hyperfine", 3
-#: The last commit before the current estimator. A trial with this `tool` uses the slice sizes of that commit.
+#: The last commit before the current estimator. A trial with this commit as `tool` uses the slice sizes of the commit.
 EARLIER = "44d93af"
 
 

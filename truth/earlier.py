@@ -1,6 +1,6 @@
 """A program that replays a run with an earlier version of `costof`, and prints whether each round ends with 'costs'.
 
-PYTHONPATH must name the earlier version. The program exists because one process cannot import two versions of a
+PYTHONPATH must name the earlier version. This is a separate program because one process cannot import two versions of a
 package. It reads the rounds as JSON from standard input, and prints JSON.
 """
 

@@ -55,7 +55,10 @@ class Proportion:
         return float(exact.low), float(exact.high)
 
     def reaches(self, low: float, high: float) -> str:
-        """Return 'yes' if the proportion is from `low` to `high`, else 'no'; add a note if the interval allows both."""
+        """Return 'yes' if the proportion is from `low` to `high`, or else 'no'.
+
+        Add a note if its interval allows both answers.
+        """
         least, most = self.interval
         if most < low or least > high:
             return "no"
@@ -76,7 +79,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Case:
-    """All runs with the same true cost, either all with the disturbing neighbour or all without it."""
+    """All runs with the same true cost, and with or without the disturbing process of truth/neighbour.py."""
 
     payers: str
     added_share: float
@@ -126,7 +129,7 @@ class Case:
 
     @property
     def noticed_at_all(self) -> Proportion:
-        """Return the share of runs that count for `noticed`, or report that the tail is worse than the mean.
+        """Return the share of runs that either count for `noticed` or report a tail that is worse than the mean.
 
         Runs without an analysis of tails are left out.
         """
@@ -157,7 +160,9 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 @dataclass(frozen=True)
 class Speed:
-    """The times to a verdict in runs with the slice sizes of one version (`tool`). Each row is an arm with a cost.
+    """The times to a verdict in runs with the slice sizes of one version of costof (`tool`).
+
+    Each row is an arm with a cost.
 
     `current` and `earlier` are the seconds according to the current and the earlier analysis, infinite if there was no
     verdict.
@@ -224,7 +229,7 @@ def _estimate(row: PeerRow | EffectRow) -> float:
 
 
 def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float) -> list[float]:
-    """Return by what share the engine's percentile differs from that of the packet capture, in each matching row."""
+    """Return, for each matching row, by what share the engine's percentile differs from the packet capture's."""
     kept = (row for row in tails if (row.percentile, row.added_share) == (percentile, added_share))
     return [row.engine / row.captured - 1 for row in kept]
 

@@ -14,7 +14,7 @@ from costof.study.plan import Plan
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay delays all requests by the base of `cost`, and pays the cost only for those of protected arms.
+    """A lab whose relay delays requests of protected arms by the whole `cost`, and all others by its base.
 
     A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond the base.
     """

@@ -21,7 +21,10 @@ class Ledgers:
         self._folder = folder / LEDGERS
 
     def keep(self, trial: str, ledger: Ledger) -> None:
-        """Archive a trial's ledger atomically. It replaces an archive of the same trial whose rows were lost."""
+        """Archive a trial's ledger atomically.
+
+        If the trial was run again because its rows were lost, the new ledger replaces the old one.
+        """
         path = self._path(trial)
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = shutil.make_archive(str(path.parent / ".temporary"), "gztar", ledger.folder)

@@ -1,15 +1,16 @@
 """Comparison of measurements from several hosts with measurements from one host: `python -m truth.many_hosts`.
 
 A trial is three runs of the same study at the same load, in random order: from three hosts with one CPU each, from one
-host with three CPUs, and from that host without Ray. All measure the time of a GET on the same server, so that
+host with three CPUs, and from this one host without Ray. All measure the time of a GET on the same server, so that
 differences come only from the way of measuring. The same command continues an interrupted comparison.
 
 Hosts are network namespaces (`tests/slow/ray_nodes.py`). The single host has as many CPUs as the three together,
 because the engine has a thread for each CPU, and a busier thread sleeps less and reads its answers sooner. The server
-is 20 ms away. The load keeps the caches of three processes as warm as those of one, but is far below the limits of
-server, hosts and machine, so that only the distribution of load and the merging of results are compared. Requests
-arrive at random: equally spaced requests of one host would never coincide, while those of three hosts with imprecise
-clocks would. The comparison does not cover loads that one host cannot make, different hosts, and several machines.
+is 20 ms away. The load keeps the caches of three processes as warm as the caches of one. But it is far below the limits
+of server, hosts and machine, so that only the distribution of load and the merging of results are compared. Requests
+arrive at random. Equally spaced requests of one host would never coincide, but equally spaced requests of three hosts
+with imprecise clocks would. The comparison does not cover loads that one host cannot make, different hosts, and several
+machines.
 """
 
 from __future__ import annotations

@@ -176,7 +176,10 @@ def goal_of_speed(by_version: Sequence[Speed]) -> list[str]:
 
 
 def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
-    """Yield the table's lines about goals for `same`: either the cases with the neighbour or those without it."""
+    """Yield the table's lines about goals for the cases in `same`.
+
+    All are with the disturbing process, or all without it.
+    """
     where = same[0].place
     covered = Proportion.among(row.holds for case in same for row in case.rows)
     yield [f"95 % intervals that contain the truth, {where}", *_goal("93 to 97 %", covered, *COVERAGE)]
@@ -210,7 +213,7 @@ def _quick(profile: QuickProfile) -> list[str]:
 
 
 def _clearances(profiles: Sequence[QuickProfile]) -> str:
-    """Return the median clearance (effect over half-width) of all effects that should be resolved; '' if none."""
+    """Return the median clearance (effect over half-width) of all effects that should be resolved; '' without any."""
     clearances = [each.clearance for profile in profiles for each in profile.large]
     return f"{median(clearances):.0f}" if clearances else ""
 

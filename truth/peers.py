@@ -25,12 +25,16 @@ def _wrk(url: str, seconds: int) -> float:
     return MS_PER_SECOND / _figure(["wrk", "-t", "1", "-c", "1", "-d", f"{seconds}s", url], r"Requests/sec:\s+([\d.]+)")
 
 
-#: Functions that run a tool and return a request's mean time in ms, computed from the rate, which has more digits.
+#: Functions that run a tool and return a request's mean time in ms. They compute it from the rate, which has more
+#: digits.
 TOOLS: dict[str, Callable[[str, int], float]] = {"ab": _ab, "wrk": _wrk}
 
 
 def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> PeerRow:
-    """Measure the control, then the arm, each for half of the time that a run of `costof` has. Return both as a row."""
+    """Measure the control, then the arm, each for half of the time that a run of `costof` has.
+
+    Return both results as a row.
+    """
     plan = plan_trial(trial, budget_seconds)
     seconds = budget_seconds // 2
     arms = [plan.controls[0], plan.protected[0]]

@@ -164,7 +164,7 @@ class Rows:
         if published and not self._file.exists():
             write_whole(self._file, "".join(row.model_dump_json() + "\n" for row in _read_parquet(published)))
         lines = self._file.read_text().splitlines(keepends=True) if self._file.exists() else []
-        # Drop an incomplete last line, so that its trial is run again.
+        # Drop an incomplete last line. Its trial will be run again.
         complete = [line for line in lines if line.endswith("\n")]
         if len(complete) < len(lines):
             self._file.write_text("".join(complete))

@@ -30,7 +30,7 @@ def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
 def current(done: Judged) -> dict[str, float | None]:
     """Return, for each arm, the seconds until the current analysis has the verdict 'costs'; None if it never has.
 
-    They count from the start of the run to the end of the round from which the verdict no longer changed.
+    The seconds count from the start of the run to the end of the round from which the verdict no longer changed.
     """
     costing = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(costing))
@@ -38,7 +38,7 @@ def current(done: Judged) -> dict[str, float | None]:
 
 
 def earlier(done: Judged) -> dict[str, float | None]:
-    """Return the same as `current`, but by the analysis of commit `EARLIER`, which runs in a separate process."""
+    """Return the seconds until the analysis of commit `EARLIER` has the verdict 'costs', in the form of `current`."""
     means = {
         arm.name: {each.round: mean_ms(done.plan, each) for each in slices_of(done.ledger, arm.name)}
         for arm in done.plan.arms

@@ -26,7 +26,7 @@ class QuickEffect:
 
     @property
     def size(self) -> float:
-        """Return the size of the effect: the absolute value of the median of the ratio's logarithms over all runs."""
+        """Return the size of the effect: the absolute value of its logarithmic ratio's median over all runs."""
         return abs(median(math.log(row.ratio) for row in self.rows))
 
     @property
@@ -35,7 +35,7 @@ class QuickEffect:
 
     @property
     def clearance(self) -> float:
-        """Return the median over all runs of the effect divided by the half-width of its interval."""
+        """Return, as the median over all runs, the effect divided by the half-width of its interval."""
         return median(
             abs(math.log(row.ratio)) / (math.log(row.ratio_high / row.ratio_low) / 2 or math.inf) for row in self.rows
         )
@@ -43,7 +43,7 @@ class QuickEffect:
 
 @dataclass(frozen=True)
 class QuickProfile:
-    """All quick runs of a study."""
+    """The results of all runs of one study with `--profile quick`."""
 
     study: str
     effects: Sequence[QuickEffect]

@@ -61,7 +61,7 @@ def pair(trial: Trial, about: Row) -> PairRow:
         ratio_high=effect.ratio.high,
         verdict=effect.verdict.value,
         peer_ratio=ratio,
-        # Compute it as hyperfine computes the ± in "… ± … times faster".
+        # Compute this error as hyperfine computes the ± in "1.02 ± 0.03 times faster".
         peer_error=ratio * math.hypot(first["stddev"] / first["mean"], second["stddev"] / second["mean"]),
         seconds=PAIR_SECONDS,
     )

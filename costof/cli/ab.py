@@ -36,7 +36,7 @@ WITHOUT_EFFECT = {
     "-v": "-v is ignored: requests and responses are never printed, and errors always are",
     "-T": "-T is ignored: requests have no body without -p, as in ab",
 }
-#: The time limit without -t, so long that the slice ends after its number of requests.
+#: The time limit if -t is not given. It is so long that the slice ends after its number of requests.
 NO_LIMIT_SECONDS = 7 * 86_400.0
 
 
@@ -100,7 +100,8 @@ def measure_url(options: AbOptions) -> AbReport:
     figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
     if figures is None:
         raise _unanswered(options, *answer.errors[:1])
-    # ab counts a response of another length as failed; costof does not, so it is no reason for a failing exit status.
+    # ab counts a response of another length as failed. costof does not, so such responses do not make the exit status
+    # fail.
     failed = any(count for name, count in figures.failed.items() if name != "length")
     if options.variable_length:
         figures = without_lengths(figures)

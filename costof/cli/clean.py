@@ -27,7 +27,8 @@ def clean(access: Access, yes: bool) -> None:
             marker = leftover.marker
             origin = f"left by run {marker.run} ({marker.maker})" if marker else "empty, left by an unknown run"
             line = f"{leftover.database}  {leftover.in_use or origin}"
-            # A marker is untrusted data, which must not control the terminal.
+            # The line contains a marker that was read from the target. It could contain the terminal's control
+            # characters.
             click.echo("".join(sign if sign.isprintable() else "?" for sign in line))
         idle = [leftover for leftover in leftovers if leftover.in_use is None]
         if not idle:

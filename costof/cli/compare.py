@@ -38,7 +38,10 @@ class JudgedLimit(Model):
 
 
 class Comparison(Model):
-    """The output of `--json`. Runs are named by their folders. `incomparable`: why no change has a verdict."""
+    """The output of `--json`.
+
+    Runs are named by their folders. `incomparable` is the reason if no change can have a verdict.
+    """
 
     first: str
     second: str

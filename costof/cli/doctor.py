@@ -106,7 +106,7 @@ def _links() -> Finding:
 def _kernel_has(module: str) -> bool:
     """Return whether the kernel's files list the module as built in or loadable.
 
-    Only a run shows whether it really loads.
+    Only a run shows whether the module can really be loaded.
     """
     folder = Path("/lib/modules") / os.uname().release
     if Path("/sys/module", module).exists():
@@ -116,7 +116,7 @@ def _kernel_has(module: str) -> bool:
 
 
 def examine_hosts(settings: HostsSettings) -> list[Finding]:
-    """Return what each host of a cluster has and lacks; the hosts are reserved only during the check."""
+    """Return what each host of a cluster has and lacks. The hosts are reserved only during the check."""
     try:
         with HostsProcess(settings, "engine") as hosts:
             warnings = [Finding("cluster", True, text) for text in hosts.warnings]

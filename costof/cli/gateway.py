@@ -26,8 +26,8 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class GatewayOptions:
     """The options of the command line.
 
-    `server_ca`: CA file to verify the certificate and the host name of the server with. `limits`: values by their names
-    in the engine's plan; the engine checks them.
+    `server_ca`: the CA file with which the gateway verifies the server's certificate and host name. `limits`: limits
+    such as a number of sessions, by their names in the engine's plan. The engine checks their values.
     """
 
     rules: Path
@@ -69,7 +69,7 @@ def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Call
     Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the engine dies.
     """
     with GatewayProcess() as process:
-        # Handlers instead of sigwait(), because threads of libraries would receive blocked signals.
+        # Use handlers. sigwait() needs blocked signals, and the threads of libraries would receive these.
         signals: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))

@@ -35,8 +35,8 @@ PANEL_HEIGHT = 150
 class Series(Model):
     """Runs with the same question and servers, named by their folders, oldest first.
 
-    `title`: how the series differs from the other ones. `changes`: differences between its runs that may explain a
-    step.
+    `title` says how the series differs from the other series. `changes` has differences between its runs that may
+    explain why a cost changed.
     """
 
     title: str
@@ -128,7 +128,7 @@ def document(latest: Sequence[Index], histories: Histories) -> Document:
 
 
 def _blocks(latest: Index, series: Series, prefix: str) -> Iterator[Block]:
-    # In files the part has the heading; on a terminal the table needs it as its title.
+    # In files the heading is above the table. On a terminal the table has the heading as its title.
     for heading, media in ((series.heading, TERMINAL), ("", FILES)):
         yield Table.of(HEAD, _rows(latest, series.histories), title=heading, texts=(0, 1, 5), media=media)
     yield from (Paragraph(text, "note") for text in series.changes)

@@ -18,7 +18,7 @@ def json_lines_option(command: Command) -> Command:
 
 
 def check_json_lines(json_lines: bool, answer_form: AnswerForm, dry_run: bool) -> None:
-    """Raise `UsageError` for another form of output beside the events."""
+    """Raise `UsageError` if --json-lines is combined with an option that prints something else."""
     for option, is_set in ((f"--{answer_form}", answer_form != "short"), ("--dry-run", dry_run)):
         if json_lines and is_set:
             raise click.UsageError(f"--json-lines and {option} print different things; remove one")

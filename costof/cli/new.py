@@ -42,7 +42,7 @@ def new(file: Path, program: str) -> None:
 
 
 def _template(program: str) -> str:
-    """Return the template of a study of this program: its own, or else the general template with the program's reader.
+    """Return the program's template. A program without a template gets the general one, with the program's reader.
 
     Raises `UNKNOWN_READER`.
     """

@@ -118,7 +118,7 @@ class TargetArguments:
 
 
 def target_options(command: Command) -> Command:
-    """Add the options of a target; the command receives them as one argument, `target`."""
+    """Add the options of a target. The command receives them as one argument, `target`."""
     fields = ("url", "plain_url", "ca_file", "allow_plain", "database", "server_cpu", "pooler_url")
 
     @wraps(command)
@@ -134,7 +134,7 @@ def target_options(command: Command) -> Command:
 
 
 def server_options(command: Command) -> Command:
-    """Add the options for logging in to a target without measuring; --target is required."""
+    """Add the options for logging in to a target without measuring. --target is required."""
 
     @wraps(command)
     def with_access(
@@ -159,7 +159,10 @@ def server_options(command: Command) -> Command:
 
 
 def _password(file: Path | None, ask: bool) -> Password | None:
-    """Return the password that an option gives, or else the environment's, which the root command stores."""
+    """Return the password of the given option.
+
+    Without such an option, return COSTOF_PASSWORD, which the root command has stored.
+    """
     return read_password(file, ask, click.get_current_context().find_root().obj)
 
 
@@ -192,7 +195,10 @@ AUTO, CLIENT_SCHEME = "auto", "ray://"
 
 
 def hosts_options(command: Command) -> Command:
-    """Add the options of hosts; the command receives them as one argument, `hosts`: None to measure on this machine."""
+    """Add the options of hosts.
+
+    The command receives them as one argument, `hosts`. It is None to measure on this machine.
+    """
 
     @wraps(command)
     def with_hosts(
@@ -231,8 +237,8 @@ def hosts_settings(
 def check_hosts_options(study: Study, load: Load | None, access: Access | None, hosts: HostsSettings) -> None:
     """Raise `HOSTS_NEED_TARGET` for a lab, and `HOSTS_CANNOT` for --hosts-least with a rate of commands.
 
-    The share of each host in a rate is fixed in its command line, so the remaining hosts could not take over the share
-    of a failed one.
+    With a rate, each host's command line contains the host's share of the rate. The remaining hosts could not take over
+    the share of a failed host.
     """
     if access is None and study.service.kind != COMMAND:
         raise CostofError(ErrorText.HOSTS_NEED_TARGET)

@@ -9,7 +9,7 @@ import re
 import sys
 from itertools import takewhile
 
-#: Commands with arguments that may contain secrets: URLs, headers, properties.
+#: Commands whose arguments may contain secrets, for example in URLs, headers or properties.
 _WITH_SECRETS = frozenset({"run", "clean", "ab", "ycsb"})
 _WORD = re.compile(r"[a-z][a-z0-9-]*")
 

@@ -36,12 +36,12 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 LINE_SECONDS = 10.0
 #: Minimum seconds between two drawings of the table.
 DRAWING_SECONDS = 0.25
-#: Effects in a plain line.
+#: The maximum number of effects in a plain line.
 MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
 #: out of reach.
 WIDEST = 79
-#: The widths from which the table has a bar for each interval, and the time that a verdict needs.
+#: The minimum widths at which the table shows a bar for each interval, and the time until a verdict.
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
@@ -72,7 +72,7 @@ class JsonLines:
             self._out.write(event.model_dump_json() + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # Otherwise the interpreter fails once more when it flushes the rest at its end.
+            # Otherwise the interpreter, when it ends, fails once more to write the rest of the output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
             raise KeyboardInterrupt from None
 
@@ -124,7 +124,8 @@ class PlainLines:
 class LiveTable:
     """A table at the end of the terminal. It is redrawn at most once a round, and removed when the run ends.
 
-    A drawing is one write, without a thread. The cursor stays visible all the time, so a killed run leaves it so.
+    Each drawing is a single write, and there is no thread. The cursor is never hidden, so it is visible even after the
+    run was killed.
     """
 
     pause_seconds = DRAWING_SECONDS
@@ -216,7 +217,7 @@ class _Lines:
 
 
 class Names:
-    """The names of a run's arms and metrics as people read them, and the texts made with them."""
+    """The readable names of a run's arms and metrics. Methods return texts that contain these names."""
 
     def __init__(self, started: StartedEvent | None = None) -> None:
         self.started = started
@@ -231,7 +232,10 @@ class Names:
         return self._arms[name].label
 
     def metric(self, name: str) -> str:
-        """Return the metric's label, with its view if another metric has the same label."""
+        """Return the metric's label.
+
+        If another metric has the same label, add the view: the wire or the application.
+        """
         metric = self._metrics[name]
         same = [each for each in self._metrics.values() if each.label == metric.label]
         return metric.label if len(same) == 1 else f"{metric.view}: {metric.label}"
@@ -248,7 +252,7 @@ class Names:
         return fmt.absolute(effect.difference, self.unit(effect.metric), signed=True)
 
     def effects(self, effects: Sequence[RunningEffect]) -> list[str]:
-        """Return the first effects as text, those of an arm together: 'TLS: new connection +4.8 ms [4.6, 5.0]'."""
+        """Return the first effects as texts, one for each arm: 'TLS: new connection +4.8 ms [4.6, 5.0]'."""
         by_arm: dict[str, list[str]] = {}
         for effect in self.by_arm(effects)[:MOST_IN_LINE]:
             by_arm.setdefault(effect.arm, []).append(f"{self.metric(effect.metric)} {self.added(effect)}")
@@ -353,7 +357,7 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
 
 
 def _needed(effect: RunningEffect) -> str:
-    """Return when further measuring resolves the effect."""
+    """Return text that says how much longer the run must measure to resolve the effect."""
     if effect.difference.rounds < FEWEST_ROUNDS:
         return ""
     if effect.needed_seconds is None:
@@ -364,8 +368,7 @@ def _needed(effect: RunningEffect) -> str:
 def bar(estimate: Estimate) -> str:
     """Return the interval on a scale that contains 0, such as '│     ──●── '.
 
-    The scale ends at 1, 2 or 5 times a power of ten, so it changes in steps, and between them the interval is seen
-    to narrow.
+    The scale ends at 1, 2 or 5 times a power of ten. It changes rarely, so the user can see how the interval narrows.
     """
     least, most = min(0.0, estimate.low), max(0.0, estimate.high)
     end = _step_above(max(-least, most))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from costof.results.run import Run
     from costof.run.rounds import StartingPoint
 
-#: Stands for hidden parts of a shown URL or command.
+#: The text in place of hidden parts of a URL or command.
 LEFT_OUT = "…"
 #: Ways to give a password.
 WAYS_TO_LOG_IN = "--password-file, --ask-password or COSTOF_PASSWORD"
@@ -70,7 +70,8 @@ def reopen(
         # may use half of the final verdicts' part once more, so that over all continuations the total stays below
         # twice the error rate.
         look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
-        # The last round of a completed run is complete, so it need not be measured again.
+        # An interrupted run measures its last round again. A completed run does not, because its last round is
+        # complete.
         before = replace(before, rounds=done.rounds, look_at_end=look)
     return Resumed(plan, ledger, before, access, done)
 
@@ -80,7 +81,7 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # The rounds on one start of the servers cannot be continued after an interruption: those servers are gone.
+        # Do not continue the rounds of the last start of the servers: these servers no longer run.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),
@@ -96,7 +97,7 @@ def _before(done: Run) -> StartingPoint:
 def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
     """Return how to reach the run's target; None for a lab.
 
-    Options that the user gives again must equal those in the plan, and the plan supplies all others.
+    An option that the user gives again must have the value that the plan has. The plan supplies all other options.
     """
     if plan.target is None:
         if target.options:

@@ -196,7 +196,8 @@ def run_study(
     `finish` is called after the answer was printed.
     """
     plan = resolve(study, options)
-    # Imported after the options are checked, because it imports numpy: an error in an option should come without delay.
+    # Import this only after checking the options, so that an error in an option is shown at once: it imports numpy,
+    # which is slow.
     from costof.report.sections import check
 
     check(study)
@@ -219,7 +220,8 @@ def run_study(
         _print_plan(plan, service)
         _print_hosts(plan, nodes)
         return EXIT_ANSWERED
-    # Created before anything is started, so that a folder without write permission does not waste a run.
+    # Create the folder before starting anything, so that a run does not measure for nothing if the folder is not
+    # writable.
     ledger = Ledger.create(plan, folder)
     for text in warnings:
         ledger.append(WarningRecord(text=text))
@@ -293,7 +295,7 @@ class RunOutcome:
 
 
 def _judge(plan: Plan, result: Result) -> RunOutcome:
-    """Return the outcomes of the limits, and the exit status."""
+    """Return the outcomes of the run's limits, and the exit status."""
     from costof.report.sections.answer import too_few_rounds
     from costof.results.index import Index
     from costof.results.limits import outcomes
@@ -371,7 +373,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
 
 
 def _print_hosts(plan: Plan, nodes: Sequence[ClusterNode]) -> None:
-    """Print the hosts that would measure, and the share of each host in each workload."""
+    """Print the hosts that would measure, and each host's share of each workload."""
     by_workload: dict[str, list[str]] = {}
     for name, workload in plan.study.workloads.items():
         if workload.view == "wire":

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 STUDY = Path(__file__).with_name("selftest.toml")
 MEASURED, HELD = "wire.request", "server.held"
 MINUTE = 60
-#: A machine that cannot find an effect of this size in a minute is called too noisy.
+#: A machine is called too noisy if a self-test of one minute cannot find an effect of this size on it.
 NOISY = 0.10
-#: The reason that the results of a run give if Ctrl-C ended it.
+#: The reason in a run's results if Ctrl-C ended the run.
 INTERRUPTED = "interrupted"
 
 
@@ -84,7 +84,8 @@ def measure(plan: Plan, ledger: Ledger, console: Console) -> Selftest:
 class Stages:
     """The progress of a self-test: one line that changes on a terminal, elsewhere a line for each stage.
 
-    A study's progress would announce at Ctrl-C which rounds are kept, but here none are.
+    The display of a study's progress is not used here: at Ctrl-C it says which rounds are kept, but a self-test keeps
+    none.
     """
 
     def __init__(self, plan: Plan, console: Console) -> None:
@@ -115,7 +116,7 @@ class Stages:
 
 
 def conclusion(answer: Selftest) -> str:
-    """Return the answer of a self-test in a sentence."""
+    """Return a sentence that summarizes the self-test's result."""
     others = f"other programs used {fmt.percent(answer.other_programs)} of the CPU"
     if answer.wrong:
         mistakes = fmt.listed([f"'{each.label}': {each.mistake}" for each in answer.wrong])
@@ -132,7 +133,10 @@ def conclusion(answer: Selftest) -> str:
 
 
 def rendered(answer: Selftest, margin: float) -> list[str]:
-    """Return the lines of the answer for a terminal. `margin` is the metric's."""
+    """Return lines that show the self-test's result on a terminal.
+
+    `margin` is the smallest difference that counts for its metric.
+    """
     rows = [["", "delay of a request", "known", "measured", "verdict"]]
     rows += [_row(each, margin) for each in answer.known_costs]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

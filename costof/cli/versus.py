@@ -1,4 +1,7 @@
-"""`costof versus`: compare commands without a study file, in hyperfine's words where they mean the same."""
+"""`costof versus`: compare commands without a study file.
+
+Options that hyperfine also has are named like hyperfine's.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ if TYPE_CHECKING:
     from costof.results.ledger import Ledger
 
 INHERIT = "inherit"
-#: Timeout of a shell that is given an empty command, to see that it is a shell.
+#: Timeout of the test whether a program is a shell, which runs an empty command with it.
 SHELL_SECONDS = 10.0
 #: The groups of options in the help, by their first names. Other options are in the last group.
 GROUPS = {
@@ -55,7 +58,7 @@ GROUPS = {
     "How commands run": ("-N", "-S", "-i", "--ignore-status", "--input", "--output", "--show-output", "--read"),
     "Exports": ("--export-json", "--export-csv", "--export-markdown"),
 }
-#: Options of which at most one may be given.
+#: Groups of options. At most one option of each group may be given.
 CONTRADICTORY = (
     ("--runs", "--min-runs", "--rounds"),
     ("--runs", "--max-runs", "--rounds"),
@@ -329,7 +332,7 @@ def versus(
 
 
 def _check_contradictions(values: Mapping[str, object]) -> None:
-    """Raise `LOAD_CONTRADICTORY` if two of the options were given that contradict each other."""
+    """Raise `LOAD_CONTRADICTORY` if two options were given that contradict each other."""
     for options in CONTRADICTORY:
         option, other, *_ = [*(each for each in options if values[each]), None, None]
         if option is not None and other is not None:
@@ -377,7 +380,7 @@ def _checked_shell(shell: str | None, dry_run: bool) -> str | None:
 
 
 def _statuses(text: str) -> list[int]:
-    """Return the exit statuses in a list '1,2'. Raises `BAD_STATUSES`."""
+    """Return the exit statuses in a text such as '1,2'. Raises `BAD_STATUSES`."""
     numbers = [int(part) if part.strip().isdecimal() else 0 for part in text.split(",")]
     if not all(1 <= number <= 255 for number in numbers):
         raise CostofError(ErrorText.BAD_STATUSES, text=text)
@@ -385,7 +388,7 @@ def _statuses(text: str) -> list[int]:
 
 
 def _input(text: str | None) -> str | None:
-    """Return the absolute path of a file that can be read; None for null. Raises `INPUT_UNREADABLE`."""
+    """Return the absolute path of a file that can be read; None for 'null'. Raises `INPUT_UNREADABLE`."""
     if text is None or text == NULL:
         return None
     path = Path(text).absolute()
@@ -397,9 +400,9 @@ def _input(text: str | None) -> str | None:
 
 
 def _shared_error_output() -> str:
-    """Return a path at which the command runner, which has other descriptors, can open standard error as well.
+    """Return a path at which the command runner, another process, can open this process's standard error.
 
-    If it is a file, both append to it from now on, because they do not share a position.
+    If standard error is a file, both processes append to it from now on, because they do not share a position in it.
     """
     descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
@@ -433,7 +436,7 @@ TWICE_AS_OFTEN = "The control runs twice as often as the other commands, since i
 def _print_summary(
     result: Result, ledger: Ledger, comparison: Comparison, made: Sequence[Benchmark], to_error: bool
 ) -> None:
-    """Print a line for each difference, and warnings that know the options. Both come after the report."""
+    """Print, after the report, a line for each difference, and warnings that depend on the command's options."""
     from costof.report.versus import Tried, differences, warnings
     from costof.results.run import read_run
 
@@ -476,7 +479,10 @@ def _export(result: Result, ledger: Ledger, made: Sequence[Benchmark], exports: 
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole; write to standard output for '-', and into what is no regular file."""
+    """Write the text to a file, which is never incomplete; for '-', write to standard output.
+
+    Pipes and devices are written directly.
+    """
     if str(path) == "-":
         click.echo(text, nl=False)
         return

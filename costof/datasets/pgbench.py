@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: The names of all tables, in an order in which they can be dropped.
+#: The names of all tables. They can be dropped in this order.
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
 #: The table whose rows are the records that a run loads and queries.
 ACCOUNTS = "pgbench_accounts"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
-#: The names of all tables, in an order in which they can be dropped or filled.
+#: The names of all tables. They can be dropped or filled in this order.
 TABLES = (
     "warehouse",
     "district",
@@ -24,18 +24,18 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: The tables' options. They are fixed here because the defaults differ between servers. The data is ASCII and sorted as
-#: bytes.
+#: The tables' options. They are fixed here because the defaults differ between servers. All data is ASCII and is sorted
+#: by its bytes.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
     "{0}_state CHAR(2) NOT NULL, {0}_zip CHAR(9) NOT NULL"
 )
 
-#: The tables' columns (clause 1.3). Counters that have four digits in the specification are integers here, so that no
-#: run can overflow them. History has no primary key (clause 1.3.1). References between tables are not declared as
+#: The tables' columns (clause 1.3). Counters for which the specification allows four digits are integers here, so that
+#: no run can overflow them. History has no primary key (clause 1.3.1). References between tables are not declared as
 #: foreign keys, because clause 1.3 does not require it and each insert would have to read and lock rows of the
-#: referenced tables, such as the warehouse's. The transactions keep the references intact; `orphans` checks that.
+#: referenced tables, such as the warehouse's. The transactions keep the references intact. `orphans` checks them.
 COLUMNS = {
     "warehouse": (
         f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "
@@ -212,7 +212,7 @@ def after_load(database: str) -> list[str]:
 
 
 def load_operations(warehouses: int) -> int:
-    """Return the number of operations in which the engine loads this many warehouses (docs/ipc.md)."""
+    """Return the number of operations that the engine needs to load this many warehouses (docs/ipc.md)."""
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 
 
@@ -221,7 +221,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
     texts = []
     for number in conditions:
         meaning, query = CONSISTENCY[number]
-        # One row that violates the condition is enough as an example; a broken database may have thousands.
+        # Select one row that violates the condition as an example. A broken database may have thousands of such rows.
         cursor.execute(f"{query} LIMIT 1")
         rows = cursor.fetchall()
         if rows:

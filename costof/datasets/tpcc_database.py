@@ -12,8 +12,8 @@ from costof.errors import CostofError, ErrorText, WarningText
 RunStatement = Callable[[str], Sequence[tuple[Any, ...]]]
 FACT = "consistency conditions"
 ALL_HELD = "1 to 12 held after the load and after the run"
-# The number of orders above which the tables are emptied and loaded again. With ten lines an order, this many still fit
-# into the memory of a lab's server and on any disk; a run of hours would make tens of millions of orders.
+# The number of orders above which the tables are emptied and loaded again. An order has about ten lines. This many
+# orders still fit into the memory of a lab's server and on any disk, while a run of hours would make tens of millions.
 MAX_ORDERS = 500_000
 
 
@@ -25,7 +25,7 @@ class TpccDatabase:
     ) -> None:
         """`where` is the server's name in errors.
 
-        `run_optional` executes statements that the server may refuse without harm to the run; the default is `run`.
+        `run_optional` executes statements that the server may refuse without harm to the run. The default is `run`.
         """
         self._run = run
         self._run_optional = run_optional or run

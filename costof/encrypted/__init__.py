@@ -11,9 +11,10 @@ An application needs three lines:
 column but never contains the value, and closes the connection, because the rest of the result cannot be read reliably.
 A column that this client may not decrypt (the gateway's role `opaque`) is returned as its ciphertext, in bytes.
 
-`must_be_encrypted=["shop.people.name"]` lists columns by their original names or their aliases. If one of them arrives
-unencrypted, `EncryptionError` is raised: a rule was removed, an envelope was stripped on the way, or the connection
-bypasses the gateway. `close` erases the master keys, so a closed connection cannot be opened again.
+`must_be_encrypted=["shop.people.name"]` lists columns by their original names or their aliases. If such a column
+arrives unencrypted, `EncryptionError` is raised. Possible causes: a rule was removed, somebody on the way removed the
+encryption parameters, or the connection bypasses the gateway. `close` erases the master keys, so a closed connection
+cannot be opened again.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from costof.encrypted.required_columns import RequiredColumns
 from costof.encrypted.schemes import Opener
 from costof.errors import Undecipherable
 
-# Connection attributes that a client sends to the gateway: DECRYPTS says that the client decrypts, NONCE binds keys to
-# the session.
+# Connection attributes that a client sends to the gateway. DECRYPTS says that the client can decrypt. NONCE has the
+# client's random bytes, which bind keys to the session.
 DECRYPTS = "costof_encrypted"
 NONCE = "costof_nonce"
 NONCE_BYTES = 32
@@ -94,7 +95,8 @@ class Connection(pymysql.Connection):
 
     def _get_server_information(self) -> None:
         super()._get_server_information()
-        # `salt` is the server's random challenge. Use it now: an authentication switch replaces it.
+        # `salt` is the server's random challenge. Use it now: if the server switches to another authentication method,
+        # PyMySQL replaces `salt`.
         nonce = secrets.token_bytes(NONCE_BYTES)
         try:
             self._session_keys = self._key_ring.session(session_salt(self.salt, nonce))
@@ -160,7 +162,10 @@ class _Field(FieldDescriptorPacket):
         return read
 
     def _decrypting(self, step: Callable[[], Any]) -> Any:
-        """Return the result of `step`. Replaces a `RefusedError` by an `EncryptionError` that names the column."""
+        """Return the result of `step`.
+
+        In place of a `RefusedError` raise an `EncryptionError` that names the column.
+        """
         try:
             return step()
         except RefusedError as refused:
@@ -182,7 +187,8 @@ class _Result(MySQLResult):
             super()._get_descriptions()
             connection._session_keys.begin()
             for place, field in enumerate(self.fields):
-                # An opaque column does not prove that it is encrypted: this client cannot check its ciphertext.
+                # For an opaque column an envelope is no proof that the values are encrypted: this client cannot check
+                # their ciphertext.
                 if field.envelope is None or field.envelope.is_opaque:
                     field.check_encrypted(connection._required_columns)
                 else:

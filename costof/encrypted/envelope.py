@@ -66,8 +66,8 @@ class OriginalType(NamedTuple):
 class Envelope:
     """The encryption parameters of a column.
 
-    `wrapped` is the data key, encrypted with the master key. If it is empty, this client may not decrypt the column.
-    `number` counts the data keys of a session.
+    `wrapped` is the data key, encrypted with the master key. If `wrapped` is empty, this client may not decrypt the
+    column. `number` is the data key's number in its session.
     """
 
     algorithm: Algorithm
@@ -84,7 +84,8 @@ class Envelope:
     def parse(cls, tail: bytes) -> Envelope | None:
         """Parse the bytes after a column definition's last field; return None if there are none.
 
-        Raises `RefusedError` if they are not exactly one envelope. A server without a gateway sends no such bytes.
+        Raises `RefusedError` if the bytes are not exactly one envelope. A server without a gateway sends no bytes after
+        the last field.
         """
         if not tail:
             return None

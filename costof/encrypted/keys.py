@@ -50,7 +50,7 @@ class KeyRing:
         return SessionKeys(self, salt)
 
     def unwrap(self, envelope: Envelope) -> bytes:
-        """Return the envelope's data key. Raises `RefusedError` if its master key is missing or wrong."""
+        """Return the envelope's data key, decrypted. Raises `RefusedError` if the master key is missing or wrong."""
         key = self._master_keys.get(envelope.master_key)
         if key is None:
             raise RefusedError(Undecipherable.KEY_MISSING, name=repr(envelope.master_key))
@@ -83,8 +83,8 @@ class SessionKeys:
     def opener(self, envelope: Envelope) -> Opener:
         """Return the opener for a column that is not opaque, and switch to the data key of its envelope.
 
-        Raises `RefusedError` if its master key is missing or wrong, or if the session has already replaced its data
-        key.
+        Raises `RefusedError` if the master key is missing or wrong, or if the session has already replaced the
+        envelope's data key by a newer one.
         """
         key = envelope.number, envelope.master_key, envelope.wrapped
         if key != self._current:

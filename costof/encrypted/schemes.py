@@ -31,7 +31,7 @@ def erase(secret: bytearray) -> None:
 class Opener(ABC):
     """A decryptor for one algorithm in one session. Values must come in the order in which they were encrypted.
 
-    Within a result set no value may be missing; values of earlier result sets may have been left unread.
+    Within a result set no value may be missing. Values of earlier result sets may have been left unread.
     """
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
@@ -126,7 +126,7 @@ class _Sm4Gcm(_Gcm):
 
 
 class _WithMac(Opener):
-    """A mode without authentication, combined with a MAC that is checked before decryption."""
+    """A cipher mode that does not authenticate values, combined with a MAC that is checked before decryption."""
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
@@ -153,14 +153,15 @@ class _Ctr(_WithMac):
         return self._run(modes.CTR(body[:BLOCK]), body[BLOCK:])
 
     def _count(self, sealed: bytes) -> int | None:
-        # The upper 64 bits count values; the lower 64 count the blocks of a value.
+        # The upper 64 bits are the number of the value. The lower 64 bits count the blocks of a value.
         return int.from_bytes(sealed[1 : 1 + BLOCK], "big") >> 64
 
 
 class _Cbc(_WithMac):
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
-        # The IV of a value is its count, encrypted (SP 800-38A, appendix C). ECB decrypts this one block.
+        # The IV of a value is the encrypted number of the value (SP 800-38A, appendix C). It is a single block, so ECB
+        # can decrypt it.
         self._counts: Any = Cipher(self._key, modes.ECB()).decryptor()  # noqa: S305
 
     def _decrypt(self, body: bytes) -> bytes:

@@ -17,7 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 VALID_FOR = datetime.timedelta(days=7)
-#: Diffie-Hellman parameters of 2048 bits (RFC 7919, A.1), for programs that have none of their own.
+#: Diffie-Hellman parameters of 2048 bits (RFC 7919, A.1), for programs without built-in parameters.
 FFDHE2048 = """\
 -----BEGIN DH PARAMETERS-----
 MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
@@ -45,7 +45,7 @@ def new_key(kind: str) -> PrivateKey:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read; it never exists with wider permissions."""
+    """Write a file that only its owner can read. The file never exists with wider permissions."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -19,8 +19,8 @@ PERIODS = 16
 # The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
 SMALLEST_QUOTA_US = 1_000
 
-# A shell script that kills a group's remaining processes and removes the group ($0) at the end of the lab. It retries,
-# since a killed process leaves the group a little later.
+# A shell script that kills a group's remaining processes and removes the group ($0) at the end of the lab. The script
+# retries, since a killed process leaves the group a little later.
 REMOVE = """
 tries=0
 while [ -d "$0" ] && [ $tries -lt 300 ]; do
@@ -33,8 +33,10 @@ done
 
 @dataclass(frozen=True)
 class Hierarchies:
-    """This machine's cgroup folders. `limit` sets CPU shares and `usage` counts CPU time; most systems have one folder
-    for both."""
+    """This machine's cgroup folders.
+
+    The folder `limit` sets CPU shares, and the folder `usage` counts CPU time. Most systems have one folder for both.
+    """
 
     version: int
     limit: Path
@@ -49,12 +51,12 @@ class Hierarchies:
 class CpuShare:
     """A limit of `cores` on the CPU use of all processes of a cgroup together.
 
-    `period_us` is the length of a scheduling period, in each of which the group may use its share. Small shares have
+    `period_us` is the length of a scheduling period. In each period the group may use its share. Small shares have
     longer periods.
 
-    With `cpu` all processes run on that CPU, like on one slower core. Without it, threads on one CPU can use up the
-    quota of a period while threads on other CPUs wait. Which threads wait is random but lasts for seconds. It changes
-    how many requests a server handles at once, and so its CPU time for a request, by half.
+    With `cpu` all processes run on this CPU, as on one slower core. Without it, threads on one CPU can use up the quota
+    of a period while threads on other CPUs wait. Chance decides which threads wait, but they wait for seconds. This
+    changes how many requests a server handles at once, and so changes its CPU time for a request by half.
     """
 
     cores: float
@@ -103,7 +105,7 @@ class CpuShare:
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
     def throttled_seconds(self) -> float:
-        """Return the seconds in which the group was ready to run but had used up its share, since it was created."""
+        """Return the seconds, since its creation, in which the group was ready to run but had used up its share."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:
             return int(counts["throttled_time"]) / 1e9
@@ -135,9 +137,9 @@ def limits(version: int, cores: float, period_us: int) -> dict[str, str]:
 
 
 def find_hierarchies(mounts: Path = Path("/proc/self/mounts")) -> Hierarchies:
-    """Return the folders of cgroup version 2 if it has the cpu controller, or else of version 1.
+    """Return the folders of cgroup version 2 if version 2 has the cpu controller, or else of version 1.
 
-    Raises `LAB_FAILED` if neither has it.
+    Raises `LAB_FAILED` if neither version has the cpu controller.
     """
     first: dict[str, Path] = {}
     for line in mounts.read_text().splitlines():

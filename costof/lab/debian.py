@@ -24,7 +24,7 @@ from costof.lab.wheel import FetchError
 
 APT_SECONDS = 600
 LISTS_ARE_FRESH_SECONDS = 86_400
-#: Subfolder of a program's folder that holds the unpacked packages. Scripts beside the subfolder run its programs.
+#: The subfolder of a program's folder with the unpacked packages. Scripts beside the subfolder run the programs in it.
 FILES = "files"
 
 
@@ -32,8 +32,8 @@ FILES = "files"
 class Packages:
     """The Debian packages that provide a program. `names` are unpacked, together with the libraries that they need.
 
-    `programs` are patterns of the packages' executables, the program itself first. `beside` are patterns of files that
-    the program looks for in its own folder.
+    `programs` are file patterns of the packages' executables. The first pattern is that of the program itself. `beside`
+    are patterns of files that the program expects in its own folder.
     """
 
     names: Sequence[str]
@@ -42,7 +42,7 @@ class Packages:
 
 
 def fetched_folder(program: str) -> Path:
-    """Return the folder for a fetched program, whose subfolders are usr/sbin and so on. It may not exist yet."""
+    """Return the folder for a fetched program, with subfolders such as usr/sbin. The folder may not exist yet."""
     return Path(platformdirs.user_cache_dir("costof")) / "programs" / program
 
 
@@ -78,7 +78,7 @@ def unpack_packages(program: str, packages: Packages) -> None:
 
 
 def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
-    """Fetch libraries for a program that is not in the cache itself, and write a script that runs it with them.
+    """Fetch libraries for a program outside the cache, and write a script that runs the program with these libraries.
 
     Raises the same errors as `unpack_packages`.
     """
@@ -126,7 +126,8 @@ def _download(names: Sequence[str], archives: Path) -> None:
     # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
     lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
     versions = {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
-    # Download only those dependencies that are libraries, or the real package behind an empty one (postgresql-15).
+    # Of the dependencies, download only libraries, and the real package (postgresql-15) if the requested package is
+    # empty.
     required = [
         f"{name}={version}"
         for name, version in versions.items()
@@ -145,7 +146,7 @@ def _apt() -> list[str]:
         "Dir::Cache": cache / "cache",
         "Dir::State::status": "/var/lib/dpkg/status",
         "Debug::NoLocking": "1",
-        # If run by root, apt would switch to its user _apt, which may not write here.
+        # If root runs apt, apt would switch to its user _apt. This user may not write here.
         "APT::Sandbox::User": "root",
     }
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]

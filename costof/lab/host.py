@@ -18,7 +18,7 @@ from costof.lab.program import find_program
 
 # Maximum number of packets that a link holds in one direction, netem's `limit`: enough for 240 ms at 500 Mbit/s.
 QUEUE_PACKETS = 10_000
-# The role of processes that simulate links. Their CPU time belongs to the lab, not to a service.
+# The role of processes that simulate links, for their CPU time: this time belongs to the lab, not to a service.
 LINK_ROLE = "link"
 
 #: The folder of ip-netns(8) for named namespaces. Only root can write to it.

@@ -33,7 +33,7 @@ LONGEST_TEMPORARY_FOLDER = 60
 class Resource(ABC):
     """Base class for a context manager that consists of other context managers, such as a topology or a service.
 
-    `_open` enters these parts. They are exited in reverse order, at the end or if `_open` fails.
+    `_open` enters these context managers. They are exited in reverse order, at the end or if `_open` fails.
     """
 
     def __enter__(self) -> Self:
@@ -54,7 +54,10 @@ class Resource(ABC):
 
 @dataclass
 class Process:
-    """A running program of the lab. Its CPU time counts for `role`. If it `forks`, that of its children counts too."""
+    """A running program of the lab.
+
+    Its CPU time counts for `role`. If it `forks`, its children's CPU time counts too.
+    """
 
     name: str
     role: str
@@ -184,8 +187,8 @@ class Lab:
     ) -> None:
         """Poll `ready` until it returns true.
 
-        Raises `LAB_FAILED`, which names `what`, after `seconds`, or if a program of the lab ends in the meantime; with
-        `only`, the end of other programs is ignored.
+        Raises `LAB_FAILED`, which names `what`, after `seconds` or if a program of the lab ends in the meantime. With
+        `only`, the end of any other program is ignored.
         """
         deadline = time.monotonic() + seconds
         while not ready():
@@ -229,7 +232,7 @@ def _cpu_seconds(process: Process) -> float:
     if not process.forks:
         return process_cpu_seconds(process.pid)
     pids = [process.pid, *descendants_of(process.pid)]
-    # A server that forks for each connection used most of its CPU time in processes that have ended.
+    # If a server forks for each connection, most of its CPU time belongs to processes that have ended.
     return sum(process_cpu_seconds(pid) + ended_children_cpu_seconds(pid) for pid in pids)
 
 

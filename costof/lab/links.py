@@ -15,7 +15,7 @@ from costof.model import Model
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-# The highest 256 addresses of the /16 are not for links, but for addresses that belong to a host itself.
+# The highest 256 addresses of the /16 do not belong to links but to hosts (`served_address`).
 NETWORKS = (1 << (PREFIX - 16)) - 64
 SERVED = 254
 
@@ -24,7 +24,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
     """Return the addresses of the two ends of link `number`. Each link has a /30 network in the run's /16.
 
     `run`, six hexadecimal digits, chooses the /16 of 10.0.0.0/8. Simultaneous runs could use the same /16, since their
-    hosts are in separate namespaces; different networks make packet captures easier to read.
+    hosts are in separate namespaces. Different networks only make packet captures easier to read.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
@@ -33,7 +33,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
 
 
 def served_address(run: str, number: int) -> str:
-    """Return address `number` (from 0) among those of the run's /16 that belong to hosts rather than to links."""
+    """Return address `number` (from 0) of the addresses in the run's /16 that belong to hosts and not to links."""
     if not 0 <= number < SERVED:
         detail = f"a network has room for {SERVED} addresses in addition to those of its links"
         raise CostofError(ErrorText.LAB_FAILED, detail=detail)
@@ -41,7 +41,7 @@ def served_address(run: str, number: int) -> str:
 
 
 def queue_for(round_trip_ms: float, bandwidth_mbit: float | None) -> int:
-    """Return the maximum number of packets in one direction of a link: in flight, and in a typical router's buffer."""
+    """Return the maximum number of packets in one direction of a link: packets in flight and in a router's buffer."""
     if bandwidth_mbit is None:
         return QUEUE_PACKETS
     packets = (round_trip_ms / 2 + BUFFER_MS) * bandwidth_mbit * 1000 / PACKET_BITS
@@ -75,7 +75,7 @@ def veth_commands(ip: str, link: Link) -> list[list[str]]:
 
 
 def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
-    """Return the commands that make netem delay packets by half the round trip in each direction, limit and drop them.
+    """Return the commands that make netem delay packets by half the round trip, limit the bandwidth, and drop packets.
 
     Segmentation offload is switched off, since netem would lose a packet of 64 KB as a whole.
     """
@@ -127,9 +127,9 @@ class LinksPlan(Model):
 class LinkReady(Model):
     """The engine's answer when its links work.
 
-    `path_cost_us` is the duration of a round trip without delay, and `held_us` has for each link the time in which the
-    engine holds a packet in one direction. If `preferred` is false, the process could not raise its scheduling
-    priority, so a busy machine may add milliseconds.
+    `path_cost_us` is the duration of a round trip without delay, and `held_us` has, for each link, the time for which
+    the engine holds a packet in one direction. If `preferred` is false, the process could not raise its scheduling
+    priority. A busy machine may then delay packets by additional milliseconds.
     """
 
     path_cost_us: float
@@ -165,7 +165,7 @@ class AllCounters(Model):
 
 
 class LinkProcess(EngineProcess):
-    """The process `costof-engine link`, which simulates links. It ends with this process; its devices vanish then."""
+    """The process `costof-engine link`, which simulates links. It ends with this process. Its devices then vanish."""
 
     def __init__(self) -> None:
         super().__init__("link")

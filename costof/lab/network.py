@@ -1,6 +1,6 @@
 """The lab's network: hosts, and links between them with round-trip time, bandwidth and loss.
 
-A host is a network namespace, created by root, or by an ordinary user in a user namespace (`user_namespace.py`). Each
+A host is a network namespace. Root can create it, or an ordinary user in a user namespace (`user_namespace.py`). Each
 link has a separate network, so that a server process bound to all addresses of its host is reached at a different
 address for each distance. All distances exist at the same time. If namespaces cannot be created, a host is a loopback
 address, and all links are local ones without delay.
@@ -41,7 +41,7 @@ from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidd
 
 # The last number of the first host's loopback address if there are no namespaces. Server programs use lower numbers.
 FIRST_LOOPBACK = 101
-# The maximum that the engine accepts.
+# The longest round trip that the engine accepts.
 LONGEST_ROUND_TRIP_MS = 10_000.0
 TUN = Path("/dev/net/tun")
 
@@ -104,7 +104,9 @@ class Network:
         loss: float = 0.0,
         queue_packets: int | None = None,
     ) -> Link:
-        """Create a link between two hosts. Without delay, limit of bandwidth and loss it is an ordinary local link.
+        """Create a link between two hosts.
+
+        It is an ordinary local link if it has no delay, no bandwidth limit and no loss.
 
         Raises `NEEDS_ROOT`, `LAB_FAILED`.
         """
@@ -137,7 +139,10 @@ class Network:
         return link
 
     def served_address(self, host: Host) -> str:
-        """Add to a host an address that belongs to none of its links. A client reaches it only after `route`."""
+        """Add to a host an address that belongs to none of its links.
+
+        Clients can reach the address only after `route`.
+        """
         address = served_address(self._run, self._served)
         self._served += 1
         self._ip(f"address {address}", host, "address", "add", f"{address}/32", "dev", "lo")
@@ -209,7 +214,7 @@ class Network:
         return path
 
     def _ip(self, what: str, host: Host, *words: str) -> None:
-        """Run ip(8) in a host's namespace. What it configures vanishes with the namespace and needs no cleanup."""
+        """Run ip(8) in a host's namespace. Its effects vanish with the namespace and need no cleanup."""
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:

@@ -59,7 +59,7 @@ def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callabl
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
-    """Return the package and version of each program in the folder, by program name; '' if they are unknown."""
+    """Return text with package and version of each program in the folder, by program name; '' if unknown."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
         versions = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""
@@ -93,7 +93,7 @@ def _variable(name: str) -> str:
 
 
 def with_descriptors(most: int, argv: Sequence[str]) -> list[str]:
-    """Return a command that runs a program with at most `most` file descriptors, or the hard limit if it is lower."""
+    """Return a command that limits a program to `most` file descriptors, or to the hard limit if that is lower."""
     raised = f'ulimit -n {most} 2>/dev/null || ulimit -n "$(ulimit -Hn)"; exec "$0" "$@"'
     return ["sh", "-c", raised, *argv]
 
@@ -104,7 +104,7 @@ def _is_program(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Counters:
-    """Connections as counted by the servers themselves. A field is None if the servers do not count it.
+    """The numbers of connections that the servers themselves have counted. None means that the servers do not count it.
 
     `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one entry 'TLS' for all
     versions. If `shared` is true, the counters include connections of other clients.

@@ -36,8 +36,8 @@ BY_ICMP, BY_TCP = "ICMP", "TCP_INFO"
 class RoundTrips:
     """A summary of the round trips of probes. `count` probes were answered, `lost` were not.
 
-    The times are NaN if there was no answer. `error_ms` is the standard error of the mean, NaN if there were fewer than
-    two answers.
+    The times are NaN if there was no answer. `error_ms` is the standard error of the mean. It is NaN if there were
+    fewer than two answers.
     """
 
     median_ms: float
@@ -62,7 +62,8 @@ class LinkRoundTrips:
 def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkRoundTrips:
     """Measure round trips from `link.a` to `link.b`, by ICMP echoes and by TCP_INFO after TCP handshakes.
 
-    It takes 2 x (count x interval + round trip), since a probe is sent before the previous one is answered.
+    The measurement takes 2 x (count x interval + round trip), since a probe does not wait for the previous probe's
+    answer.
     """
     patience = link.round_trip_ms / 1000 + PATIENCE_SECONDS
     icmp = _echoes(link, count, interval_ms / 1000, patience) if link.a.namespace else None
@@ -70,7 +71,7 @@ def measure_link(link: Link, count: int = 50, interval_ms: float = 5.0) -> LinkR
 
 
 def summary(samples_ms: list[float], probes: int) -> RoundTrips:
-    """Summarize the round trips of the answered probes; `probes` is the number of all probes.
+    """Summarize the round trips of the answered probes. `probes` is the number of all probes.
 
     p99 is the smallest sample that 99 % of the samples do not exceed.
     """
@@ -139,7 +140,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Open TCP connections and read each one's TCP_INFO at once, when its round trip is that of the handshake."""
+    """Open TCP connections, and read the TCP_INFO of each at once: its round trip is then that of the handshake."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())
@@ -198,6 +199,6 @@ def measured(link: Link) -> list[LinkEvidence]:
             **({"mean_ms": trips.mean_ms, "error_ms": trips.error_ms} if trips.count > 1 else {}),
         )
         for method, trips in methods.items()
-        # Leave out a method whose probes were not answered: it has no median.
+        # Leave out a method if none of its probes was answered: it has no median then.
         if trips is not None and not math.isnan(trips.median_ms)
     ]

@@ -30,7 +30,7 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def parents() -> dict[int, int]:
-    """Return the parent of every process, from /proc, since not every kernel lists a process's children."""
+    """Return the parent's pid for every pid. It comes from /proc, since not every kernel lists a process's children."""
     parent_by_pid = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -42,7 +42,7 @@ def parents() -> dict[int, int]:
 
 
 def kill_children() -> None:
-    """Kill all children of this process, which is their subreaper: the kernel makes orphans its children.
+    """Kill all children of this process. It is a subreaper: the kernel makes orphans of its children its own children.
 
     When a child is killed, its own children become orphans, so the function repeats until none is left.
     """
@@ -56,7 +56,7 @@ def kill_children() -> None:
 class Supervisor:
     """A process that starts the lab's programs as its children and cleans up when the run ends.
 
-    It keeps the children by name, and the directories and undo commands in the order in which they were registered.
+    It stores the children by name, and the directories and undo commands in the order of their registration.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
 """Topologies: the hosts on which a lab's programs run, the links between them, and the measured distances.
 
-In a `Star` clients surround servers; in a `Chain` requests pass from one program to the next. Chained replication
+In a `Star` clients surround servers. In a `Chain` requests pass from one program to the next. Chained replication
 defines another topology, with nodes around routers.
 """
 
@@ -22,7 +22,10 @@ MIDDLE_LOOPBACK = 99
 
 
 class Topology(Resource):
-    """Base class of topologies, context managers to be used inside the lab's. `seed` chooses which packets are lost."""
+    """Base class of topologies.
+
+    They are context managers, used inside the lab's. `seed` chooses which packets are lost.
+    """
 
     def __init__(self, lab: Lab, seed: int) -> None:
         self._lab = lab
@@ -50,7 +53,7 @@ class Topology(Resource):
         return self._evidence
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds of the engine's processes that simulate links, by role."""
+        """Return the CPU seconds of the engine's processes that simulate links, by role (always `LINK_ROLE`)."""
         return self._network.cpu_by_role()
 
     def lost(self) -> str | None:
@@ -69,8 +72,8 @@ class Star(Topology):
     A middle host with a CPU share can be added, for programs between clients and servers. It is near the servers: the
     distance from a client to the middle host is the same as to the servers.
 
-    Servers and clients use loopback addresses if namespaces cannot be created. They also do if all clients are near,
-    `separate` is false and there is no middle host.
+    Servers and clients use loopback addresses in two cases: if namespaces cannot be created, and if all clients are
+    near, `separate` is false and there is no middle host.
 
     `distances` are round-trip times in milliseconds, by names that can be part of process names. `separate` creates
     hosts even if all clients are near, so that near clients are the same in runs with and without far clients. `middle`
@@ -86,7 +89,7 @@ class Star(Topology):
         self._separate = separate or far or middle is not None
         self._middle_cores = middle
         self._inward: Link | None = None
-        #: For each distance, the address at which its clients reach the middle host.
+        #: For each distance, the address at which the clients of this distance reach the middle host.
         self.middle_addresses: dict[str, str] = {}
         self._links: dict[str, Link] = {}
         self._served = 0
@@ -184,7 +187,7 @@ class Chain(Topology):
         self.addresses: dict[str, str] = {}
 
     def words(self) -> str:
-        """Return text such as 'a client, haproxy and an origin, each on a host … of its own'."""
+        """Return text such as 'a client, haproxy and an origin, on loopback'."""
         programs = f"a client, {' and '.join(self._names)} and {self._last_name}"
         if self.client.namespace is None:
             return f"{programs}, on loopback"

@@ -26,7 +26,8 @@ class Unprivileged:
         """Return the words that, put before a command line, run it as this user."""
         if not is_root():
             return []
-        # Request the signal at the death of the supervisor again (--pdeathsig): a change of user clears the request.
+        # Request a signal at the supervisor's death (--pdeathsig) once more: the change of user clears the earlier
+        # request.
         drop = ["setpriv", f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
         return [*drop, "--no-new-privs", "--pdeathsig=KILL"]
 

@@ -1,9 +1,9 @@
 """The user namespace in which an ordinary user's run may create hosts. The run enters it before it starts anything.
 
-In it the run keeps the user's uid, so that its servers do not run as root, and may create network namespaces, devices
-and links. These are invisible outside, and the kernel removes them with the run's last process. The run also has its
-own mount namespace, for the files that keep the network namespaces alive. It shares files, processes and network with
-the machine.
+In the user namespace the run keeps the user's uid, so that its servers do not run as root. It may create network
+namespaces, devices and links there. These are invisible outside, and the kernel removes them with the run's last
+process. The run also has its own mount namespace, for the files that keep the network namespaces alive. It shares
+files, processes and network with the machine.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def enter() -> None:
 def why_forbidden() -> str | None:
     """Return why this user cannot create a user namespace with hosts, and a remedy; None if it is possible.
 
-    The function tries it, since there are too many ways to forbid it. Root cannot use a user namespace, since servers
-    would run as root in it too.
+    The function tries to create one, since there are too many ways to forbid it. Root cannot use a user namespace,
+    since servers would run as root in it too.
     """
     if is_root():
         return "root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN here; a container that is started with --privileged has both"
@@ -80,7 +80,7 @@ def why_forbidden() -> str | None:
 
 
 def reason(output: str, settings: Path = Path("/proc/sys")) -> str:
-    """Return why the attempt to create a user namespace failed with this output, and a remedy.
+    """Return why the attempt to create a user namespace failed, and a remedy. `output` is the attempt's output.
 
     `settings` is the folder of the kernel's settings.
     """

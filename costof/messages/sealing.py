@@ -28,7 +28,7 @@ def sealed(plan: Plan, key: PublicKey) -> bytes:
 
 
 class Opener:
-    """A key pair for one plan: the sender encrypts the plan with the public key, and `opened` decrypts it."""
+    """A key pair for one plan. The sender encrypts the plan with the public key, and `opened` decrypts it."""
 
     def __init__(self, key: X25519PrivateKey | None = None) -> None:
         self._key = key or X25519PrivateKey.generate()
@@ -38,7 +38,10 @@ class Opener:
         return PublicKey(public_key=b64encode(self._key.public_key().public_bytes_raw()).decode())
 
     def opened(self, written: str | bytes) -> bytes:
-        """Return the decrypted line. Raises ValueError, without quoting the input, if it was not made for this key."""
+        """Return the decrypted line.
+
+        Raises ValueError if the line was not encrypted for this key; the error does not quote it.
+        """
         try:
             message = b64decode(json.loads(written)["sealed"]["message"], validate=True)
             return bytes(SUITE.decrypt(message, self._key, info=INFO))

@@ -34,7 +34,7 @@ def check_ca_file(path: Path | None) -> None:
 class Password:
     """A password from an option or from the environment.
 
-    `explicit` is True for a password from an option: a password in the URL as well is then an error. A password from
+    `explicit` is True for a password from an option. It is then an error if the URL has a password too. A password from
     the environment is used only if the URL has no password.
     """
 
@@ -104,7 +104,7 @@ class Access:
     pooler_url: str | None = field(default=None, repr=False)
 
     def choose_password(self, url_password: SecretStr | None) -> SecretStr | None:
-        """Return the URL's password, or `password` if the URL has none; None without either.
+        """Return the URL's password, or `password` if the URL has none; None if there is neither.
 
         Raises `PASSWORD_TWICE` if the URL has a password and another one is from an option.
         """
@@ -120,10 +120,10 @@ class UrlForm:
     """The syntax of the URLs of one kind of server.
 
     `tls_options` maps the name of each option that turns TLS on or off to its accepted values, and each value to
-    whether it turns TLS on. TLS always verifies the certificate and the host name. Values that may silently fall back
-    to plain are not accepted, since the measured protocol would be unknown. `ca_option` is the option for a CA file.
-    `normalize` changes an option's name and value to the spelling in `tls_options`. `path_refused` is the error text
-    for a URL with a path; None if a path is allowed.
+    whether it turns TLS on. TLS always verifies the certificate and the host name. Values with which a client may
+    silently fall back to plaintext are not accepted, since the measured protocol would be unknown. `ca_option` is the
+    option for a CA file. `normalize` changes an option's name and value to the spelling in `tls_options`.
+    `path_refused` is the error text for a URL with a path; None if a path is allowed.
     """
 
     schemes: tuple[str, ...]
@@ -139,8 +139,8 @@ class UrlForm:
 class LoginUrl:
     """A parsed URL that names a user.
 
-    `password` is empty if there is none. `path` includes its slash. `tls` is True if the URL or a CA file requires TLS;
-    the only plain connections are then those of arms without TLS, if --allow-plain permits them. `shown` is the URL
+    `password` is empty if there is none. `path` includes its slash. `tls` is True if the URL or a CA file requires TLS.
+    Then only arms without TLS use plaintext connections, and only if --allow-plain permits them. `shown` is the URL
     without secrets.
     """
 
@@ -194,7 +194,10 @@ def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
 
 
 def _parse_options(query: str, form: UrlForm) -> dict[str, str]:
-    """Return the URL's options. Raises `UrlError` for an unknown one without quoting it, since it may be a secret."""
+    """Return the URL's options.
+
+    Raises `UrlError` for an unknown option. The error does not quote it: it may be a secret.
+    """
     options: dict[str, str] = {}
     for pair in parse_qsl(query, keep_blank_values=True):
         name, text = form.normalize(*pair)

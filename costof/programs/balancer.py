@@ -1,7 +1,7 @@
-"""The common base of the lab's balancers: their entrances (ports), and the settings that a good operator would choose.
+"""The base of the lab's balancers: their entrances, which are ports, and settings that a good operator would choose.
 
-All arms use the same balancer process with the same settings; they connect to different ports. All limits are above
-what a study needs, so that the balancer's CPU is the first bottleneck.
+All arms use the same balancer process with the same settings, but connect to different ports. All limits are above what
+a study needs, so that the balancer's CPU is the first bottleneck.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Entrance:
 
 
 class Balancer(ABC):
-    """A balancer between clients and origin: one process with one thread. Call `start`; the lab stops the process."""
+    """A balancer between clients and origin: one process with one thread. Call `start`. The lab stops the process."""
 
     name: str
 
@@ -67,7 +67,7 @@ class Balancer(ABC):
         self._entrances = list(entrances)
         self._ca_file = ca_file
         self._process: Process | None = None
-        #: Number of status requests so far. nginx includes their connections in its counter.
+        #: Number of status requests so far. nginx's counter of connections includes the connections of status requests.
         self._queries = 0
 
     @abstractmethod
@@ -79,14 +79,14 @@ class Balancer(ABC):
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of the port named `entrance`; those of the whole process if it does not count by port.
+        """Return the counters of the port named `entrance`; the process's counters if it does not count by port.
 
         The counters are empty if the process does not answer.
         """
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return the settings that the report shows: one text, keyed by the program's name."""
+        """Return a dict with one entry for the report: the program's name, and its settings as one text."""
 
     def why_dead(self) -> str | None:
         """Return how the process ended, or None if it is running or was never started."""

@@ -12,9 +12,9 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: Limits of the gateway that are too high to be reached, since in a measurement many clients share one address.
-#: `catalogue_seconds` is the time after which the gateway reads the table definitions again. They do not change, and
-#: reading them would take a connection and CPU time in the middle of a slice.
+#: Limits of the gateway that no measurement can reach, although in a measurement many clients share one address.
+#: `catalogue_seconds` is the time after which the gateway reads the table definitions again. It is long because the
+#: definitions do not change, and reading them would take a connection and CPU time in the middle of a slice.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -38,7 +38,7 @@ class GatewayListenerCounters(Model):
 
     `tls` counts the TLS handshakes of clients by version, `commands` the forwarded commands, `rows` the rows checked
     against the rules, `refused` the refused commands, and `errors` the sessions that broke. `plaintext_bytes` and
-    `ciphertext_bytes` are the sizes of encrypted values; NULL is never encrypted.
+    `ciphertext_bytes` are the sizes of encrypted values. NULL is never encrypted.
     """
 
     connections: int
@@ -66,9 +66,9 @@ class _Reloaded(Model):
 
 
 class GatewayLearning(Model):
-    """Settings with which the gateway records the statements of some accounts in `file`.
+    """Settings that make the gateway record, in `file`, the statements that some accounts send.
 
-    The rules must not guard these accounts.
+    The gateway's rules must not restrict these accounts.
     """
 
     file: Path
@@ -78,8 +78,9 @@ class GatewayLearning(Model):
 class GatewayListener(Model):
     """A port of the gateway: `address` is its 'address:port', `server` the 'host:port' of the server behind it.
 
-    Clients must use TLS (`tls`) exactly if the gateway uses TLS to the server (`server_transport`). `limits` has the
-    limits that differ from the defaults, by the engine's names. Without `learn` the gateway writes no statements down.
+    Clients must use TLS (`tls`) if the gateway uses TLS to the server (`server_transport`), and plaintext otherwise.
+    `limits` has the limits that differ from the defaults, by the engine's names. Without `learn` the gateway records no
+    statements.
     """
 
     address: str
@@ -106,7 +107,7 @@ class GatewayProcess(EngineProcess):
         self._threads = threads
 
     def begin(self, listeners: Sequence[GatewayListener]) -> GatewayReady:
-        """Start to listen. Raises `INSTRUMENT_FAILED`, with the gateway's error text if the rules are invalid."""
+        """Start to listen. Raises `INSTRUMENT_FAILED`. If the rules are invalid, it has the gateway's error text."""
         return self._begin(GatewayReady, GatewayPlan(threads=self._threads, listeners=list(listeners)))
 
     def counters(self) -> GatewayCounters:
@@ -115,7 +116,7 @@ class GatewayProcess(EngineProcess):
     def reload(self) -> dict[str, str | None]:
         """Make the gateway read all rule files again.
 
-        Return, for each listener, why its earlier rules stay in use, or None if its new rules are in use.
+        Return, for each listener, None if its new rules are in use, or else why its earlier rules stay in use.
         """
         self._send({"reload": {}})
         return self._validated(_Reloaded, {"listeners": self._answer(ANSWER_SECONDS).get("reloaded")}).listeners

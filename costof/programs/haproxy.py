@@ -97,7 +97,7 @@ class Haproxy(Balancer):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # HAProxy must start even if maxconn needs more file descriptors than allowed; only root may raise the
+            # HAProxy must start even if maxconn needs more file descriptors than allowed: only root may raise this
             # limit.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level operator",

@@ -1,4 +1,4 @@
-"""The settings of an instrument that sends requests to an HTTP server or to a balancer in front of one."""
+"""The settings of an instrument that sends requests to an HTTP server, or to a balancer in front of an HTTP server."""
 
 from __future__ import annotations
 
@@ -24,5 +24,8 @@ class HttpSettings(ServiceSettings):
     any_status: bool = Field(default=False, description="Whether a response other than 2xx is a success too.")
 
     def keeps_connections(self, kind: str) -> bool:
-        """Return whether connections stay open; not if each is closed and reopened after a number of requests."""
+        """Return whether connections stay open.
+
+        They do not if each is closed and reopened after a number of requests.
+        """
         return self.requests_per_connection is None and super().keeps_connections(kind)

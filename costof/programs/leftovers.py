@@ -16,10 +16,12 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 
 @dataclass(frozen=True)
 class Leftover:
-    """A database that a run has left behind: one with an intact marker, or an empty one without (`marker` is None).
+    """A database that a run has left behind.
 
-    An empty one counts only if its name has the form of costof's generated names. `in_use` is the reason to keep the
-    database, or None if it may be removed.
+    It has an intact marker, or it is empty and has no marker (`marker` is None).
+
+    An empty database without a marker counts only if its name has the form of costof's generated names. `in_use` is the
+    reason to keep the database, or None if it may be removed.
     """
 
     database: str
@@ -48,7 +50,9 @@ class Leftovers(ABC):
 
     @abstractmethod
     def remove(self, leftover: Leftover) -> bool:
-        """Drop what the run has created, or the empty database. Return whether it was dropped.
+        """Drop the tables or other data that the run has created, or the empty database.
+
+        Return whether anything was dropped.
 
         Nothing is dropped if the marker has changed since `find`, or if the empty database now holds something.
         """
@@ -73,12 +77,12 @@ def open_leftovers(access: Access) -> Iterator[Leftovers]:
 
 
 def running_here(marker: Marker) -> str | None:
-    """Return the reason to keep a database if its run's process is alive on this machine, else None."""
+    """Return why a database must be kept if its run's process is alive on this machine; else None."""
     return f"its run is still active ({marker.maker})" if marker.maker.is_alive() else None
 
 
 def in_use_by_heartbeat(marker: Marker, seconds_since: float | None) -> str | None:
-    """Return the reason to keep a database, or None if its run is dead.
+    """Return why a database must be kept; None if its run is dead.
 
     A run is alive if its process is alive on this machine. If its process is on another machine, the run counts as
     alive for `DEAD_AFTER_SECONDS` after its last heartbeat. `seconds_since` is None if there was no heartbeat.

@@ -93,7 +93,7 @@ class Nginx(Balancer):
             [
                 *([f"load_module {self._module};"] if self._module else []),
                 "daemon off;",
-                # nginx runs as one process, which ends with the lab; a worker process could outlive its master.
+                # nginx runs as one process, which ends with the lab. A worker process could outlive its master.
                 "master_process off;",
                 f"pid {self._folder / 'nginx.pid'};",
                 "error_log stderr warn;",
@@ -115,7 +115,7 @@ class Nginx(Balancer):
         )
 
     def counters(self, entrance: str) -> Counters:
-        """Return the connections of all ports together: stub_status's `accepts` minus our own status requests."""
+        """Return the connections of all ports together: `accepts` of stub_status without our own status requests."""
         try:
             status = self._query(b"GET / HTTP/1.0\r\n\r\n")
         except OSError:

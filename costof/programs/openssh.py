@@ -33,7 +33,7 @@ CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-
 # a path that was set when it was built.
 HELPER_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
 
-# This LogVerbose value logs only the negotiated algorithms; a debug log level would log every forwarded connection.
+# This LogVerbose value logs only the negotiated algorithms. A debug log level would log every forwarded connection.
 LOG_NEGOTIATION = "kex.c:kex_choose_conf():*"
 _NEGOTIATED = re.compile(r"kex: (?:server->client|client->server) cipher: (\S+) .*compression: (\S+)")
 
@@ -64,7 +64,7 @@ class Tunnel:
     process: Process
 
     def negotiated(self) -> tuple[set[str], set[str]]:
-        """Return the ciphers and compressions that were negotiated for both directions, from the ssh client's log."""
+        """Return the ciphers and the compressions that both directions negotiated, read from the ssh client's log."""
         matches = _NEGOTIATED.findall(self.process.log.read_text(errors="replace"))
         return {cipher for cipher, _ in matches}, {compression for _, compression in matches}
 
@@ -83,11 +83,11 @@ class SshServer:
         self.version = ""
         self._lab = lab
         self._host = host
-        # These folders are directly under /tmp: sshd's user may not be able to read the lab's folder, whose path may
-        # also be too long for a Unix socket.
+        # `start` creates these folders directly under /tmp: sshd's user may not be able to read the lab's folder, and
+        # the path of the lab's folder may be too long for a Unix socket.
         self._folder = self._client_folder = Path()
-        # sshd runs unprivileged: forwarding needs no privileges, and a sshd that runs as root would need a system user
-        # and a folder for privilege separation.
+        # sshd runs as an unprivileged user. Forwarding needs no privileges. As root, sshd would need a system user and
+        # a folder for privilege separation.
         self._user = Unprivileged()
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class SshServer:
         self._user.write(self._folder / "authorized_keys", f"{_public(client_key)}\n".encode())
         self._user.write(self._folder / "sshd_config", self.configuration(server).encode())
         log = self._lab.spawn(NAME, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
-        # The log is read because this process may not be able to connect to sshd's host.
+        # Read sshd's log instead of connecting, because this process may not be able to connect to sshd's host.
         self._lab.wait_until(f"starting {NAME}", lambda: "Server listening on" in log.read_text(errors="replace"))
 
     def command_line(self, binary: Path) -> list[str]:
@@ -133,7 +133,7 @@ class SshServer:
             "AllowStreamLocalForwarding": "no",
             "X11Forwarding": "no",
             "PermitTTY": "no",
-            # SFTP is the only kind of session that needs no shell; the user of sshd has none.
+            # The user of sshd has no shell. SFTP is the only kind of session that needs no shell.
             "Subsystem": "sftp internal-sftp",
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
@@ -155,7 +155,7 @@ class SshServer:
     ) -> Tunnel:
         """Start a tunnel from `listen` on the client's `host` to `target`, an address that sshd's host connects to.
 
-        This does not wait until the tunnel is open, so that several tunnels can exchange keys at the same time.
+        The function does not wait until the tunnel is open, so that several tunnels can exchange keys at the same time.
         """
         argv = self.tunnel_command_line(self._client, cipher, listen, target, self._control(name))
         return Tunnel(name, cipher, *listen, self._lab.spawn(name, CLIENT_ROLE, argv, host=host))
@@ -166,10 +166,10 @@ class SshServer:
         Raises `LAB_FAILED` with the ssh client's last log line, or if ssh negotiated another cipher than
         `tunnel.cipher`.
 
-        This also opens and closes one session over the tunnel's connection: sshd disables Nagle's algorithm on a
-        connection only when a session is opened, which a bare `ssh -N` never does. With Nagle's algorithm, the greeting
-        of a server that speaks first (MySQL) would wait in sshd until the client has acknowledged the new channel:
-        40 ms, and one more round trip on a far link.
+        The function also opens and closes one session over the tunnel's connection. sshd disables Nagle's algorithm on
+        a connection only when a session is opened, and a bare `ssh -N` opens no session. With Nagle's algorithm, the
+        greeting of a server that speaks first (MySQL) would wait in sshd until the client has acknowledged the new
+        channel: 40 ms, and one more round trip on a far link.
         """
         # ssh creates its control socket only after the key exchange, the log-in and the set-up of the forwarding.
         control = self._control(tunnel.name)

@@ -25,7 +25,7 @@ class OriginReady(Model):
 class ListenerCounters(Model):
     """Counters of one listener. `tls` has all TLS handshakes by version, such as {'TLSv1.3': 600}.
 
-    `resumed` is the number of those handshakes that resumed a session.
+    `resumed` is the number of handshakes that resumed a session.
     """
 
     connections: int
@@ -42,7 +42,7 @@ class OriginCounters(Model):
 
 
 class Listener(Model):
-    """A port of the origin; `address` is its 'address:port'. Without `tls` the port accepts plain HTTP only."""
+    """A port of the origin. `address` is its 'address:port'. Without `tls` the port accepts plain HTTP only."""
 
     address: str
     tls: TlsFiles | None = None

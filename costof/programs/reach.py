@@ -36,7 +36,7 @@ def step_timeout_text(step: str) -> str:
 def timeout_text(host: str, port: int, step: str) -> str:
     """Return the error text for a timeout of a client library that does not report which step timed out.
 
-    The text names `step` if a new TCP connection to the server succeeds now, else the TCP connection.
+    The text names `step` if a new TCP connection to the server succeeds now. Otherwise it names the TCP connection.
     """
     with contextlib.suppress(OSError), socket.create_connection((host, port), PROBE_SECONDS):
         return step_timeout_text(step)
@@ -72,7 +72,7 @@ def read_certificate(host: str, port: int, start_tls: Callable[[socket.socket], 
 
     `start_tls` sends the protocol's request for TLS before the handshake and returns whether the server agrees.
     """
-    # The certificate need not be verified: no data is sent here, and the fingerprint only tells servers apart.
+    # The certificate need not be verified: no data is sent, and the fingerprint only serves to distinguish servers.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:

@@ -57,7 +57,7 @@ class Spells(Model):
 
 
 class RelayCost(Model):
-    """The delay of every request (`base_ns`), the further delay of a request that pays, and the choice of those."""
+    """The delay of every request (`base_ns`), the further delay of some requests, and the choice of these requests."""
 
     base_ns: int = 0
     added_ns: int
@@ -65,7 +65,7 @@ class RelayCost(Model):
 
     @property
     def without_payers(self) -> RelayCost:
-        """The cost of the control: the delay of every request alone."""
+        """The cost of the control: only `base_ns`, the delay of every request."""
         return RelayCost(base_ns=self.base_ns, added_ns=0, payers=All())
 
     @property
@@ -96,7 +96,8 @@ class Ready(Model):
 
 
 class Paid(Model):
-    """The counters of one of the relay's ports since its start: all requests, delayed requests, and the total delay."""
+    """The counters of one relay port since its start: all requests, requests that paid, and the total delay of all
+    requests."""
 
     requests: int
     paying: int
@@ -111,7 +112,7 @@ class Paid(Model):
 
     @property
     def mean_ms(self) -> float:
-        """Return the mean delay of all requests, delayed or not, in ms; 0 if there was no request."""
+        """Return the mean of `added_ns` over all requests, paying or not, in ms; 0 if there was no request."""
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 
@@ -122,9 +123,9 @@ class PaidByPort(RootModel[list[Paid]]):
 class RelayProcess(EngineProcess):
     """A `costof-engine relay` process. `prefix` is put before its command line to start it on a host of the lab.
 
-    It has real-time priority (SCHED_FIFO) if permitted, which needs root and is forbidden in some containers. With
-    normal priority a thread that delays requests by spinning sometimes has to wait for a core after it has counted the
-    delay.
+    It has real-time priority (SCHED_FIFO) if permitted, which needs root and is forbidden in some containers. The
+    relay's thread delays a request by spinning, and counts the delay. With normal priority it may then have to wait for
+    a core, and the request is late by more than was counted.
     """
 
     def __init__(self, prefix: Sequence[str] = ()) -> None:
@@ -145,5 +146,8 @@ class RelayProcess(EngineProcess):
         return self._begin(Ready, plan).entrances
 
     def paid(self) -> list[Paid]:
-        """Return each port's counters, in the plan's order. Raises `INSTRUMENT_FAILED` if the process has ended."""
+        """Return how many requests each port has delayed and for how long, in the plan's order.
+
+        Raises `INSTRUMENT_FAILED`.
+        """
         return self._counted(PaidByPort).root

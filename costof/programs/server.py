@@ -1,6 +1,6 @@
 """The interfaces of a server program: `LabServer` for a server in a lab, `TargetServer` for a user's own server.
 
-A server program is a module in this folder; studies refer to it by its module name. The module defines `lab_server`, a
+A server program is a module in this folder. Studies refer to it by its module name. The module defines `lab_server`, a
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
 must be installed to a function that finds it or raises.
@@ -50,8 +50,8 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether near clients, too, run on a host other than the server's (needs root), so that they are measured alike in
-    #: runs with and without far clients.
+    #: Whether near clients run on another host than the server. If so, near clients are measured alike in runs with and
+    #: without far clients. This needs root.
     separate_clients: ClassVar[bool] = True
     #: One description for each write of a run, for --dry-run.
     writes: ClassVar[list[str]]
@@ -64,10 +64,13 @@ class LabServer(ABC):
         """Start the server and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def make_tables(self) -> None:
-        """Create empty tables. Called before any client connects, since instruments may look at the tables at once."""
+        """Create empty tables.
+
+        It is called before any client connects, since instruments may look at the tables at once.
+        """
 
     def close(self) -> None:
-        """Close administrative connections; the lab stops the processes."""
+        """Close administrative connections. The lab stops the processes."""
 
     @abstractmethod
     def client_settings(self) -> ServiceSettings:
@@ -84,7 +87,7 @@ class LabServer(ABC):
         """Return the counters of the member at `server` ('address:port')."""
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds of the server's processes that the lab does not know, by role."""
+        """Return, by role, the CPU seconds of those processes of the server that the lab does not know."""
         return {}
 
     @abstractmethod
@@ -104,7 +107,7 @@ class LabServer(ABC):
     def answers(self, address: str, port: int, host: Host) -> bool:
         """Return whether this server answers a connection from `host` to the address.
 
-        The address may be a tunnel's; an answer shows that the tunnel is open.
+        If the address is a tunnel's, an answer shows that the tunnel is open.
         """
         raise CostofError(ErrorText.LAB_FAILED, detail="this server does not support tunnels")
 
@@ -143,7 +146,7 @@ class TargetServer(ABC):
     session: Session
     #: The URL, without secrets, of a pooler in front of the server.
     pooler_shown: str | None = None
-    #: The facts of `identity` from when a resumed run began; empty in a new run.
+    #: The facts of `identity` at the time when a resumed run first began; empty in a new run.
     known_identity: Mapping[str, str] = {}
 
     @abstractmethod
@@ -170,7 +173,7 @@ class TargetServer(ABC):
         check_ca_file(self.ca_file)
         try:
             self.reach()
-            # This comes before any write: a resumed run must not write to another server.
+            # Check this before any write: a resumed run must not write to another server.
             check_identity(self.shown, self.known_identity, self.identity())
             self.claim()
         except BaseException:
@@ -217,7 +220,7 @@ class TargetServer(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, str]:
-        """Return facts that tell this server from others and survive a restart, if the account may read them."""
+        """Return facts that identify this server and do not change at a restart, if the account may read them."""
 
     @abstractmethod
     def remove_created(self) -> None:
@@ -257,7 +260,7 @@ class TargetServer(ABC):
     def describe(self) -> Description: ...
 
     def warnings(self) -> list[str]:
-        """Return the warnings about the server. Called once the run is over."""
+        """Return the warnings about the server. It is called once, after the run."""
         warnings = []
         if self.refused:
             what, detail = listed([*self.refused]), next(iter(self.refused.values()))

@@ -13,9 +13,9 @@ from costof.lab.program import find_program, first_words, located
 
 PROGRAM = "stunnel"
 PACKAGE = "stunnel4"
-#: The settings of every stunnel process. TCP_NODELAY on both sides lets no data wait to be sent. The log level is
-#: stunnel's default, a few lines a connection. The lines go to the lab's log and not to syslog: without a syslog daemon
-#: the C library would write them to the console, which took 4 ms of each connection.
+#: The settings of every stunnel process. With TCP_NODELAY on both sides no data waits before it is sent. The log level
+#: is stunnel's default, a few lines a connection. The lines go to the lab's log and not to syslog. Without a syslog
+#: daemon the C library would write them to the console, which took 4 ms of each connection.
 GLOBAL = """\
 foreground = yes
 pid =
@@ -41,7 +41,9 @@ NEEDED = {PROGRAM: located(find_stunnel, stunnel_version)}
 
 @dataclass(frozen=True)
 class End:
-    """One end of a TLS tunnel: for each connection to `accept`, it opens one to `connect` (both 'address:port').
+    """One end of a TLS tunnel.
+
+    For each connection to `accept` it opens a connection to `connect` (both 'address:port').
 
     With a `certificate` (PEM, with its key) it is the server's end and accepts TLS. With a `ca_file` it is the client's
     end and connects with TLS: it uses only TLS 1.3, resumes no session, and verifies that the server's certificate is

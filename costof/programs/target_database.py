@@ -23,8 +23,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from costof.errors import CostofError, ErrorText
 
 BEAT_SECONDS = 10.0
-#: A run counts as dead after this time without a heartbeat. Nine heartbeats may be missed, more than a replica set
-#: misses while it elects a new primary.
+#: A run counts as dead after this time without a heartbeat. In this time nine heartbeats can be missed, more than a
+#: replica set misses while it elects a new primary.
 DEAD_AFTER_SECONDS = 90.0
 
 
@@ -56,9 +56,9 @@ class Heartbeat:
 class Maker(BaseModel):
     """The process that created a run's database.
 
-    `machine` identifies the machine and container in which the process number `pid` is unique; `host` is the host name,
-    for messages. `started` is the process's start in clock ticks since boot: with it, a later process with the same
-    number is not mistaken for this one.
+    `machine` identifies the machine and container in which the process number `pid` is unique. `host` is the host name,
+    for messages. `started` is the process's start in clock ticks since boot. It distinguishes the process from a later
+    one with the same number.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -125,9 +125,9 @@ Table = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$")]
 class Marker(BaseModel):
     """The record that a run writes into its database before anything else.
 
-    `tables` are all tables that the run will create. `made_database` is True if the run has created the database; the
-    clean-up then drops the database too. The marker is dropped last: if the clean-up is interrupted, what is left can
-    still be recognized.
+    `tables` are all tables that the run will create. `made_database` is True if the run has created the database. The
+    clean-up then drops the database too. The marker is dropped last, so that the remaining tables can still be
+    recognized after an interrupted clean-up.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -56,7 +56,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def build_result(core: Core, sections: Sections) -> Result:
-    """Return the core result with its sections, and with the answer and the summary that follow from them."""
+    """Return the core result with its sections, and with the answer and the summary made from them."""
     leads = _leads(core, sections)
     sentences = _answer(Index(core, leads), sections)
     index = Index(core, leads, sentences)
@@ -91,7 +91,7 @@ def _leads(core: Core, sections: Sections) -> list[Lead]:
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
-    """Yield each section of the report with its data; a section that needs no data is always in the report."""
+    """Yield each section of the report with its data. A section that needs no data is always in the report."""
     for section in every_section():
         data = getattr(sections, section.name, None)
         if section.data is None or data is not None:
@@ -131,7 +131,7 @@ NO_VERSION = {"kernel", "load before", "steal"}
 
 
 def _handout(result: Result, index: Index) -> Handout:
-    """Return what readers of the report pass on."""
+    """Return the short form of the report that its readers share with others."""
     facts = result.environment.items()
     found = {name: VERSION.match(fact) for name, fact in facts if isinstance(fact, str) and name not in NO_VERSION}
     return Handout(
@@ -147,10 +147,10 @@ def _handout(result: Result, index: Index) -> Handout:
 
 
 def render_terminal(result: Result, console: Console, folder: Path | None = None, *, full: bool = False) -> None:
-    """Print the answer on a terminal: the short one or, if `full`, the whole report.
+    """Print the short answer on a terminal or, if `full`, the whole report.
 
-    `folder` is that of the run (default: the run's name). Without enough rounds for an answer only the short one is
-    printed, because users would take the uncertain figures of the whole report for an answer.
+    `folder` is the run's folder (default: the run's name). If there are too few rounds for an answer, only the short
+    form is printed, because users would take the uncertain figures of the whole report for an answer.
     """
     place = folder or Path(result.run)
     if full and too_few_rounds(result) is None:
@@ -163,7 +163,7 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short_document(result, place), console)
 
 
-#: Number of key figures in the short answer to a run with warnings, which need the room.
+#: Number of key figures in the short answer if the run has warnings. Warnings need the room.
 MOST_BESIDE_WARNINGS = 4
 
 

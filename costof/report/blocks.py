@@ -151,8 +151,8 @@ class Column:
 class Row:
     """A row of a table. A group row has one cell: the heading of the rows below it.
 
-    A published row belongs to the row above it. `aside` is its content in one cell, for media that print it in an
-    additional column of that row. `key` identifies the row for scripts.
+    A published row belongs to the row above it. `aside` has the content of a published row in one cell. Some media
+    print it in an additional column of the row above. `key` identifies the row for scripts.
     """
 
     cells: list[Cell]
@@ -198,7 +198,7 @@ class Table(Block):
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Return whether the row's first cell equals that of the row above, in a table with words in its second column.
+        """Return whether the row's first cell equals the one above it, in a table whose second column has words.
 
         Such a cell need not be printed again.
         """
@@ -240,7 +240,7 @@ class Details(Block):
 
 @dataclass(frozen=True)
 class Slider:
-    """The range of a field's slider. It is logarithmic; from `low` 0 on, it is linear below 1."""
+    """The range of a field's slider. It is logarithmic. If `low` is 0, it is linear below 1."""
 
     low: float
     high: float
@@ -279,11 +279,11 @@ class Presets:
 
 @dataclass(frozen=True)
 class Interactive(Block):
-    """A form in the head of a page. Its script computes the figures of the table `output` from `data`.
+    """A form in the head of a page. The page's script computes the figures of the table `output` from `data`.
 
-    Until a script computes others, `output` has the figures of the fields' values, which `example` says in words. The
-    form shows one row of the output; a page has the whole table too if there are several. `notes` say how the figures
-    are computed. Where no script runs, `instead` is shown.
+    At first, `output` has the figures for the initial values of the fields. `example` describes these values in words.
+    The form shows one row of the output. If there are several rows, the page also has the whole table. `notes` say how
+    the figures are computed. Where no script runs, `instead` is shown.
     """
 
     name: str
@@ -301,9 +301,9 @@ class Interactive(Block):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the report with a title; a part without a title belongs to the report's head.
+    """A part of the report with a title. A part without a title belongs to the report's head.
 
-    `order` is its position among all parts; None stands for the position of its section.
+    `order` is the part's position among all parts. None stands for the position of the part's section.
     """
 
     name: str
@@ -323,7 +323,7 @@ def select_blocks(blocks: Sequence[Block], medium: Medium) -> list[Block]:
 class Handout:
     """The content to share: the short answer, the checks and versions behind it, and the command that repeats the run.
 
-    `versions` are those of the measured and the measuring programs.
+    `versions` has the versions of the measured and the measuring programs.
     """
 
     question: str
@@ -340,7 +340,7 @@ class Handout:
 class Document:
     """A whole report. `origin`, at the foot of a page, names the run from which the report was made.
 
-    `handout` is what readers pass on; a page with a handout begins with its verdict and figures.
+    `handout` is the short form that readers share. A page with a handout begins with the handout's verdict and figures.
     """
 
     title: str

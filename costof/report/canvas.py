@@ -1,8 +1,8 @@
 """Pictures as SVG: a grid of panels with scales, ticks and marks in data coordinates.
 
-A general plotting library took 2 to 3 s of CPU time for the few kinds of marks in a report. Here, text uses the page's
-font, colours are CSS variables, ids are unique in the page, and pictures refer to no other file. The same data always
-give the same output.
+This module exists because a general plotting library took 2 to 3 s of CPU time for the few kinds of marks in a report.
+Here, text uses the page's font, colours are CSS variables, ids are unique in the page, and pictures refer to no other
+file. The same data always give the same output.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def near_zero(threshold: float, room: float) -> Bend:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis: the values at its left or bottom end and at its other end, and its transformation (`float`: linear)."""
+    """An axis: the values at its two ends, left or bottom first, and its transformation (`float` means linear)."""
 
     low: float
     high: float
@@ -70,7 +70,7 @@ class Scale:
     def ticks(self, most: int) -> list[float]:
         """Return ticks at multiples of 1, 2 or 5 times a power of ten.
 
-        There are at most `most` steps between ticks, unless at least two ticks need more.
+        There are at most `most` steps between ticks, unless more steps are needed for two ticks.
         """
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))
@@ -83,7 +83,7 @@ class Scale:
 class Panel:
     """A panel of a picture. If `x_ticks` or `y_ticks` are None, round numbers are chosen.
 
-    `y_ticks` map values to their labels; `grid` names the axes whose ticks have grid lines.
+    `y_ticks` map values to their labels. `grid` names the axes whose ticks have grid lines.
     """
 
     title: str = ""
@@ -102,7 +102,10 @@ class Panel:
         self, points: Sequence[Point], colour: str, width: float, *,
         opacity: float = 1, dashes: str = "", offset: float = 0, aside: float = 0,
     ) -> None:  # fmt: skip
-        """Draw a line through the points. `dashes` and `offset` are SVG's; `aside` moves the line right by pixels."""
+        """Draw a line through the points.
+
+        `dashes` and `offset` are as in SVG. `aside` moves the line right by this many pixels.
+        """
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke-dasharray:{dashes};stroke-dashoffset:{offset}" if dashes else ""
         self.marks.append(lambda place: f'<path d="{_path(place, points, aside)}" style="fill:none;{style}"/>')
@@ -150,7 +153,7 @@ class Panel:
         self, x: float, y: float, text: str, *, right: float = 0, up: float = 0,
         size: float = FONT_SIZE, colour: str = "ink", anchor: str = "start", bold: bool = False,
     ) -> None:  # fmt: skip
-        """Write a text at a point, moved right and up by `right` and `up` pixels, with its vertical middle there."""
+        """Write a text whose vertical middle is at a point, moved right and up by `right` and `up` pixels."""
 
         def mark(place: Place) -> str:
             left, top = place(x, y)
@@ -159,7 +162,7 @@ class Panel:
         self.words.append(mark)
 
     def x_marks(self, pixels: float) -> list[float]:
-        """Return the ticks along x for an axis of this many pixels; a short axis has fewer ticks."""
+        """Return the ticks along x for an axis of this many pixels. A short axis has fewer ticks."""
         if self.x_ticks is not None:
             return [each for each in self.x_ticks if self.x.shows(each)]
         ticks: list[float] = []
@@ -229,7 +232,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Panels in rows of `columns`; `heights` are the rows' heights in pixels."""
+    """Panels in rows of `columns`. `heights` are the rows' heights in pixels."""
 
     width: int
     panels: list[Panel]
@@ -237,7 +240,7 @@ class Sheet:
     columns: int = 1
 
     def svg(self, name: str, title: str, description: str) -> str:
-        """Return the picture as SVG; `name` makes its ids unique in the page."""
+        """Return the picture as SVG. `name` makes its ids unique in the page."""
         body = "\n".join(
             self._panel(panel, f"{name}-{index}", *place)
             for index, (panel, place) in enumerate(zip(self.panels, self._places(), strict=True))
@@ -318,7 +321,10 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Return the width of the labels along y, for a typical height: the length of the numbers hardly depends on it."""
+    """Return the width of the labels along y, for a typical height.
+
+    The length of the numbers hardly depends on the height.
+    """
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
 
@@ -374,5 +380,5 @@ def named(index: int, width: int, columns: int, *, many: bool) -> bool:
 
 
 def context_title(label: str, context: str, columns: int) -> str:
-    """Return a panel's label and, on the next line, its context; in three columns, long labels are wrapped."""
+    """Return a panel's label and, on the next line, its context. In three columns, long labels are wrapped."""
     return f"{textwrap.fill(label, 24) if columns > 2 else label}\n{context}"

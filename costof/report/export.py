@@ -1,6 +1,6 @@
 """Export of a run: slices as a table, histograms as an HdrHistogram log, figures as OpenMetrics or for Bencher.
 
-Names include units. The table also has discarded slices, with the reason, so that a user can decide about them.
+Names include units. The table also has discarded slices with the reason, so that users can decide whether to use them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FORBIDDEN_IN_TAG = re.compile(r"[\s,]+")
 
 
 def rows(run: Run) -> Iterator[dict[str, Any]]:
-    """Yield a row for each phase of each slice, in order of measurement; a slice without phases has one row."""
+    """Yield a row for each phase of each slice, in order of measurement. A slice without phases has one row."""
     for record in run.slices:
         about = _about(run, record)
         for name, phase in record.answer.phases.items() or [("", None)]:
@@ -89,8 +89,8 @@ def write_openmetrics(result: Result, file: IO[bytes]) -> None:
 def write_bencher(result: Result, file: IO[str]) -> None:
     """Write the result in Bencher Metric Format: means and effects, each with the ends of its interval.
 
-    An arm is a benchmark, and so is its difference from the control, with a second measure in percent. Measures are
-    metrics, with their units.
+    Each arm is a benchmark. Each arm's difference from the control is another benchmark, with a second measure in
+    percent. Measures are metrics, with their units.
     """
     units = {metric.name: metric.unit for metric in result.metrics}
     arms = {arm.name: arm for arm in result.arms if not arm.replicate}

@@ -23,7 +23,7 @@ VERDICT_COLOURS = {
 }
 MOST_TILES = 4
 MARGIN = 1.08
-"""By how much a scale extends beyond the farther end of the interval."""
+"""The scale reaches this many times as far from 0 as the end of the interval."""
 
 
 def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
@@ -90,7 +90,7 @@ EDGE, GAP = 56, 20
 VERDICT_SIZES = (38, 34, 30, 26, 22)
 MOST_LINES = 4
 BOLD = 1.14
-"""By how much bold letters are wider."""
+"""How many times wider bold letters are than ordinary ones."""
 TILE_TOP, TILE_HEIGHT = 270, 196
 SANS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
@@ -149,7 +149,7 @@ def _lines(text: str, size: float, width: float) -> list[str]:
 
 
 def _fitting(lines: list[str], most: int) -> list[str]:
-    """Return at most this many lines; if some are left out, the last one ends with '…' instead of its last word."""
+    """Return at most this many lines. If lines are left out, the last line ends with '…' instead of its last word."""
     return lines if len(lines) <= most else [*lines[: most - 1], f"{lines[most - 1].rpartition(' ')[0]} …"]
 
 

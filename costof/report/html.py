@@ -1,4 +1,4 @@
-"""A document as one self-contained HTML file, without network access or fonts; it is complete without scripts.
+"""A document as one self-contained HTML file, without network access or fonts. It is complete without scripts.
 
 The head has the answer, its picture and the calculator, and fits on a screen of 1280 × 800 pixels. All else is in
 sections that open. Jinja's autoescape is on for everything, because labels, details and facts come from users and
@@ -89,7 +89,10 @@ def render_html(document: Document) -> str:
 
 
 def arrange(document: Document) -> Layout:
-    """Return the blocks by place: the picture with the highest rank and the form move to the head of the page."""
+    """Return the blocks by their place on the page.
+
+    The picture with the highest rank, and the form, move to its head.
+    """
     layout, in_head = Layout(), document.handout is not None
     parts = [(part, blocks) for part in document.parts if (blocks := part.select(Medium.HTML))]
     figures = [block for _, blocks in parts for block in blocks if isinstance(block, Figure) and block.rank]
@@ -114,7 +117,7 @@ def arrange(document: Document) -> Layout:
 
 
 def _is_small(block: Block) -> bool:
-    """Return whether the form in the head shows the whole output of this form."""
+    """Return whether the block is a form whose output has only one row, which the form in the head shows."""
     return isinstance(block, Interactive) and len(block.output.rows) == 1
 
 
@@ -134,7 +137,7 @@ def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
 
 
 def _in_head(figure: Figure) -> tuple[Picture, bool]:
-    """Return the picture for the head, and whether it is complete: rows of panels that do not fit are left out."""
+    """Return the picture for the head, and whether it is complete. Rows of panels that do not fit are left out."""
 
     def fitting(sheet: Sheet) -> Sheet:
         rows = [count for count in range(1, len(sheet.heights)) if sum(sheet.heights[:count]) <= HEAD_HEIGHT]
@@ -150,9 +153,9 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
 
 
 def _reasons(document: Document) -> Lines | None:
-    """Return why it costs that much, and from when on the cost is small; None if nothing is known.
+    """Return why the protection costs so much, and from how many operations a connection its cost is small.
 
-    The mitigation is already beside the verdict.
+    Return None if neither is known. The mitigation is left out, because it is already beside the verdict.
     """
     if document.handout is None:
         return None

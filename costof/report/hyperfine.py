@@ -55,10 +55,12 @@ class CommandRuns:
 
 
 def rows(run: Run, commands: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[CommandRuns]:
-    """Return the runs of each arm in `commands`, which has its command and its parameters as they may be shown.
+    """Return the runs of each arm in `commands`.
 
-    Runs of the warm-up, of discarded rounds and of the control's identical copy are left out, and so is a command
-    without a successful run.
+    For each arm, `commands` has its command and parameters without passwords.
+
+    Runs of the warm-up, of discarded rounds and of the control's identical copy are left out. A command without a
+    successful run is left out too.
     """
     made = []
     for arm, (command, parameters) in commands.items():

@@ -66,7 +66,7 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Yield title, table and note. Group rows become a column, and published rows a cell of the row above them."""
+    """Yield title, table and note. Group rows become a column. Published rows become a cell of the row above them."""
     if table.title:
         yield f"### {escape(table.title)}"
     words = [column.kind != "figure" for column in table.columns]

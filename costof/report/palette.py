@@ -1,8 +1,7 @@
 """Colours of the HTML report and its pictures, each with a light and a dark value.
 
-Pictures use CSS variables of the same names, so that one drawing fits the light and the dark page. The hues can be
-distinguished with the common kinds of colour blindness (after Okabe and Ito, 2008), and no information is only in a
-hue.
+Pictures use CSS variables of the same names, so that one drawing fits the light and the dark page. People with the
+common kinds of colour blindness can distinguish the hues (after Okabe and Ito, 2008). No information is only in a hue.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The result of a run as data: the core result, the numbers of each section, and the sentences of the answer.
 
-`result.json` holds the result, and every report renders it. Its JSON Schema is `docs/result.schema.json`; tests check
+`result.json` holds the result, and every report renders it. Its JSON Schema is `docs/result.schema.json`. Tests check
 that real results match this schema.
 """
 

@@ -50,9 +50,9 @@ class KeyFigure(Model):
         return fmt.absolute(self.difference, self._shown_unit, signed=True).value
 
     def one_side(self, value: float | None) -> str:
-        """Return the control's or the arm's value as text, with as many decimals as the difference.
+        """Return the control's or the arm's value as text, with the same number of decimals as the difference.
 
-        It has at least two and at most four significant digits.
+        The value has at least two and at most four significant digits.
         """
         if value is None:
             return fmt.NONE
@@ -96,7 +96,7 @@ class Summary(Model):
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
-        """Return what is known of the reason, the mitigation and the break-even point, each with its label."""
+        """Return the reason, the mitigation and the break-even point, as far as they are known, each with its label."""
         texts = [("Why", self.why), (MITIGATION, self.mitigation), (BREAK_EVEN, self.break_even)]
         return [(label, text) for label, text in texts if text]
 
@@ -150,9 +150,9 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
-    """Return the first figures of each arm, equally many of each and not more than `most` in all.
+    """Return the first figures of each arm: the same number for each arm, and not more than `most` in all.
 
-    If an arm's figures are of one quantity, at more sizes than that, the largest ones are among them.
+    If an arm has more figures than that, all of one quantity in several contexts, return its first and last figures.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -162,7 +162,10 @@ def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure
 
 
 def _some(figures: Sequence[KeyFigure], most: int) -> Sequence[KeyFigure]:
-    """Return the first figures, or the first and last ones if all are of one quantity, in several contexts."""
+    """Return the first figures.
+
+    If all are of one quantity in several contexts, return the first and the last figures.
+    """
     last = most // 2 if len({figure.name for figure in figures}) == 1 and len(figures) > most else 0
     return [*figures[: most - last], *figures[len(figures) - last :]]
 
@@ -174,7 +177,7 @@ def _first(index: Index, kind: str) -> str:
 def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     """Return one sentence about the first figures of each arm; '' without figures.
 
-    With several arms, it has only the first figure of each.
+    If there are several arms, the sentence has only the first figure of each.
     """
     groups: dict[str, list[KeyFigure]] = {}
     for figure in figures:

@@ -43,13 +43,13 @@ from costof.statistics.estimate import Estimate, Verdict
 WIDE = 112
 """Width from which an interval fits beside its value."""
 NARROWEST = 76
-"""Width below which no table of verdicts fits; its rows are then printed as sentences."""
+"""Width below which no table of verdicts fits. The rows of the table are then printed as sentences."""
 PROSE = 100
 """Maximum width of sentences, because longer lines are hard to read."""
 NAMES = (34, 28, 22, 16)
 """Maximum widths of names, tried in this order until the table fits."""
 HEADING = 16
-"""Width that the heading of a column of figures may always take."""
+"""Width to which the heading of a column of figures may always extend."""
 UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 ROOMY = 96
 """Width from which columns have more space between them."""
@@ -159,7 +159,7 @@ LEAST_LABEL = 16
 
 
 def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
-    """Yield a table for each arm with a row for each figure. The bar shows the interval; its '│' is 0."""
+    """Yield a table for each arm with a row for each figure. The bar shows the interval. The bar's '│' is 0."""
     gap = 2 if width >= ROOMY else 1
     heads = ["without", "with", "added", *(["relative"] if width >= ROOMY else []), "95 % interval", ""]
     rows = [
@@ -196,7 +196,10 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
 
 
 def _bar(difference: Estimate) -> str:
-    """Return an interval as a bar such as '│    ─●─  ', on a scale from 0, marked '│', to its farthest end."""
+    """Return an interval as a bar such as '│    ─●─  '.
+
+    The scale reaches from 0, marked '│', to the interval's farthest end.
+    """
     low, high = min(0.0, difference.low), max(0.0, difference.high)
     return interval_bar(difference, low, high) if high > low else "│"
 
@@ -253,7 +256,7 @@ def _sentences(table: Table) -> Iterator[str]:
 
 
 def _grids(table: Table, width: int) -> Iterator[RenderableType]:
-    """Yield the table as several grids: one for each group of rows, with the group's name on a line above its grid.
+    """Yield the table as several grids: one for each group of rows, with the group's name above the grid.
 
     Column widths are chosen so that no cell is broken. If that is not possible, cells are broken between words, except
     figures in tables with verdicts.
@@ -298,7 +301,7 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
 def _widths(
     table: Table, heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int, *, whole: bool
 ) -> list[int] | None:
-    """Return the columns' widths such that no word and no line of a name is broken; the widest are narrowed first.
+    """Return widths of the columns at which no word and no line of a name is broken. The widest are narrowed first.
 
     With `whole`, no figure, interval or verdict is broken either. Return None if such widths do not fit into `room`.
     """
@@ -330,7 +333,7 @@ def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
 
 
 def _folded(name: str, longest: int, indent: str = "") -> str:
-    """Return the name in lines, broken only between words and after '-' and '@', not anywhere as by a terminal."""
+    """Return the name in lines that are broken only between words and after '-' and '@'."""
     folded = textwrap.fill(
         name.replace("@", "@ "), longest, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
     )

@@ -23,7 +23,7 @@ from costof.study.commands import COMMAND
 SHORT_MS = 5.0
 #: Robust standard deviations above the median from which a run is an outlier, as in hyperfine.
 OUTLIER_DEVIATIONS = 10.0
-#: The minimum share by which outliers change a mean that is worth a warning, and that of a slow first run.
+#: A warning is given if outliers change a mean by at least the first share, or a slow first run by at least the second.
 CHANGED_MEAN, SLOW_FIRST = 0.02, 0.1
 QUIET = "run it again on a quiet machine"
 
@@ -32,8 +32,8 @@ QUIET = "run it again on a quiet machine"
 class Tried:
     """The options that warnings need not recommend.
 
-    `shell_needed`: a command contains shell syntax. `single_runs`: a round is one run of each command, so the first
-    round is measured unless there is a warm-up.
+    `shell_needed`: a command contains shell syntax. `single_runs`: a round is one run of each command, so the first run
+    is measured unless there is a warm-up.
     """
 
     in_shell: bool
@@ -47,7 +47,7 @@ def differences(result: Result, names: Mapping[str, str]) -> Iterator[str]:
     """Yield a line for each headline difference, such as '`b` takes 12.3 ms longer than `a` [11.0, 13.6] (+24 %):
     costs'.
 
-    `names` are what to call the arms. Without anything to compare, yield what the command takes.
+    `names` has the text that stands for each arm. If there is only one command, yield the time that it takes.
     """
     if len(names) == 1:
         for arm, name in names.items():
@@ -62,7 +62,7 @@ def differences(result: Result, names: Mapping[str, str]) -> Iterator[str]:
 
 def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
     estimate, less = effect.difference, effect.difference.value < 0
-    # The interval is in the direction of the words, so that both have the same sign.
+    # If the text says 'less' or 'lower', negate the interval, so that it has the sign that the text implies.
     shown = fmt.absolute(estimate.through(lambda value: -value) if less else estimate, effect.unit)
     if metric.phase == COMMAND:
         text = f"`{name}` takes {shown.value} {'less' if less else 'longer'} than `{control}`"
@@ -75,7 +75,7 @@ def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
 
 
 def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
-    """Yield warnings about the times of commands that name options not tried yet."""
+    """Yield warnings about the times of commands. They recommend options that the user has not given."""
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.phase == COMMAND and metric.headline]
     means = {
         arm: float(np.mean(values)) for metric in metrics for arm in names if (values := run.samples.means(metric, arm))
@@ -110,7 +110,7 @@ def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
 
 
 def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[tuple[float, float]]:
-    """Yield the time of the arm's first run and the median of the others, in ms, if the first one is an outlier.
+    """Yield the times in ms of the arm's first run and of the median of the other runs, if the first run is an outlier.
 
     With a warm-up the first run is not measured.
     """
@@ -133,7 +133,7 @@ def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int
     values = np.repeat(lower_bounds(counts.buckets).astype(float), counts.counts)
     beyond = values - np.median(values)
     limit = OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
-    # A histogram rounds equal times to the same value, so a spread of 0 may only be a small one.
+    # A histogram rounds similar times to the same value, so a spread of 0 may really be a small spread.
     far = beyond > max(limit, CHANGED_MEAN * float(np.median(values)))
     if len(values) < FEWEST_ROUNDS or not far.any():
         return

@@ -37,9 +37,9 @@ class AbTimes(Model):
 
 
 class AbFigures(Model):
-    """The figures that ab would print for an arm, over all requests of all slices; a reused connection counts as 0.
+    """The figures that ab would print for an arm, over all requests of all slices. A reused connection counts as 0 ms.
 
-    They have no intervals; the costs of a protection, with intervals, are in the effects.
+    These figures have no intervals. The costs of a protection, with intervals, are in the effects.
     """
 
     arm: str
@@ -94,7 +94,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         complete=complete,
         failed=failed,
         not_2xx=sum(n for each in answers for name, n in each.counts.items() if NOT_2XX.match(name)),
-        # Each worker opens one connection. Every further connection replaced one that did not stay open.
+        # Each worker opens one connection. Every further connection replaced a connection that did not stay open.
         keep_alive=max(0, complete - max(0, connections - concurrency)) if _counted(answers, "reused") else 0,
         transferred_bytes=transferred,
         html_bytes=_counted(answers, "body_bytes"),
@@ -118,7 +118,7 @@ def _counted(answers: Sequence[SliceAnswer], name: str) -> int:
 
 
 def _times(answers: Sequence[SliceAnswer], name: str, complete: int) -> AbTimes:
-    """Return the times of a phase over `complete` requests. A request without the phase counts as 0."""
+    """Return the times of a phase over `complete` requests. A request without the phase counts as 0 ms."""
     phases = [phase for answer in answers if (phase := answer.phases.get(name)) and phase.count]
     count, total = sum(phase.count for phase in phases), sum(phase.sum_ns for phase in phases)
     none = complete - count

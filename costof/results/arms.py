@@ -11,7 +11,7 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 MEASURING = ("wire", "app", "command")
-"""The views in which an instrument measures; evidence may also have the views `server` and `service`."""
+"""The views in which an instrument measures. Evidence may also have the views `server` and `service`."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
 """Name of the fact that says how the servers are set up: which server replicates from which."""
@@ -47,13 +47,13 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Return how many of the arm's counted slices had each set-up of the servers; empty if the servers report none."""
+    """Return how many counted slices of the arm had each set-up of the servers; empty if the servers report none."""
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
-    """Return, by arm, the other arms of its context whose servers were set up identically in all slices."""
+    """Return, for each arm, the other arms of its context whose servers had the same set-up in all slices."""
     counts = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
     only = {name: next(iter(each)) for name, each in counts.items() if len(each) == 1}
     return {
@@ -68,7 +68,7 @@ def same_set_ups(run: Run) -> dict[str, list[str]]:
 
 
 def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
-    """Return the facts that the servers reported during the arm's slices, and their counts.
+    """Return the facts and the counts that the servers reported during the arm's slices.
 
     A fact that changed between slices has all its values, separated by '|'. Counts are sums that include the warm-up.
     """
@@ -88,8 +88,9 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    The words name the levels that differ from the first context. For the first context itself, which has no name, and
-    for all contexts if several factors of one differ, they name the levels of every factor that the contexts vary.
+    The words name the levels that differ from the first context. In two cases they name the levels of every factor that
+    the contexts vary: for the first context itself, which has no name, and for all contexts if several factors of one
+    context differ.
     """
     study, controls = plan.study, plan.controls
     distance, place = study.distance_factor, ""

@@ -1,4 +1,7 @@
-"""Changes of each arm against its control, and the verdicts on them; used both during and after a run."""
+"""Changes of each arm against its control, and the verdicts on the changes.
+
+Runs use them both while they measure and at the end.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,8 @@ class Change:
     """The comparison of an arm with its control in one metric.
 
     `control` and `values` hold one number for each unit (a round or a start of the servers). If `logarithmic`, `ratio`
-    is the mean log ratio. If any number is 0, it has no logarithm, and `ratio` is the mean difference divided by the
-    control's mean; it is None if the control is always 0 and the arm is not.
+    is the mean log ratio. If any number is 0 and so has no logarithm, `ratio` is the mean difference divided by the
+    control's mean. `ratio` is None if the control is always 0 and the arm is not.
     """
 
     arm: PlannedArm
@@ -46,14 +49,14 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: Changes by metric, of all arms and control replicates that can be compared; in the study's order.
+#: The changes of all arms and control replicates that can be compared, by metric and in the study's order.
 Changes = Mapping[str, list[Change]]
 
 
 def every_change(plan: Plan, samples: Samples, metrics: Iterable[str] | None = None) -> Changes:
-    """Return the changes of all arms, with variances moderated: partly pooled over the arms of each metric.
+    """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
 
-    `metrics` limits them to some metrics of the study.
+    `metrics` limits the result to some metrics of the study.
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:
@@ -85,7 +88,7 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
 
 
 def _with_variance(change: Change, variance: Variance) -> Change:
-    """Return the change with another variance of the ratio, and the difference's error scaled in proportion."""
+    """Return the change with another variance of the ratio. The error of the difference is scaled in proportion."""
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
     times = error / change.ratio.error if change.ratio.error else 1.0
@@ -127,7 +130,7 @@ def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
 def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[JudgedChange]:
     """Return the verdicts on all arms except control replicates, in the order of the metrics.
 
-    They are corrected together for the number of tests.
+    The verdicts are corrected together for the number of tests.
     """
     contrasts = contrast_changes(plan, changes)
     judgements = verdicts([each.contrast for each in contrasts], error_rate)
@@ -135,15 +138,15 @@ def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) 
 
 
 def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
-    """Return (metric, change) for each control replicate. Such a change is noise, since both copies are identical."""
+    """Return (metric, change) for each control replicate. The change is noise, since the two copies are identical."""
     return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.replicate]
 
 
 def relative_noise(replicate: Change) -> float:
-    """Return by how much the larger of two identical arms may exceed the smaller one; 0.05 is 5 %.
+    """Return by how much the larger figure of two identical arms may exceed the smaller one; 0.05 is 5 %.
 
-    The amount is the end of the interval that is farther from no change. It is relative to the smaller arm, so that a
-    rate has the same noise as the time from which it is computed.
+    The amount is the end of the interval that is farther from no change. It is relative to the smaller figure, so that
+    a rate has the same noise as the time from which the rate is computed.
     """
     relative = replicate.relative()
     if relative is None:
@@ -161,7 +164,7 @@ def absolute_noise(replicate: Change) -> float:
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
     """Return a change in the form that gets a verdict.
 
-    `replicate` is the change of the control's identical copy: a smaller change of the arm is noise and no cost.
+    `replicate` is the change of the control's identical copy. If the arm's change is smaller, it is noise and no cost.
     """
     metric = plan.study.metrics[name]
     return Contrast(

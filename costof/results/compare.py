@@ -1,8 +1,8 @@
-"""Comparison of two runs of one study: which costs changed?
+"""Comparison of two runs of one study: the costs that changed.
 
 Costs are compared as ratios of arm to control, because another machine or another hour may slow arm and control alike.
 The change of a ratio gets a verdict like an effect. The verdict includes the uncertainty of both runs and is corrected
-for the number of changes, and a change must exceed the noise between control and replicate of both runs.
+for the number of changes. A change must also exceed the noise between control and replicate in each of the two runs.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Change(Model):
 def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -> list[Change]:
     """Return the comparison of every effect that both runs have as a ratio. Raises `OTHER_STUDY`.
 
-    An effect gets no verdict if its arm is in `changed_arms`, because the arm is then not the same in both runs, or if
-    its interval reaches 0 in one of the runs, because it then has no logarithm.
+    An effect gets no verdict in two cases. If its arm is in `changed_arms`, the arm is not the same in both runs. If
+    its interval reaches 0 in one of the runs, the interval has no logarithm.
     """
     if first.study != second.study:
         raise CostofError(

@@ -130,12 +130,12 @@ def count_failures(run: Run) -> list[FailedOperations]:
 
 
 def _is_reported(run: Run, metric: str) -> bool:
-    """Return whether any arm has the metric; a command may print fewer figures than its reader knows."""
+    """Return whether any arm has the metric. A command may print fewer figures than its reader knows."""
     return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 
 def find_missing_figures(run: Run) -> list[MissingFigure]:
-    """Return the commands' figures that are missing in all or some slices of an arm, while other arms have them."""
+    """Return the figures of commands that some or all slices of an arm lack, although other arms have these figures."""
     missing = []
     for name, metric in run.plan.study.metrics.items():
         figure = metric.command_figure
@@ -164,7 +164,7 @@ def find_missing_figures(run: Run) -> list[MissingFigure]:
 
 
 def find_overloaded_figures(run: Run) -> list[MissingFigure]:
-    """Return the times that were left out of the figures because their arm could not carry the load."""
+    """Return the metrics whose times the figures leave out because the arm could not carry the load."""
     missing = []
     for arm, metrics in run.dropped.items():
         slices = len(run.counted_slices(WORKLOAD, arm))
@@ -176,15 +176,16 @@ def find_overloaded_figures(run: Run) -> list[MissingFigure]:
     return [each for each in missing if not run.plan.arm(each.arm).replicate]
 
 
-#: Probability that a run without carry-over is reported to have some in any headline metric (Bonferroni).
+#: Probability of a false report: a run has no carry-over, but is reported to have carry-over in some headline metric
+#: (Bonferroni).
 FALSE_ALARMS = 0.01
 
 
 def find_carry_over(run: Run) -> list[CarryOver]:
     """Return the headline metrics whose figure depends on which arm was measured just before.
 
-    Slices that follow a slice of another arm are compared with slices that follow one of the same arm, within a
-    workload and a context. Differences below the metric's margin are left out.
+    Within a workload and a context, slices that follow a slice of another arm are compared with slices that follow a
+    slice of the same arm. Differences below the metric's margin are left out.
     """
     followers = [
         (record, _copy(run, before) is not _copy(run, record))
@@ -241,7 +242,7 @@ def host_start_spread(run: Run) -> HostStartSpread | None:
     spreads, clocks = [], []
     for record in run.counted:
         workload = run.plan.study.workloads[record.workload]
-        # Scheduled operations begin at random times, so the beginnings of the hosts' slices are compared instead.
+        # With a schedule, operations begin at random times, so compare the beginnings of the hosts' slices.
         scheduled = workload.pace is not None or workload.think_ms is not None
         begun = [part.late_ns if scheduled else part.first_ns for part in record.hosts if part.participated]
         known = [each for each in begun if each is not None]

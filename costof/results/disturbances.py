@@ -14,7 +14,8 @@ from statistics import median
 from costof.results.ledger import SliceRecord
 from costof.statistics.outliers import far_above
 
-#: A round is disturbed only if the CPU share of other programs and the hypervisor exceeds the median by at least this.
+#: A round is disturbed only if other programs and the hypervisor used at least this much more CPU share than in the
+#: median round.
 LEAST_SHARE = 0.10
 #: If the clock jumped by more than this, the machine was suspended or moved to another host.
 CLOCK_JUMP_SECONDS = 0.1
@@ -26,7 +27,8 @@ MOST_DISCARDED = 0.25
 
 @dataclass(frozen=True)
 class Disturbances:
-    """Discarded rounds, and the share of the machine's CPU time that other programs used in each round."""
+    """Discarded rounds, and the share of the machine's CPU time that other programs and the hypervisor used in each
+    round."""
 
     discarded: frozenset[int]
     shares: Mapping[int, float]
@@ -48,7 +50,7 @@ class RoundShares:
         self._stood_still: set[int] = set()
 
     def add(self, record: SliceRecord) -> None:
-        """Add a slice; those of a warm-up do not count."""
+        """Add a slice. Slices of a warm-up do not count."""
         if record.warm_up:
             return
         number, foreign = record.round, record.foreign_cpu_seconds + record.steal_seconds

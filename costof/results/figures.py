@@ -32,7 +32,8 @@ from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
-#: Percentiles of the points of a distribution's curve: enough for a smooth picture, few enough for a small file.
+#: The percentiles at which a distribution's curve has points: enough for a smooth picture, and few enough for a small
+#: file.
 QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100.0]
 
 
@@ -155,7 +156,7 @@ def _value(run: Run, name: str, arm: PlannedArm) -> Value:
 def _value_of_slices(run: Run, name: str, arm: PlannedArm, operations: int) -> Value:
     """Return the value of a metric that has one figure per slice.
 
-    Its percentiles are over the slices, sorted from best to worst.
+    The value's percentiles are over the slices, sorted from best to worst.
     """
     sign = 1 if run.plan.study.metrics[name].better == "lower" else -1
     numbers = run.samples.by_round(name, arm.name).values()

@@ -14,16 +14,19 @@ from costof.results.models import Arm, Core, Effect, Metric, NoiseFloor, Sentenc
 from costof.statistics.estimate import Verdict
 
 VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
-"""The views in the answer, and their words in a sentence. The figures of a command need no words."""
+"""The views (on the wire, in the application, of a command) and their words in a sentence.
+
+The figures of a command need no words.
+"""
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if the members of a replica set replicated in the same tree as for the control."""
+"""Text instead of a verdict if a replica set's members replicated in the same tree with the arm and the control."""
 
 
 @dataclass(frozen=True)
 class Lead:
     """The changes that a section makes to the answer.
 
-    If the section `leads`, sentences about costs become details, except those about the arm `reference`.
+    If the section `leads`, sentences about costs become details, except the sentences about the arm `reference`.
     """
 
     leads: bool = False
@@ -55,7 +58,7 @@ class Context:
 
 
 def find_contexts(core: Core) -> list[Context]:
-    """Return the contexts of a run from near to far; contexts without a distance come last, in the run's order."""
+    """Return the contexts of a run from near to far. Contexts without a distance come last, in the run's order."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
     ordered = []
@@ -75,7 +78,7 @@ def find_contexts(core: Core) -> list[Context]:
 
 
 class Index:
-    """Look-ups in one result."""
+    """Look-ups by name in one result."""
 
     def __init__(self, core: Core, leads: Sequence[Lead] = (), answer: Sequence[Sentence] = ()) -> None:
         self.core = core
@@ -105,7 +108,7 @@ class Index:
 
     @property
     def reference(self) -> str | None:
-        """Return the arm that alone has costs in the answer, because a section compares the others with it."""
+        """Return the only arm whose costs are in the answer, if a section compares all other arms with this arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
 
     def arm(self, name: str) -> Arm | None:
@@ -128,7 +131,7 @@ class Index:
 
     @property
     def answered(self) -> list[Arm]:
-        """Return the protected arms that the answer covers, from near to far: those without an error."""
+        """Return the protected arms without an error, which the answer covers, from near to far."""
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]
         return [arm for arm in arms if arm.error is None and arm.name not in without]
@@ -143,7 +146,8 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Return a sentence about an arm in error: it has no figures, or figures in only some views."""
+        """Return a sentence about an arm in error, which has no figures, or has them only on the wire or in the
+        application."""
         extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
@@ -176,7 +180,7 @@ class Index:
         return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
-        """Return the metric's label and view, such as "'reused query' on the wire"; labels alone are not unique."""
+        """Return the metric's label and view, such as "'reused query' on the wire". Labels alone are not unique."""
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
 
     def metric_title(self, name: str) -> str:
@@ -196,7 +200,7 @@ class Index:
 
     @property
     def unit(self) -> str:
-        """Return what the intervals are computed over: 'round', or 'start' if the servers were restarted."""
+        """Return the unit over which intervals are computed: 'round', or 'start' if the servers were restarted."""
         return "start" if self.core.starts else "round"
 
     @property
@@ -269,7 +273,7 @@ def in_view(label: str, view: str) -> str:
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """Return the verdict in words: with its margin, or with the reason or further time if it is unresolved."""
+    """Return the verdict in words, with its margin. For an unresolved effect, give the reason or the further time."""
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if hidden_by_noise(effect):

@@ -1,7 +1,7 @@
 """The ledger: the raw results of a run on disk, from which every report can be rebuilt.
 
 `plan.json` is written once. `slices.jsonl` gets one line for each record, `{"record": kind, …}`, written at once, so
-that a crash loses nothing that was measured. A last line that a crash cut off is skipped.
+that a crash loses nothing that was measured. If a crash cut off the last line, this line is skipped.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from costof.study.schema import SliceSize
 
 PLAN = "plan.json"
 SLICES = "slices.jsonl"
-#: The ledger version that is written, and the earliest version that can be read. Version 6 added hosts. Version 7 added
-#: swapped copies of the control (`SliceRecord.stands_for`) and failures that commands report. Version 8 renamed keys
+#: The version of new ledgers, and the earliest version that can be read. Version 6 added hosts. Version 7 added swapped
+#: copies of the control (`SliceRecord.stands_for`) and failures that commands report. Version 8 renamed keys
 #: (`results/older_ledgers.py`).
 LEDGER_VERSION, EARLIEST_VERSION = 8, 5
 
@@ -119,7 +119,7 @@ class LostRecord(Model):
     """A failure during the run: of the servers of `arm`, of the measuring `host`, or of the whole service.
 
     If a host failed, the slices of `round` are invalid. The round is repeated with the remaining hosts, whose number is
-    `rest`; if that is None, the run ends.
+    `rest`. If `rest` is None, the run ends.
     """
 
     record: Literal["lost"] = "lost"
@@ -138,7 +138,8 @@ class WarningRecord(Model):
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    `error_rate` is the permitted rate of wrong verdicts that the looks (`LookRecord`) left for the final verdicts.
+    `error_rate` is the part of the permitted rate of wrong verdicts that the looks (`LookRecord`) left for the final
+    verdicts.
     """
 
     record: Literal["end"] = "end"
@@ -148,7 +149,7 @@ class EndRecord(Model):
 
 
 class SizesRecord(Model):
-    """Slice sizes that replace those of the plan, because the warm-up showed them to be enough."""
+    """Slice sizes that replace the plan's sizes, because the warm-up showed that these sizes are enough."""
 
     record: Literal["sizes"] = "sizes"
     slices: dict[str, SliceSize]
@@ -197,7 +198,7 @@ class Ledger:
         name = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{plan.study.name}"
         folder, number = Path("runs", name), 1
         while folder.exists():
-            # The name is taken if two runs start within one second.
+            # Another run may have taken the name within the same second.
             number += 1
             folder = Path("runs", f"{name}-{number}")
         return folder
@@ -294,7 +295,7 @@ def _parse(line: str) -> AnyRecord | None:
     except ValidationError as error:
         if error.errors(include_url=False, include_input=False)[0]["type"] == "json_invalid":
             return None
-    # Records of the current version, usually all of them, were parsed above, without this conversion.
+    # Records of the current version were parsed above, without this conversion. Usually these are all records.
     record = from_json(line)
     update_record(record)
     return _RECORD.validate_python(record)

@@ -14,12 +14,13 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: No limit on an arm counts as kept if this share of its operations fails, and more than on the control.
+#: No limit on an arm counts as kept if at least this share of its operations fails and it fails more often than the
+#: control.
 FAILED_MORE = 0.01
 
 
 class State(StrEnum):
-    """Verdict on a limit; its value is what commands print."""
+    """The verdict on a limit. Commands print its value."""
 
     WITHIN = "within"
     EXCEEDED = "exceeded"
@@ -31,8 +32,8 @@ class Outcome:
     """The verdict on a limit for one arm.
 
     `effect` is None if the arm failed or was not measured. `needed_seconds` is the estimated further measuring time
-    until a decision; None if the limit is decided or the time is not affordable. `reason` says why the figure cannot be
-    judged; None if it can.
+    until a decision. It is None if the limit is decided or the time is too long. `reason` says why the figure cannot be
+    judged. It is None if the figure can be judged.
     """
 
     limit: Limit
@@ -51,7 +52,10 @@ def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
 
 
 def limit_state(change: Estimate, limit: Limit) -> State:
-    """Return the verdict on a change, which has the limit's unit: undecided if its interval includes the limit."""
+    """Return the verdict on a change in the limit's unit.
+
+    It is undecided if the change's interval includes the limit.
+    """
     # Flip the sign if higher is better, so that lower is always better.
     sign = 1 if limit.better == "lower" else -1
     least, most = sorted((sign * change.low, sign * change.high))
@@ -75,7 +79,7 @@ def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Out
 
 
 def unusable(index: Index, metric: str, arm: Arm) -> str | None:
-    """Return why no limit on the metric can count as kept for the arm; None if one can.
+    """Return why no limit on the metric can count as kept for the arm; None if there is no such reason.
 
     The reason is a missing figure of arm or control, or too many failed operations.
     """
@@ -93,7 +97,8 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 
 
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
-    """Return the further seconds until the interval excludes the limit, if the estimate stays; None if not affordable.
+    """Return the further seconds until the interval excludes the limit, if the estimate stays; None if this is too
+    long.
 
     The width of the interval falls with the square root of the time.
     """

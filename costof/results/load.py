@@ -18,7 +18,7 @@ TCP = "tcp"
 def way_to_target_ms(run: Run) -> float:
     """Return the round-trip time to the target in milliseconds; 0 if no TCP handshake was timed.
 
-    It is the control's shortest TCP handshake, which includes no other wait.
+    The round-trip time is that of the control's shortest TCP handshake, since this handshake includes no other wait.
     """
     controls = {arm.name for arm in run.plan.controls}
     handshakes_ms = [
@@ -47,7 +47,7 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     if not records:
         return None
     seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(records)
-    # Arrivals are random, so their number differs between slices, but it is the same for all arms of a round.
+    # Arrivals are random, so their number differs from round to round. It is the same for all arms of a round.
     scheduled = [count for record in records if (count := record.answer.count(SCHEDULED)) is not None]
     offered = sum(scheduled) / seconds if len(scheduled) == len(records) else load.per_second
     operations = sum(record.answer.operations for record in records)
@@ -95,7 +95,7 @@ def _server_cpu_seconds(record: SliceRecord) -> float | None:
 
 
 def drop_overloaded(run: Run) -> None:
-    """Remove the times of arms that could not carry the load, because their queues grow as long as the run lasts."""
+    """Remove the times of arms that could not carry the load: such times only grow with the length of the run."""
     times = [
         name
         for name, each in run.plan.study.metrics.items()

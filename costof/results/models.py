@@ -1,7 +1,7 @@
 """Models of the core result: arms with their evidence, values, effects, noise, CPU time and errors.
 
-The analysis fills these models from the ledger. A section of a report reads only them and the section's own data.
-`report/result.py` combines the core result with the data of all sections.
+The analysis fills these models from the ledger. A section of a report reads only these models and the section's own
+data. `report/result.py` combines the core result with the data of all sections.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class Effect(Model):
 
     @property
     def needed_seconds(self) -> float | None:
-        """Return the further seconds that would resolve the effect; None if it is resolved or if they are too many."""
+        """Return the further seconds that would resolve the effect; None if it is resolved or the time is too long."""
         return self.unresolved.needed_seconds if self.unresolved else None
 
     @property
@@ -166,7 +166,10 @@ class Effect(Model):
 
 
 class NoiseFloor(Model):
-    """The difference between control and control replicate. Effects that are not larger may be noise of the run."""
+    """The difference between the control and its identical copy.
+
+    An effect that is not larger may be noise of the run.
+    """
 
     metric: str
     context: str = ""
@@ -184,7 +187,7 @@ class NoiseFloor(Model):
 class CarryOver(Model):
     """The effect of the previous slice on a headline metric.
 
-    It compares slices after a slice of another arm with slices after a slice of the same arm.
+    Slices that follow a slice of another arm are compared with slices that follow a slice of the same arm.
     """
 
     metric: str
@@ -194,7 +197,7 @@ class CarryOver(Model):
 
 
 class BetweenStarts(Model):
-    """Variation of a metric's effects between starts of the servers that the variation of rounds does not explain."""
+    """The part of a metric's variation between starts of the servers that the variation of rounds does not explain."""
 
     metric: str
     share: Estimate = Field(
@@ -245,12 +248,12 @@ class FailedOperations(Model):
 
     @property
     def fails_more(self) -> bool:
-        """Return whether the arm fails more often than its control, with the whole interval above 0."""
+        """Return whether the arm fails more often than its control: the whole interval of the difference is above 0."""
         return self.excess_low is not None and self.excess_low > 0
 
 
-#: An arm carries a load if it serves at least this share of it. The share is below 1, because a slice ends before its
-#: last clients have finished.
+#: An arm carries a load if it serves at least this share of the offered load. The share is below 1, because a slice
+#: ends before its last clients have finished.
 CARRIED = 0.95
 
 
@@ -293,7 +296,7 @@ class MissingFigure(Model):
 
 
 class Sentence(Model):
-    """A sentence of the answer. `kind` decides its place and style; a `detail` comes below the main sentences.
+    """A sentence of the answer. `kind` decides its place and style. A `detail` comes below the main sentences.
 
     `verdict`, `limits`, `why` and `mitigation` are only in the summary.
     """
@@ -314,7 +317,7 @@ class Sentence(Model):
 
 
 class HostStartSpread(Model):
-    """The time between the first and the last host's beginning of the same slice.
+    """The time between the beginnings of a slice on the first and on the last host.
 
     In milliseconds: median, p99 and maximum over all slices.
     """
@@ -327,7 +330,7 @@ class HostStartSpread(Model):
 
 
 class Core(Model):
-    """The result of a run, except for the data of the report's sections."""
+    """The result of a run without the data of the report's sections."""
 
     schema_version: int = SCHEMA_VERSION
     study: str

@@ -14,7 +14,7 @@ _LINK = {"asked_ms": "nominal_ms"}
 
 
 def update_plan(plan: dict[str, Any]) -> None:
-    """Rename the keys of a plan of an earlier version, in place; a current plan stays unchanged."""
+    """Rename the keys of a plan of an earlier version, in place. A current plan stays unchanged."""
     _rename(plan, _PLAN)
     _rename(plan.get("load") or {}, _LOAD)
     for arm in plan.get("arms", []):
@@ -27,7 +27,7 @@ def update_plan(plan: dict[str, Any]) -> None:
 
 
 def update_record(record: Any) -> None:
-    """Rename the kind and the keys of a record of an earlier version, in place; a current record stays unchanged."""
+    """Rename the kind and the keys of a record of an earlier version, in place. A current record stays unchanged."""
     if not isinstance(record, dict):
         return
     kind = str(record.get("record"))

@@ -107,7 +107,8 @@ class Run:
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         """Return why an instrument refused the arm before the first slice; None if it was not refused."""
-        # An arm that is refused only in these views still has figures in the other views.
+        # Do not count a refusal in these views (such as the application's): the arm still has figures in the other
+        # views.
         optional = {"app", "command"} if self.plan.client else {"app"}
         for record in self.ready:
             for ready in record.ready.arms:
@@ -116,7 +117,7 @@ class Run:
         return None
 
     def tls_library(self, arm: PlannedArm | None = None) -> str:
-        """Return the TLS libraries of the engine, such as 'OpenSSL 3.0.19', for one arm or by default for all arms."""
+        """Return the engine's TLS libraries, such as 'OpenSSL 3.0.19', for one arm; for all arms if `arm` is None."""
         libraries = [
             record.ready.tls_library
             for record in self.ready
@@ -142,7 +143,7 @@ class Run:
         return every_change(self.plan, self.samples)
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
-        """Return, for each (metric, arm), its values in the rounds that have all of the pairs, one for each unit.
+        """Return one value a unit for each (metric, arm), over the rounds in which all these pairs have a number.
 
         A unit is a round or a start of the servers. Return None if there are fewer than `fewest` values.
         """
@@ -173,7 +174,7 @@ class Run:
 
     @property
     def whole_starts(self) -> int:
-        """Return how many starts of the servers were measured completely, which a resumed run need not repeat."""
+        """Return how many starts of the servers were measured completely. A resumed run need not repeat them."""
         return sum(end.partial is None for end in self.ends)
 
     @property
@@ -182,7 +183,8 @@ class Run:
 
     @property
     def error_rate(self) -> float:
-        """Return the permitted rate of wrong verdicts that the looks during the run left over (`run/schedule.py`)."""
+        """Return the part of the permitted rate of wrong verdicts that the looks during the run left
+        (`run/schedule.py`)."""
         return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
     @property
@@ -192,7 +194,8 @@ class Run:
 
     @property
     def steal_share(self) -> float | None:
-        """Return the share of the machine's time that the hypervisor used for others; None if the run was killed."""
+        """Return the share of the machine's time that the hypervisor gave to other machines; None if the run was
+        killed."""
         ends = self.ends if self.starts else self.ends[-1:]
         return fmean(end.steal_share for end in ends) if self.end else None
 
@@ -285,7 +288,7 @@ def server_readings(record: SliceRecord) -> ServerReadings:
 
 
 def cpu_by_role(record: SliceRecord) -> dict[str, float]:
-    """Return the CPU seconds of a slice by role; the roles are those of the instrument and of the servers."""
+    """Return the CPU seconds of a slice by role. The instrument (client) and the servers have roles."""
     seconds = {role: nanoseconds / 1e9 for role, nanoseconds in record.answer.cpu_ns.items()}
     for role, used in record.server_cpu_seconds.items():
         seconds[role] = seconds.get(role, 0.0) + used
@@ -302,7 +305,10 @@ def slices_with_cpu(records: Sequence[SliceRecord]) -> dict[str, list[SliceRecor
 
 
 def cpu_seconds_per_operation(records: Sequence[SliceRecord]) -> dict[str, float]:
-    """Return the CPU seconds of one operation by role; a role's slices without a reading are left out."""
+    """Return the CPU seconds of one operation by role.
+
+    Slices without a reading of a role are left out for this role.
+    """
     return {
         role: sum(cpu_by_role(record)[role] for record in read)
         / max(1, sum(record.answer.operations for record in read))

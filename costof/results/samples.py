@@ -21,7 +21,7 @@ class SliceKey(NamedTuple):
     """A slice's place in a round.
 
     The control and its replicate may swap places in a round. Then `arm` is the copy that was measured, and `stands_for`
-    the copy for which the figures count; otherwise `stands_for` is None.
+    is the copy for which the figures count. Otherwise `stands_for` is None.
     """
 
     workload: str
@@ -84,11 +84,11 @@ class Samples:
         return [self.units.means(each) for each in in_common(numbers)]
 
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
-        """Return the numbers of the control and those of the arm, by round, in the rounds that both have.
+        """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have one.
 
-        A control without the phase counts as 0, because it spends no time on it. If `arm` is the control's replicate,
-        rounds in which both swapped places (`SliceKey.stands_for`) are swapped back, so that a difference is always
-        that of the second copy from the first.
+        If the control does not have the metric's phase (plaintext has no TLS handshake), its number is 0. If `arm` is
+        the control's replicate, the two copies take each other's place in some rounds (`SliceKey.stands_for`). The
+        function undoes this, so that a difference is always the second copy minus the first.
         """
         arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
         if not control_numbers and metric not in self._reported:
@@ -98,7 +98,8 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
-        """Return the means of control and arm for each unit (round or start), over the rounds that both have."""
+        """Return the means of control and arm for each unit (round or start), over the rounds in which both have a
+        number."""
         control_numbers, arm_numbers = map(self.units.means, self.paired_rounds(metric, control, arm))
         return control_numbers, arm_numbers
 
@@ -114,7 +115,7 @@ class Samples:
 
 
 def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
-    """Return each of the mappings, reduced to the rounds that all of them have."""
+    """Return each of the mappings, reduced to the rounds that all mappings have."""
     common = sorted(set.intersection(*map(set, numbers)))
     return [{number: each[number] for number in common} for each in numbers]
 
@@ -176,7 +177,7 @@ def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -
 def in_unit(metric: Metric, nanoseconds: float, workers: int) -> float:
     """Return a mean time in the metric's unit.
 
-    For a rate, this is the rate of one worker, or of all workers if the metric counts them all.
+    If the unit is a rate, return the rate of one worker, or of all workers if the metric counts all workers together.
     """
     if metric.unit == "per_second":
         return 1e9 / nanoseconds * (workers if metric.all_workers else 1)

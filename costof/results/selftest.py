@@ -1,9 +1,10 @@
-"""The judgement of a self-test: does a run with known costs give verdicts and intervals that agree with them?
+"""The judgement of a self-test: whether verdicts and intervals of a run agree with its known costs.
 
-The known cost of an arm is how much longer the relay held its requests than the control's, as the relay counted in
-exactly the rounds of the arm's effect. No measured latency enters it. A known cost must lie within the interval of its
-effect, also that between identical arms. Verdicts are judged like those of every run, but at a lower error rate: at
-the usual 5 %, one self-test in twenty would call identical arms different.
+The relay delays requests and counts for how long. The known cost of an arm is how much longer the relay held the arm's
+requests than the control's, in exactly the rounds of the arm's effect. No measured latency enters the known cost. A
+known cost must lie within the interval of its effect. The known cost between identical arms is 0. Verdicts are computed
+as in every run, but at a lower error rate: at the usual 5 %, one self-test in twenty would call identical arms
+different.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_de
 #: of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
-#: A known cost must be found if it is so large that this share of such runs finds it.
+#: A run must find a known cost if the cost is so large that this share of such runs finds it.
 SURELY = 0.99
-#: The smallest effect that is reported is found by this share of such runs.
+#: The smallest effect that a self-test reports is one that this share of such runs finds.
 MOSTLY = 0.9
-#: Measuring times for which the smallest effect is reported, in seconds.
+#: Measuring times in seconds. For each, a self-test reports the smallest effect that a run of this length finds.
 TIMES = (10, 60, 300)
 
 
 class Outcome(StrEnum):
-    """The judgement of one verdict. `TOO_SMALL` is no error: the machine's noise hides a cost of this size."""
+    """The judgement of one verdict. `TOO_SMALL` is not an error: the machine's noise hides a cost of this size."""
 
     RIGHT = "right"
     TOO_SMALL = "too small to find"
@@ -44,7 +45,7 @@ class Outcome(StrEnum):
 
 
 class KnownCost(Model):
-    """An arm whose cost is known, and what the run says about it. Costs are in ms for each request."""
+    """An arm whose cost is known, and the run's verdict on it. Costs are in ms for each request."""
 
     arm: str
     label: str
@@ -153,7 +154,8 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
 def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
     """Return the known cost relative to the control, as a geometric mean over rounds, like the ratio of an effect.
 
-    `times` are those of the arm's requests, which the relay held for `held`, and the control's usually for `usual`.
+    `times` are the times of the arm's requests. The relay held these requests for `held`, and the control's requests
+    usually for `usual`.
     """
     logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
     return math.expm1(fmean(logs))
@@ -182,7 +184,7 @@ def outcome_of(
 
 
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
-    """Return what runs of other lengths would find, by the noise of the arm that is identical to the control.
+    """Return the smallest effect that runs of other lengths would find, given the noise between the two identical arms.
 
     `times` is how many times longer a request is than without the time for which the relay holds it.
     """
@@ -197,7 +199,7 @@ def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> li
 
 
 def _seconds_of_a_round(run: Run) -> float:
-    """Return how long a round typically takes, with the work between its slices."""
+    """Return how long a round typically takes, including the work between its slices."""
     began: dict[int, int] = {}
     for record in run.counted:
         began.setdefault(record.round, record.answer.started_unix_ns)

@@ -28,7 +28,7 @@ class Conditions:
 
     @property
     def series(self) -> frozenset[tuple[str, str]]:
-        """Return the conditions that all runs of a series share; patch versions and data size may differ."""
+        """Return the conditions that all runs of a series share. Patch versions and data size may differ."""
         releases = {f"release of {name}": release_number(version) for name, version in self.versions.items()}
         levels = {f"{factor} of {arm}": level for arm, each in self.arms.items() for factor, level in each.items()}
         return frozenset({**self.question, **releases, **levels}.items())
@@ -80,7 +80,7 @@ def incomparable(first: Conditions, second: Conditions) -> str | None:
 
 
 def changed_arms(first: Conditions, second: Conditions) -> set[str]:
-    """Return the arms that differ between the runs in their own levels or in those of their control."""
+    """Return the arms whose own levels, or whose control's levels, differ between the runs."""
     changed = {arm for arm, levels in first.arms.items() if second.arms.get(arm, levels) != levels}
     return changed | {arm for arm, control in first.controls.items() if control in changed}
 
@@ -126,7 +126,7 @@ def titles(series: Sequence[Conditions]) -> list[str]:
 
 
 def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Iterator[str]:
-    """Yield a sentence for each change within a series that may explain changed costs: a patch, or the data size."""
+    """Yield a sentence for each change of patch version or data size within a series: it may explain changed costs."""
     for name in conditions[0].versions:
         if changes := _changes(runs, [each.versions[name] for each in conditions]):
             yield f"{_program(name)} was {changes}."
@@ -135,7 +135,7 @@ def changes_within(runs: Sequence[str], conditions: Sequence[Conditions]) -> Ite
 
 
 def _facts(conditions: Conditions) -> dict[str, str]:
-    """Return the facts in which series may differ, in words and by name."""
+    """Return, by name, the facts in which series may differ, as words."""
     shown = {
         QUESTION: conditions.question[QUESTION],
         LOAD: conditions.question[LOAD],

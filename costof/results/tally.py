@@ -1,4 +1,4 @@
-"""Headline figures of a run in progress, computed from its records in memory as the report computes them at the end."""
+"""Headline figures of a run in progress, computed from records in memory in the same way as in the final report."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class DiscardedPart:
 class Tally:
     """The figures of a run in progress.
 
-    A record is only stored until its round is complete, so that nothing is computed before a slice. Then its numbers
+    Until its round is complete a record is only stored, so that nothing is computed between slices. Then its numbers
     are added to the samples, and the record is forgotten.
     """
 
@@ -54,7 +54,7 @@ class Tally:
             case EnvironmentRecord():
                 self._start, self._cores = record.start, int(record.facts.get("cores", 1))
             case LostRecord(host=str()):
-                # The round is measured again.
+                # This round will be measured again.
                 self._pending.clear()
 
     def finish_round(self) -> None:

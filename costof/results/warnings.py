@@ -18,8 +18,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
 
 STEAL_WORTH_A_WORD = 0.02
-#: Share of the machine's CPU time that other programs must use in the median round for a warning. The kernel itself and
-#: the lab's helpers use less.
+#: A warning is given if other programs use more than this share of the machine's CPU time in the median round. The
+#: kernel itself and the lab's helpers use less.
 NEIGHBOURS_WORTH_A_WORD = 0.10
 FALSE_ALARMS = 0.01
 
@@ -67,7 +67,7 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
             texts.append(
                 WarningText.EVIDENCE_MISSING.text(slices=plural(len(wrong), "slice"), arm=arm.name, detail=wrong[0])
             )
-        # The answer itself names arms without any verification; this warning is about unchecked host names.
+        # The answer itself names arms without any verification. This warning is about unchecked host names.
         if arm.settings.transport is not None and arm.settings.transport.verify == "ca-only":
             texts.append(WarningText.VERIFICATION_OFF.text(arm=arm.name, level=arm.settings.transport.verify))
         slices = run.all_slices(arm.name)
@@ -114,8 +114,8 @@ def _left_by_commands(run: Run) -> Iterator[str]:
 def _replicate_differs(run: Run) -> list[str]:
     """Return the labels of the metrics in which control and replicate differ by more than chance.
 
-    The chance of a false alarm is `FALSE_ALARMS` for the whole run, corrected for the number of metrics. More frequent
-    false alarms would teach users to ignore the warning.
+    For the whole run, over all metrics together, the chance of a false alarm is `FALSE_ALARMS`. More frequent false
+    alarms would teach users to ignore the warning.
     """
     replicates = replicate_changes(run.changes)
     contrasts = [build_contrast(run.plan, name, change) for name, change in replicates]

@@ -1,7 +1,7 @@
-"""Events of a run in progress, which displays draw and `--json-lines` prints, one JSON object a line.
+"""Events of a run in progress. Displays draw them, and `--json-lines` prints them as one JSON object a line.
 
-`seconds` is the time since the command began the run, by a clock that is never set. Other times are in seconds
-too. Figures have the unit of their metric. Every run ends with an `answer` or an `error`.
+`seconds` is the time since the command began the run, by a clock that nobody can set. Other times are in seconds too.
+Figures have the unit of their metric. Every run ends with an `answer` or an `error`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class StageEvent(Model):
 class RunningEffect(Model):
     """The effect of an arm on a headline metric so far.
 
-    It has no verdict: if a run ended as soon as an interval looks good, its verdicts would be wrong more often.
+    It has no verdict, because users could end a run as soon as a verdict pleases them. Verdicts would then be wrong
+    more often.
     """
 
     metric: str

@@ -11,12 +11,12 @@ STRAY_CONNECTIONS = 4
 
 
 def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Counters, workers: int = 1) -> str | None:
-    """Return how a slice's evidence contradicts its arm's settings, as text; None if it does not.
+    """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
-    `moved` is the change of the server's counters during the slice; a server without counters is not checked. The
-    server may count more connections than the client: failed ones and, for each of the `workers`, one that was
-    unfinished when this slice ended and one when the slice before ended. A slice without a successful operation has no
-    evidence, only errors.
+    `moved` is the change of the server's counters during the slice. A server without counters is not checked. The
+    server may count more connections than the client. It counts failed connections. For each of the `workers`, it may
+    count a connection that was unfinished when this slice ended, and another when the slice before ended. A slice
+    without a successful operation has errors but no evidence.
     """
     if answer.operations == 0:
         return None
@@ -31,7 +31,7 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
 
 
 def _counted_connections(answer: SliceAnswer, workers: int) -> int:
-    """Return the number of connections that the server must at least have counted.
+    """Return the number of connections that the server must have counted at least.
 
     An overloaded server may not yet have accepted the connections that were unfinished when the slice ended, at most
     one for each worker.

@@ -38,7 +38,8 @@ from costof.study.commands import COMMAND
 from costof.study.plan import Plan
 from costof.urls import is_loopback
 
-#: A run ends after this many rounds in a row without a successful operation, since more would only wait for timeouts.
+#: A run ends after this many consecutive rounds without a successful operation: further rounds would only wait for
+#: timeouts.
 FRUITLESS_ROUNDS = 2
 
 
@@ -52,9 +53,9 @@ def run(
 ) -> StartingPoint | None:
     """Run one start of the servers and write its results to the ledger.
 
-    Ctrl-C or the loss of the service ends the run as partial. Returns the starting point of the next start, or None if
-    this one is partial. Raises `CostofError` if there are no results, because the service cannot start or no arm can
-    run.
+    Ctrl-C or the loss of the service ends the run as partial. Returns the starting point for the next start of the
+    servers, or None if this start is partial. Raises `CostofError` if there are no results because the service cannot
+    start or no arm can run.
     """
     if not plan.protected and not plan.is_alone:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
@@ -93,7 +94,7 @@ def run(
                 ledger.append(before.look_at_end)
             for text in busy_warnings:
                 ledger.append(WarningRecord(text=text))
-            # If the CPU time cannot be read, the run ends here, before any data is loaded.
+            # Read the CPU time once: if this fails, the run ends here, before any data is loaded.
             service.cpu_seconds()
             progress.stage("verifying the arms")
             state.instruments.start(stack)
@@ -142,7 +143,7 @@ def _record_evidence(state: State, stage: Stage) -> None:
 
 
 def _measure(state: State) -> str | None:
-    """Measure rounds until the stop rule ends them. Return why the run is partial, or None."""
+    """Measure rounds until the stop rule ends the run. Return why the run is partial; None if it is not."""
     before = state.before
     state.progress.stage("warming up")
     _warm_up(state)
@@ -178,7 +179,7 @@ def _measure(state: State) -> str | None:
 
 
 def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
-    """Warn if the budget is too short for the rounds of a verdict."""
+    """Warn if the budget is too short for the number of rounds that a verdict needs."""
     budget = state.plan.start_budget_seconds
     if budget is not None and state.plan.starts == 1 and budget < FEWEST_ROUNDS * round_seconds:
         rounds, seconds = max(1, int(budget / round_seconds)), ceil(round_seconds * (FEWEST_ROUNDS + 1))
@@ -206,7 +207,7 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers run on this machine, reject CPU times of --server-cpu that its cores could not have used.
+    """If the servers run on this machine, reject readings of --server-cpu that exceed what its cores could have used.
 
     Servers with loopback addresses run on this machine.
     """
@@ -232,10 +233,10 @@ def run_starts(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> None:
-    """Run, one after the other, the starts of the servers that are not complete yet. A partial start ends the run.
+    """Run those starts of the servers that are not complete yet, one after the other. A partial start ends the run.
 
-    Without --restarts there is one start. Raises as `run` and `open_service` do if the first start fails. Later errors
-    are only recorded in the ledger.
+    Without --restarts there is one start. If the first start fails, raises the errors of `run` and `open_service`.
+    Later errors are only recorded in the ledger.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:

@@ -1,4 +1,4 @@
-"""Forecasts of a run in progress: when it ends, and whether its effects will have verdicts by then."""
+"""Forecasts of a run in progress: the time of its end, and whether its effects will have verdicts at its end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Pace:
 
 
 def seconds_left(plan: Plan, pace: Pace) -> float:
-    """Return the seconds until the budget of this start ends or its last round is done, whichever comes first."""
+    """Return the seconds until the end of this start of the servers: its budget is spent, or its last round is done."""
     for_rounds = (plan.most_rounds - pace.rounds) * pace.round_seconds
     budget = plan.start_budget_seconds
     return max(0.0, for_rounds if budget is None else min(budget - pace.seconds, for_rounds))
@@ -47,7 +47,7 @@ def seconds_to_verdict(
 ) -> float | None:
     """Return the seconds until the run will end with a verdict on every effect; None if unknown or not expected.
 
-    `precision` is the current one, and `left` the seconds until the run ends at the latest.
+    `precision` is the precision reached so far. `left` is the seconds until the run ends at the latest.
     """
     if not effects or (plan.starts > 1 and plan.starts < FEWEST_ROUNDS):
         return None
@@ -73,8 +73,10 @@ def seconds_to_verdict(
 
 
 def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
-    """Return for each effect the seconds until further rounds resolve it; None if unknown or longer than ten times
-    `longest_seconds`."""
+    """Return for each effect the seconds until further rounds resolve it.
+
+    It is None if unknown or longer than ten times `longest_seconds`.
+    """
     most = pace.rounds_after(LONGEST_WAIT * longest_seconds)
     return [_needed(each.contrast, len(effects), most, pace.round_seconds) for each in effects]
 
@@ -99,7 +101,8 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the looks to come: the share of the budget at which each is due, and that of the one before."""
+    """Return the looks to come: for each, the share of the budget at which it is due, and the share of the look
+    before."""
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:
         return []

@@ -1,4 +1,4 @@
-"""The instruments of a run: the processes that measure, which arms each of them measures, and the plans they get."""
+"""The instruments of a run: the processes that measure, the arms that each of them measures, and their plans."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIRE = "wire"
 LOAD = "load"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
-#: Classes of error with a cause in the user's input, rather than in what a target supports.
+#: Classes of errors whose cause is the user's input, and not a missing feature of the target.
 USER_FIXABLE = frozenset(
     {
         "tls_certificate_name",
@@ -64,11 +64,10 @@ class Surroundings:
 class Instruments:
     """The instruments with their plans: 'wire' (the engine), 'command' (the runner of commands), and drivers.
 
-    `able`: the arms that can be measured.
-    `start_number`: the number of the servers' start. Each start draws other random data and keys.
-    `members`: by instrument and arm, the servers that answer it, as `address:port`; several with several load hosts.
-    `population`: the load hosts that measure instead of this machine, with the engine or the command runner, but
-    without drivers.
+    `able`: the arms that can be measured. `start_number`: the number of the servers' start. Each start draws other
+    random data and keys. `members`: by instrument and arm, the servers ('address:port') that answer the instrument.
+    There may be several if several hosts measure. `population`: the hosts that measure in place of this machine. They
+    run the engine or the command runner, but no drivers.
     """
 
     plan: Plan
@@ -82,7 +81,7 @@ class Instruments:
     _output: Path = field(default_factory=new_output)
 
     def __post_init__(self) -> None:
-        """Raise `TLS_LIBRARY_MISSING` before any server is started."""
+        """Raise `TLS_LIBRARY_MISSING` if an arm's TLS library is missing. No server has been started at this time."""
         for arm in self.plan.arms:
             if arm.settings.tls_library:
                 engine_path(arm.settings.tls_library)
@@ -102,7 +101,8 @@ class Instruments:
                 instrument = self._instrument(needed[name], surroundings, arms[0])
                 ready.append(self._introduce(name, stack.enter_context(instrument), arms))
             if self.able is self.plan.arms:
-                # Other instruments do not get arms that the first one cannot reach.
+                # The first instrument checks whether it can connect to each arm's server. The other instruments do not
+                # measure arms that fail this check.
                 self._check_that_arms_can_run(ready)
                 self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
 
@@ -120,7 +120,7 @@ class Instruments:
     def finish(self) -> list[str]:
         """Run the `cleanup` commands of all arms. Return why commands failed, a sentence for each.
 
-        On other hosts the runners do so when they end.
+        On other hosts, each runner runs its `cleanup` commands when it ends.
         """
         if self.population is not None or not any(arm.settings.cleanup for arm in self.plan.arms):
             return []
@@ -128,7 +128,7 @@ class Instruments:
         return [failure for each in runners.values() for failure in each.finish()]
 
     def load(self, arm: PlannedArm) -> None:
-        """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` if that fails."""
+        """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` if the load fails."""
         if not self.plan.loads:
             return
         warehouses = self.plan.study.warehouses
@@ -163,7 +163,7 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Give an instrument its plan without refused arms, and record which arms it can measure."""
+        """Send an instrument its plan, which leaves out refused arms. Record which arms the instrument can measure."""
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [
@@ -203,8 +203,9 @@ class Instruments:
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
         """Raise `ARMS_CANNOT_RUN` if no arm can run.
 
-        Also raise it if no protected arm can run, and either the user chose the protection or can fix the cause.
-        Otherwise the run continues: a target that does not support the protection gets a report of its control.
+        Also raise it if no protected arm can run and one of two conditions holds: the user chose the protection, or the
+        user can fix the cause. Otherwise the run continues, and the report of a target that does not support the
+        protection has only the control.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]
@@ -227,7 +228,7 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """Return the study's workloads with the numbers of workers that the arms have."""
+        """Return the study's workloads, one for each number of workers that the arms have."""
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}

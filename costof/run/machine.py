@@ -1,4 +1,4 @@
-"""Facts about the machine of a run. Every result contains them, to make figures comparable."""
+"""Facts about the machine of a run. Every result contains these facts, so that figures can be compared."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ def describe_machine(service: Description) -> dict[str, Any]:
 class Reading:
     """A reading of the machine's clocks and CPU time, in seconds.
 
-    `busy` is the CPU time of programs and kernel, `steal` the time that the hypervisor gave to others. `seconds` is the
-    monotonic clock. `clock` is the time of day minus the monotonic clock; it changes if the time of day is set.
+    `busy` is the CPU time of programs and kernel. `steal` is the time that the hypervisor gave to other machines.
+    `seconds` is the monotonic clock. `clock` is the time of day minus the monotonic clock. It changes if somebody sets
+    the time of day.
     """
 
     seconds: float

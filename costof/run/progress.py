@@ -1,7 +1,7 @@
-"""Progress of a run: one interface that the run reports to, and the events that displays receive from it.
+"""Progress of a run: the interface to which the run reports, and the events that displays receive.
 
-Figures are computed and drawn only after a round, never before or during a slice, and only if the display wants to show
-this round.
+Figures are computed and drawn only after a round, never during a slice, and only if the display wants to show the
+round.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ class Progress(Protocol):
 
 
 class Display(Protocol):
-    """A renderer of events. `pause_seconds` is the minimum time between the last event and a round that it shows."""
+    """A renderer of events. After each event, it shows no round for at least `pause_seconds`."""
 
     pause_seconds: float
 
     def show(self, event: Event) -> None: ...
 
     def close(self) -> None:
-        """Leave the terminal in order. Further events are shown below what is there."""
+        """Restore the terminal. Further events are shown below the present output."""
 
 
 class RunProgress:
     """Progress that a display shows.
 
-    As a context, it listens to the ledger's records and says at once what is kept when Ctrl-C or SIGTERM arrives. A
-    signal during a drawing takes effect after it, so that no table is half drawn.
+    As a context manager, it listens to the ledger's records. When Ctrl-C or SIGTERM arrives, it says at once which
+    results are kept. A signal during a drawing takes effect after the drawing, so that no table is half drawn.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class RunProgress:
         self._tally = Tally(plan, earlier)
         self._resumed = earlier is not None
         self._first_start = self._start = 0
-        #: Complete starts before this command, and complete rounds before this start and in it.
+        #: Complete starts before this command, complete rounds before this start, and complete rounds in this start.
         self._earlier_starts, self._earlier_rounds, self._rounds = 0, 0, 0
         if earlier is not None and plan.starts > 1:
             self._first_start = self._start = len(earlier.starts)

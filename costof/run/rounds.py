@@ -1,6 +1,6 @@
 """Measurement of a round: the slice of each arm, with counters of servers and machine around it.
 
-A slice is repeated once if a host began it late, and the whole round if a host was lost.
+If a host began a slice late, the slice is repeated once. If a host was lost, the whole round is repeated.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from costof.study.schema import SliceSize
 class StartingPoint:
     """The state from which a resumed run, or the next start of the servers, continues.
 
-    `samples`, `rounds` (only complete ones) and `seconds` (of measuring) belong to this start, whose number is `start`.
-    `whole_starts` is the number of complete starts, and `earlier_rounds` the number of their rounds, after which the
-    rounds of this start are numbered. `error_rate_spent` is the part of the error rate that interim analyses (looks)
-    have used. `hosts` is the number of hosts at the beginning of the run, or None. `identity` identifies its servers.
-    `look_at_end` is the look at the end of a run that was already complete, whose verdicts are known.
+    `samples`, `rounds` (only complete ones) and `seconds` (of measuring) belong to start number `start`. `whole_starts`
+    is the number of complete starts. `earlier_rounds` is the number of rounds in the complete starts. The numbers of
+    this start's rounds begin after them. `error_rate_spent` is the part of the error rate that interim analyses (looks)
+    have used. `hosts` is the number of hosts at the beginning of the run, or None. `identity` identifies the servers.
+    If the run was already complete, its user knows its verdicts, and `look_at_end` is the look at its end.
     """
 
     samples: Samples = field(default_factory=Samples)
@@ -72,9 +72,9 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """True if any protected arm and its control can both run; otherwise more rounds give no cost.
+        """True if any protected arm and its control can both run. Otherwise more rounds give no cost.
 
-        If the run has only a control, it must be able to run.
+        If the run has only a control, the control must be able to run.
         """
         able = {arm.name for arm in self.instruments.able}
         if self.plan.is_alone:
@@ -97,7 +97,7 @@ class State:
 def measure_round(state: State, number: int) -> list[MeasuredSlice]:
     """Measure and return all slices of a round.
 
-    If a host is lost and enough hosts remain, the round is measured again.
+    If a host is lost but enough hosts remain, the round is measured again.
     """
     while True:
         try:
@@ -119,7 +119,7 @@ def measure_round(state: State, number: int) -> list[MeasuredSlice]:
 
 
 def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure and return the slices of a round. If the service is lost, return the slices until then."""
+    """Measure and return the slices of a round. If the service is lost, return the slices measured so far."""
     measured = []
     for key in state.schedule.round(number, state.runnable):
         if not _arm_is_lost(state, key.arm):
@@ -164,7 +164,7 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlic
 def measure_slice(
     plan: Plan, service: Service, instruments: Instruments, key: SliceKey, round_number: int, slice_number: int
 ) -> tuple[SliceRecord, float]:
-    """Measure a slice; return its record, and the seconds that preparation and bookkeeping took besides measuring.
+    """Measure a slice. Return its record, and the seconds that preparation and bookkeeping took besides measuring.
 
     Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
     """
@@ -194,7 +194,7 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, moved, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # With several hosts, the load comes from them, so their readings count instead of this machine's.
+        # If several hosts generate the load, their readings count in place of this machine's.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -222,7 +222,10 @@ def measure_slice(
 
 
 def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
-    """Return the CPU seconds of servers on this machine, without those that --server-cpu prints for another machine."""
+    """Return the CPU seconds of servers on this machine.
+
+    CPU time that --server-cpu prints for another machine is left out.
+    """
     elsewhere = service.server_cpu is not None and not service.server_cpu.is_local
     return sum(seconds for role, seconds in cpu.items() if not (elsewhere and role == service.server_role))
 
@@ -230,7 +233,7 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
     """Prepare, without measuring, the TLS session and the connections that a slice on the wire needs.
 
-    An arm that resumes sessions gets a new session, because preparing the servers has invalidated its last one. Open
+    An arm that resumes sessions gets a new session if preparing the servers has made its last session invalid. Open
     connections are replaced before each slice: otherwise the random properties of one connection would affect all
     slices of the arm.
     """
@@ -264,7 +267,7 @@ def _read_counters(service: Service, servers: Sequence[str]) -> Counters:
 
 @contextmanager
 def _ignoring_lost_service(service: Service) -> Iterator[None]:
-    """Ignore errors of reading from a service that has been lost, so that the slice is still recorded.
+    """Ignore errors that come from reading a lost service, so that the slice is still recorded.
 
     Raises `TARGET_FAILED` if the service is not lost.
     """

@@ -14,20 +14,20 @@ from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
-#: Number of random orders drawn for a round, of which the most balanced one is used.
+#: Number of random orders that are drawn for a round. The most balanced one is used.
 DRAWS = 8
 
 
 class BalancedOrders:
-    """Orders of a few items, such as protections, one a round, in which each item follows every item equally often.
+    """Orders of a few items, such as protections, one for each round. Each item follows every item equally often.
 
     A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
     an item with itself, occur equally often, up to a difference of one or two. So the after-effects of a slice (a
     filled cache, a busy server) affect all items alike and cancel in their differences. Such designs are called
     strongly balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957,
-    "Extra-period Latin-square change-over designs"). Fixed designs exist only for some numbers of items and rounds, so
-    each round uses the order that keeps the counts most even, at random among equals (minimization: Pocock & Simon
-    1975).
+    "Extra-period Latin-square change-over designs"). Fixed designs exist only for some numbers of items and rounds.
+    Here each round instead uses the order that keeps the counts most even. Chance decides between equally good orders
+    (minimization: Pocock & Simon 1975).
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -35,7 +35,9 @@ class BalancedOrders:
         self._followed: Counter[tuple[str, str]] = Counter()
 
     def next(self, items: Sequence[str], previous: str | None) -> list[str]:
-        """Return the order in which to measure `items` in the next round, and count it.
+        """Return the order in which to measure `items` in the next round.
+
+        Add this order to the counts of what follows what.
 
         `previous` is the item that was measured last, which may not be one of `items`.
         """
@@ -53,7 +55,7 @@ class BalancedOrders:
         remaining = [item for item in items if item != first]
         if not remaining:
             return [first]
-        # The next round begins with this round's last item, so that it follows itself.
+        # The next round begins with this round's last item, so that this item follows itself.
         last = self._rarest(remaining, lambda item: (item, item))
         remaining.remove(last)
         row = [first]
@@ -68,21 +70,21 @@ class BalancedOrders:
 
 
 T = TypeVar("T")
-#: Consecutive rounds that must reach the precision before the run ends.
+#: The number of consecutive rounds that must reach the precision before the run ends.
 STEADY_ROUNDS = 3
 #: Shares of the budget after which a run is analysed early. It ends if every headline verdict is reached.
 LOOKS = (0.3, 0.5)
-#: After the share s of the budget, analyses have spent the share s to this power of the error rate. So early analyses,
-#: which suffice for large effects, spend little of it, and the last analysis spends most (Lan & DeMets 1989; Kim &
-#: DeMets 1987, with a power of 3).
+#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate. So early
+#: analyses, which find only large effects, spend little of the error rate. The last analysis spends most of it (Lan &
+#: DeMets 1989; Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 
 class Schedule:
     """The order of a run's slices in each round, determined by the plan's seed.
 
-    The arms of one workload and context form a group and follow each other, so that the slices of a difference are
-    close in time. Each round shuffles the levels of slow factors, and the groups within each of these levels.
+    The arms of one workload and context form a group and follow each other, so that slices that are compared are close
+    in time. Each round shuffles the levels of slow factors, and it shuffles the groups within each of these levels.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -93,12 +95,11 @@ class Schedule:
     def round(self, number: int, workloads: dict[str, list[str]]) -> list[SliceKey]:
         """Return the slices of a round in their order, one for each arm of each workload.
 
-        `workloads` names, for each workload, the arms that can run it.
+        `workloads` has, for each workload, the names of the arms that can run it.
 
-        Protections are balanced across contexts: a group of arms begins with the protection with which the group before
-        it ended. Control and replicate count as one protection and follow each other, so that the control follows
-        itself as often as other arms follow themselves. Which of the two is first is random, and each is first once in
-        two rounds.
+        Protections are balanced across contexts: a group of arms begins with the protection that ended the group before
+        it. Control and replicate count as one protection and follow each other, so that the control follows itself as
+        often as other arms follow themselves. In each pair of rounds, each of the two is first once, in random order.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -144,11 +145,11 @@ def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
 
 
 class Looks:
-    """Interim analyses (looks) of a run before its budget is spent, which divide the error rate among them.
+    """Interim analyses (looks) of a run before its budget is spent. The looks divide the error rate among them.
 
     With repeated looks at the full error rate, far more than 5 % of runs would report a false cost. With a divided rate
-    it is at most 5 %, under any dependence of the tests (Bonferroni). Printed intervals remain those of 95 %: since
-    looks have an eighth of the rate, they contain the truth in at least 94 % of runs.
+    at most 5 % of runs do, under any dependence of the tests (Bonferroni). Printed intervals are still 95 % intervals.
+    They contain the truth in at least 94 % of runs, since looks have only an eighth of the error rate.
     """
 
     def __init__(self, plan: Plan, spent: float = 0.0) -> None:
@@ -159,7 +160,7 @@ class Looks:
 
     @property
     def error_rate(self) -> float:
-        """The error rate of the final verdicts: that of the look that ended the run, or else the unspent rest."""
+        """The error rate of the final verdicts. It is that of the look that ended the run, or else the unspent rest."""
         return self._ended_at or ERROR_RATE - self._spent
 
     def end(self, rate: float) -> None:
@@ -167,7 +168,7 @@ class Looks:
         self._ended_at = rate
 
     def due(self, rounds_done: int, elapsed_seconds: float) -> float | None:
-        """Return the error rate of the look that is due now and count it as spent; None if no look is due."""
+        """Return the error rate of the look that is due now, and count this rate as spent; None if no look is due."""
         budget = self._plan.start_budget_seconds
         if budget is None or rounds_done < self._plan.fewest_rounds:
             return None
@@ -185,7 +186,8 @@ class Looks:
 def precision(plan: Plan, samples: Samples) -> float | None:
     """Return the largest half-width of the headline ratios' intervals, for the stop rule; None if unknown.
 
-    It is always unknown in a run of several starts, since the rounds of one start do not show how much starts vary.
+    It is always unknown in a run with several starts of the servers, since the rounds within one start do not show how
+    much the starts differ.
     """
     if plan.starts > 1:
         return None
@@ -210,13 +212,13 @@ def enough(
 ) -> bool:
     """Return whether the stop rule ends the run.
 
-    A run ends after the maximum number of rounds. It ends before a round that would exceed the budget, but never with a
-    single round, nor before the minimum number of rounds that the user gave. It also ends after the minimum number of
-    rounds if each of the last `STEADY_ROUNDS` rounds had the plan's precision. A plan with a fixed number of rounds has
-    neither budget nor precision.
+    A run ends after the maximum number of rounds. It ends before a round that would exceed the budget, but never after
+    a single round, and never before the minimum number of rounds that the user gave. It also ends after the minimum
+    number of rounds if each of the last `STEADY_ROUNDS` rounds had the plan's precision. A plan with a fixed number of
+    rounds has neither budget nor precision.
 
     `reached` is the precision after each round so far. A run that ended at the first precise round would be too
-    confident: its 95 % intervals contained the truth in 92 % of simulated runs, and in 93 to 94 % with this rule.
+    confident: its 95 % intervals contained the truth in 92 % of simulated runs. With this rule they did in 93 to 94 %.
     """
     if rounds_done >= plan.most_rounds:
         return True

@@ -1,9 +1,10 @@
 """Sizes of slices: as short as the noise of a workload allows, and never longer than the study plans.
 
 Slices of r operations, with t seconds for each operation and s seconds of start-up, give an estimate with the variance
-(B + W / r) * (s + r * t) / T in T seconds, for a variance W of operations and B between slices. It is lowest at r =
-sqrt(s / t * W / B) (Kalibera & Jones 2013). One warm-up round does not show B, but B is not needed: if s is a tenth of
-a slice, longer slices reduce the variance by at most a tenth, whatever B is, and increase it if B is large.
+(B + W / r) * (s + r * t) / T in T seconds, where W is the variance of operations and B the variance between slices. The
+variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013). One warm-up round does not show B, but B is not
+needed. If s is a tenth of a slice, longer slices reduce the variance by at most a tenth, whatever B is. If B is large,
+longer slices increase the variance.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from costof.study.load import PHASES, WORKLOAD, CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
-#: The maximum share of start-up in the time of a slice, start-up included.
+#: The maximum start-up time of a slice, as a share of the slice's time including start-up.
 MOST_START_UP = 0.1
 #: The maximum bias of a slice, as a share of the plan's precision. The logarithm of a slice's mean is too low by half
 #: the mean's relative variance, which may differ between arms.
@@ -26,16 +27,19 @@ MOST_BIAS = 0.1
 #: The minimum length of a slice: five periods of 10 ms, in which a lab enforces CPU limits and the kernel counts CPU
 #: time.
 SHORTEST_SECONDS = 0.05
-#: The minimum number of operations of each worker in a slice, since the arm measured before affects the first one.
+#: The minimum number of operations of each worker in a slice. The arm that was measured before affects the first
+#: operation.
 FEWEST_IN_A_ROW = 2
-#: The same for workloads with a figure of the whole slice, since its end may cut off one operation of each worker.
+#: The minimum number of operations of each worker if a figure, such as a rate, is computed over the whole slice: the
+#: end of the slice may cut off one operation of each worker.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: A slice at a load lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The number of operations of a slice that only its time limit ends.
+#: The limit on operations of a slice that only its time limit shall end.
 UNLIMITED = 2**31
-#: In such a slice, the fastest arm may perform at most this multiple of the planned operations.
+#: In a slice that only its time limit ends, the fastest arm may perform at most this multiple of the planned
+#: operations.
 MOST_TIMES = 10
 
 
@@ -53,7 +57,7 @@ class MeasuredSlice:
 
     @property
     def noise(self) -> float:
-        """The relative variance of the mean of the slice's longest phase, which contains all others."""
+        """The relative variance of the mean of the slice's longest phase, which contains all other phases."""
         whole = max(self.answer.phases.values(), key=lambda phase: phase.sum_ns)
         return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
 
@@ -96,9 +100,9 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    Slices at a load are never shortened; they are lengthened if connections last long, so that enough are open at once.
-    Nothing is shortened if the number of rounds is fixed, nor for programs that take a duration. Slices stay so long
-    that the maximum number of rounds fills the budget.
+    Slices at a load are never shortened. They are lengthened if connections last long, so that enough connections are
+    open at once. No slice is shortened if the number of rounds is fixed, or if its program takes a duration. Slices
+    stay so long that the maximum number of rounds fills the budget.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -119,8 +123,8 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 
 
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
-    """Return a size that lasts several times as long as a connection, because no connection is open when a slice
-    begins."""
+    """Return the size of a slice that lasts several times as long as a connection, because no connection is open when a
+    slice begins."""
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (
         sum(answer.phases[phase].sum_ns for phase in PHASES if phase in answer.phases) / answer.operations
@@ -131,14 +135,14 @@ def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> 
 
 
 def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
-    """Return to which fraction of their measured length slices can be shortened without losing the precision.
+    """Return the fraction of their measured length to which slices can be shortened without losing the precision.
 
     The fraction may be above 1.
     """
-    # The mean and not the median, because a slow factor makes the start-up of a few slices very long.
+    # Use the mean and not the median, because a slow factor makes the start-up of a few slices very long.
     start_up = fmean(measured.start_up_seconds for measured in slices)
     seconds = max(SHORTEST_SECONDS, start_up * (1 / MOST_START_UP - 1)) / min(measured.seconds for measured in slices)
-    # The median and not the mean, because one slow operation of a cold server would raise a mean.
+    # Use the median and not the mean, because one slow operation of a cold server would raise the mean.
     noise = median(measured.noise for measured in slices) / (2 * MOST_BIAS * precision)
     workload = slices[0].key.workload
     whole_slices = any(

@@ -30,11 +30,11 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A service's judgement of one slice by its own readings: whether it was measured as the arm requires, and figures.
+    """A service's judgement of one slice by its own readings: whether the slice fits its arm, and figures.
 
-    `mismatch` is the reason why it was not, or None. `figures` are means over the slice unless their name says
-    otherwise, in the unit of their metric. `counts` are those of this slice; the evidence in the report is their sum
-    over all slices including the warm-up.
+    `mismatch` is None if the slice was measured as its arm requires. Otherwise it is the reason. `figures` are means
+    over the slice unless their name says otherwise, in the unit of their metric. `counts` are the counts in this slice.
+    The report shows their sum over all slices, including the warm-up, as evidence.
     """
 
     mismatch: str | None = None
@@ -44,7 +44,10 @@ class Judgement:
 
 
 class Service(ABC):
-    """The servers that a run measures: a lab or a target. A context manager, which releases all resources when left."""
+    """The servers that a run measures: a lab or a target.
+
+    It is a context manager and releases all resources at its end.
+    """
 
     #: Whether the service itself can read its servers' CPU time, which needs servers on this machine.
     measures_cpu: bool = False
@@ -52,7 +55,7 @@ class Service(ABC):
     server_cpu: ServerCpu | None = None
     #: The role in the CPU figures under which the time printed by `server_cpu` appears.
     server_role: str = "server"
-    #: The facts of `identity` from when a resumed run began; empty in a new run.
+    #: The facts of `identity` at the time when a resumed run first began; empty in a new run.
     known_identity: Mapping[str, str] = {}
     #: Whether the service runs its servers on separate hosts (network namespaces) if it has the rights to do so.
     makes_hosts: bool = False
@@ -70,13 +73,13 @@ class Service(ABC):
 
     @abstractmethod
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        """Return what an arm's client connects to, and with which settings."""
+        """Return the address to which an arm's client connects, and the client's settings."""
 
     @abstractmethod
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Prepare the data: call `load` with the arm whose connections load it, and wait until every member has it.
+        """Prepare the data. Call `load` with the arm that loads the data, and wait until every member has the data.
 
-        `arm` is the arm to use unless the service needs another one.
+        `arm` loads the data unless the service needs another arm for this.
         """
 
     @abstractmethod
@@ -86,7 +89,7 @@ class Service(ABC):
     def commands(self) -> list[str]:
         """Return a text for each of the user's commands that the run would execute (`--dry-run`).
 
-        The text begins with when, or for which arm, the command is executed.
+        The beginning of the text says when, or for which arm, the command is executed.
         """
         return [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
 
@@ -94,9 +97,9 @@ class Service(ABC):
     def describe(self) -> Description: ...
 
     def identity(self) -> dict[str, str]:
-        """Return facts that tell these servers from others: for a lab, the programs' versions.
+        """Return facts that identify these servers: for a lab, the programs' versions.
 
-        Call this only when connected.
+        Call it only while the service is connected to the servers.
         """
         return dict(self.describe().versions)
 
@@ -115,18 +118,18 @@ class Service(ABC):
         """Bring the servers into the state that an arm needs, before each of its slices and outside measured time."""
 
     def set_host_count(self, hosts: int) -> None:
-        """Set the number of hosts that measure together and share the load between them. Called before `__enter__`."""
+        """Set the number of hosts that measure together and share the load. It is called before `__enter__`."""
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Return whether the arm's client must connect once outside measured time to get a new session ticket.
 
         It must if the server's key has changed since the arm's last slice, because earlier tickets are then invalid.
-        Called once after each `arrange`.
+        The function is called once after each `arrange`.
         """
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Return the words to put before a command to run it on the host of the arm's client; [] for this host."""
+        """Return the words that, put before a command, run it on the host of the arm's client; [] for this host."""
         return []
 
     def links(self) -> list[LinkEvidence]:
@@ -136,7 +139,8 @@ class Service(ABC):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return the service's own evidence about an arm, such as the cipher that a tunnel negotiated.
 
-        Called with the stage 'start' after the load, and with 'end' after the last slice, to check the data again.
+        It is called with the stage 'start' after the load. It is called with 'end' after the last slice, to check the
+        data again.
         """
         return {}
 
@@ -145,9 +149,9 @@ class Service(ABC):
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` with only the counters whose change in a warm-up slice is plausible.
+        """Return `change` without the counters whose change in a warm-up slice is implausible.
 
-        The service stops reading the other counters. `answer` is the instrument's result of the slice.
+        The service no longer reads these implausible counters. `answer` is the instrument's result of the slice.
         """
         return change
 
@@ -156,20 +160,20 @@ class Service(ABC):
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Return the servers' present state, or None if the service reads none.
+        """Return the servers' present state, or None if the service does not read a state.
 
-        Called right before and right after each slice of an arm, outside measured time.
+        It is called right before and right after each slice of an arm, outside measured time.
         """
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return what the observations before and after a slice say about it."""
+        """Return the judgement of a slice from the observations before and after it."""
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, for how many seconds programs were ready to run but had used up their host's CPU share."""
+        """Return, by role, the seconds in which programs were ready to run but had used up their CPU share."""
         return {}
 
     def early_warnings(self) -> list[str]:
@@ -177,11 +181,12 @@ class Service(ABC):
         return []
 
     def warnings(self) -> list[str]:
-        """Return the warnings about these servers. Called once the run is over."""
+        """Return the warnings about these servers. It is called after the run."""
         return []
 
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
-        """Return why the service can no longer be measured, or None if it can. With `arm`, return this for that arm."""
+        """Return why the service, or with `arm` only this arm, can no longer be measured; None if it can be
+        measured."""
         return None
 
 

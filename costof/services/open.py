@@ -23,7 +23,7 @@ TWO_URLS = frozenset({"http"})
 
 
 def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
-    """Return the service of a plan, not yet started: a target if there is an `access`, else a lab.
+    """Return the service of a plan without starting it: a target if there is an `access`, or else a lab.
 
     The plan alone is not enough for a target, because it does not hold the password.
 
@@ -126,7 +126,7 @@ def _module(study: Study, module: str) -> ModuleType:
 def _check_plain_arms(plan: Plan, service: Service) -> None:
     """Raise `PLAIN_NOT_ALLOWED` if the comparison needs arms without TLS, which the target's URL does not allow.
 
-    A run that measures the protection alone is possible; it reports why the other arms are missing.
+    A run that measures only the protection is possible. It reports why the other arms are missing.
     """
     refused = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
     if refused and not plan.protection_alone:

@@ -23,9 +23,9 @@ UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6
 #: The number of cores that a server typically uses, between idle and loaded. It serves to guess a counter's unit.
 USUAL_CORES = 0.3
 
-#: Known output formats with CPU time among other data: the pattern of the line with the CPU time, and the number of its
-#: units in a second. The formats are cpu.stat of a control group (kernel documentation, cgroup-v2), a property of a
-#: systemd service, and the cores' modes in Prometheus' node exporter.
+#: Known output formats that have CPU time among other data: for each, the pattern of the line with the CPU time, and
+#: the number of this line's units in a second. The formats are cpu.stat of a control group (kernel documentation,
+#: cgroup-v2), a property of a systemd service, and the cores' modes in Prometheus' node exporter.
 _KNOWN = (
     (re.compile(r"^usage_usec (\d+)$", re.MULTILINE), 1e6),
     (re.compile(r"^CPUUsageNSec=(\d+)$", re.MULTILINE), 1e9),
@@ -34,7 +34,9 @@ _KNOWN = (
 
 
 def parse_seconds(text: str) -> float:
-    """Return the sum of the CPU seconds in a command's output, which is one or more numbers or a format in `_KNOWN`.
+    """Return the sum of the CPU seconds in a command's output.
+
+    The output has one or more numbers, or a format in `_KNOWN`.
 
     Raises `ValueError` for any other output.
     """
@@ -70,7 +72,9 @@ class ServerCpu:
         self.is_local = False
 
     def limit_cores(self, cores: int, machine: str) -> None:
-        """Record that the servers run on this machine, with `cores` cores: readings that would need more are refused.
+        """Record that the servers run on this machine with `cores` cores.
+
+        Readings that would need more cores are refused.
 
         `machine` is the machine's name in error texts.
         """
@@ -81,9 +85,9 @@ class ServerCpu:
     def seconds(self) -> float:
         """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` if the command fails, if the value is lower than before (because servers restarted),
-        or if it has risen by more than all cores can have used since the first reading (because its unit is not
-        seconds).
+        Raises `SERVER_CPU_UNREAD` in three cases. The command fails. The value is lower than before, because servers
+        restarted. The value has risen by more than all cores can have used since the first reading, because its unit is
+        not seconds.
         """
         began = time.monotonic()
         try:

@@ -29,7 +29,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The names of counters that missed all connections of a slice, each with the number of these connections.
+        #: The names of counters that did not count any connection of a slice, each with the number of connections.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -56,17 +56,19 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def refusal_reason(self, arm: PlannedArm) -> str | None:
         if self._plain_allowed or arm.settings.transport is None or arm.settings.transport.is_tls:
             return None
-        # On a connection without TLS, others on the network could read the log-in.
+        # On a connection without TLS, other people on the network could read the log-in.
         return "this target is used with TLS, so arms without TLS are not measured; --allow-plain measures this arm too"
 
     def counters(self, server: str) -> Counters:
         return self._without_uncounted(self.server.counters(server))
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` without the counters that missed all connections of a slice, and ignore these from now on.
+        """Return `change` without the counters that missed all connections of a slice.
 
-        Such a counter does not work on this server, or a proxy in front of the server accepts the connections. If it
-        were used, every slice of the run would be discarded.
+        Ignore these counters from now on.
+
+        Such a counter does not work on this server, or a proxy in front of the server accepts the connections. If such
+        a counter were used, every slice of the run would be discarded.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:

@@ -1,6 +1,7 @@
 """Break-even points: how many operations a connection must carry until a protection costs less than a given share.
 
-For a protection that makes connections faster but operations slower, also the number up to which it saves time.
+For a protection that makes connections faster but operations slower, there is also the number up to which it saves
+time.
 """
 
 from __future__ import annotations
@@ -38,21 +39,22 @@ class Operations:
 
 
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
-    """Return from how many operations on each connection the arm takes less than `share` longer than the control.
+    """Return the number of operations on a connection from which the arm takes less than `share` longer than the
+    control.
 
-    With n operations, a connection takes C + n q on the control, and dC + n dq longer on the arm. That extra is below
-    share (C + n q) from n = (dC - share C) / (share q - dq) on, or never if dq is not below share q. The interval is a
-    percentile bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015), since the ratio of two uncertain numbers
-    has no simple interval.
+    With n operations, a connection takes C + n q on the control, and dC + n dq longer on the arm. The added time is
+    below share (C + n q) from n = (dC - share C) / (share q - dq) on. It never is if dq is not below share q. The
+    interval is a percentile bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015), since the ratio of two
+    uncertain numbers has no simple interval.
     """
     return _resampled(rounds, seed, lambda figures: _needed(figures, share))
 
 
 def saves_below(rounds: Rounds, seed: int) -> Operations:
-    """Return up to how many operations on each connection the arm takes less time than the control.
+    """Return the number of operations on each connection up to which the arm takes less time than the control.
 
     If opening a connection saves -dC, and each operation costs dq, the saving is used up after n = -dC / dq operations.
-    The result is 0 if connections do not save, and infinite if operations do not cost. The interval is that of
+    The result is 0 if connections save no time, and infinite if operations cost no time. The interval is computed as in
     `break_even`.
     """
     return _resampled(rounds, seed, _saved)
@@ -73,8 +75,8 @@ def _needed(figures: np.ndarray, share: float) -> np.ndarray:
     over = extra_connection - share * connection
     room = share * operation - extra_operation
     with np.errstate(divide="ignore", invalid="ignore"):
-        # If `room` is not positive, each operation alone costs at least the share, so more operations never bring the
-        # cost below it. This holds even if the connection saves time.
+        # If `room` is not positive, each single operation costs at least the share, so more operations never bring the
+        # cost below the share. This holds even if the connection saves time.
         needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
     return needed
 

@@ -10,8 +10,8 @@ import numpy as np
 from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import Mean
 
-#: The maximum number of sweeps over rounds and arms, and the change at which they end. Balanced rounds need one sweep;
-#: with missing slices it takes a few more to converge.
+#: The maximum number of sweeps over rounds and arms, and the change below which the sweeps end. Balanced rounds need
+#: one sweep. If slices are missing, a few more sweeps are needed to converge.
 MOST_SWEEPS, TOLERANCE = 100, 1e-10
 
 
@@ -20,8 +20,8 @@ def carry_over(
 ) -> Mean | None:
     """Return how much higher the logarithm of a figure is after another arm's slice than after the same arm's slice.
 
-    For each slice, the sequences hold the logarithm of its figure, its round, its arm, and whether the slice before it
-    was another arm's. The method is least squares with an effect for each round and each arm (the first-order
+    For each slice, the sequences have the logarithm of its figure, its round, its arm, and whether the slice before it
+    was one of another arm. The method is least squares with an effect for each round and each arm (the first-order
     carry-over model of crossover designs: Jones & Kenward 2014, "Design and analysis of cross-over trials", chapter 5).
     The result is None if rounds and arms alone determine which slices follow another arm's.
     """

@@ -1,8 +1,8 @@
 """Latency histograms, which in all instruments range from 1 ns to ten minutes with three significant digits.
 
 All histograms have the engine's bounds (`record/recorder.rs`), so that they can be added as arrays. A run has tens of
-thousands of histograms, each with few counts among tens of thousands of buckets, so they are decoded together and
-sparsely.
+thousands of histograms, each with few counts among tens of thousands of buckets. So all histograms are decoded
+together, and only buckets with counts are stored.
 
 The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits a byte, least significant first, where a
 positive number is a count and a negative number a run of empty buckets. The words with a header are compressed, and the
@@ -26,7 +26,7 @@ Integers = npt.NDArray[np.int64]
 
 LONGEST_NS = 600 * 10**9
 SIGNIFICANT_DIGITS = 3
-#: Number of buckets in each doubling of the values; it follows from the number of digits (HdrHistogram's half
+#: Number of buckets in each doubling of the values. It follows from the number of digits (HdrHistogram's half
 #: sub-buckets).
 HALF = 1024
 #: Header of the compressed bytes: cookie, length.
@@ -91,7 +91,7 @@ def merged(encoded: Iterable[str]) -> Counts:
 def counted(rounds: Iterable[Sequence[str]]) -> tuple[Numbers, Numbers]:
     """Return the sum of the encoded histograms of each round, without buckets that are empty in all rounds.
 
-    The first array holds the buckets' upper bounds in ns, ascending; the second is `counts[round, bucket]`.
+    The first array has the buckets' upper bounds in ns, ascending. The second array is `counts[round, bucket]`.
     """
     for_rounds = [*rounds]
     numbers = np.repeat(np.arange(len(for_rounds)), [len(each) for each in for_rounds])
@@ -113,7 +113,7 @@ def upper_bounds(buckets: Integers) -> Integers:
 
 
 def _summed(buckets: Integers, counts: npt.ArrayLike) -> Counts:
-    """Return the counts with duplicate buckets added up."""
+    """Return counts in which each bucket occurs once. Counts of the same bucket are added up."""
     each, inverse = np.unique(buckets, return_inverse=True)
     return Counts(each, np.bincount(inverse, weights=counts, minlength=len(each)).astype(np.int64))
 
@@ -149,7 +149,10 @@ def _payload(encoded: str) -> bytes:
 
 
 def _word(number: int) -> bytes:
-    """Encode one number as ZigZag LEB128: a bucket's count or, negative, the number of empty buckets to skip."""
+    """Encode one number as ZigZag LEB128.
+
+    It is a bucket's count or, if negative, the number of empty buckets to skip.
+    """
     left = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()
     while left >= 0x80:

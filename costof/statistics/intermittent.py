@@ -3,9 +3,9 @@
 A cost in one slice of ten moves the mean by a tenth of itself but widens its interval by more, so that the effect may
 stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices. Disturbances
 of the machine affect the arm, its control and the control's replicate alike. So a randomization test within blocks
-(Edgington & Onghena 2007, chapter 6) assigns the role of the arm at random to one of the three in each round, many
-times, and compares how far the outlying slices lie above the others; the p-value is that of Phipson & Smyth 2010. A
-cost that is equal in all rounds does not count, since each arm is compared with its own median.
+(Edgington & Onghena 2007, chapter 6) assigns the role of the arm, in each round, at random to one of the three. It does
+so many times, and compares how far the outlying slices lie above the others. The p-value is that of Phipson & Smyth
+2010. A cost that is equal in all rounds does not count, since each arm is compared with its own median.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
 #: Numbers of random draws: FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in all. If the p-value equals the
-#: error rate, about DRAWS_BEYOND of them lie beyond the arm, so that it is known to about a third of its value.
+#: error rate, about DRAWS_BEYOND of the draws exceed the arm, so that the p-value is known to about a third of its
+#: size.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
 #: Drawing stops early if the p-value exceeds the error rate this many times: more draws would not make it significant.
 HOPELESS = 4
@@ -34,9 +35,11 @@ HOPELESS = 4
 
 @dataclass(frozen=True)
 class Intermittent:
-    """An arm's outlying slices: `slices` of `of`, whose median is `times` times the median of the arm's other slices.
+    """An arm's outlying slices: `slices` of its `of` slices.
 
-    Of the slices of control and replicate, `usual` of `usual_of` are outliers.
+    Their median is `times` times the median of its other slices.
+
+    Of the `usual_of` slices of control and replicate, `usual` are outliers.
     """
 
     slices: int
@@ -56,8 +59,8 @@ def intermittent(
 ) -> Intermittent | None:
     """Return the arm's outlying slices, or None if they exceed those of control and replicate no more than by chance.
 
-    Each sequence holds a logarithm for each round, of the same rounds; higher means a cost. `comparisons` is the number
-    of such tests in the run, and `seed` is the seed of the random draws.
+    Each sequence has a logarithm for each round, for the same rounds. A higher logarithm means a cost. `comparisons` is
+    the number of such tests in the run, and `seed` is the seed of the random draws.
     """
     logs = np.array([arm, control, replicate], dtype=float)
     if logs.shape[1] < FEWEST_ROUNDS:

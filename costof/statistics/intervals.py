@@ -2,9 +2,9 @@
 
 Each round and arm contributes one number (the mean of a slice), because operations of a slice share the state of the
 machine: only rounds are independent. The estimate is the mean of the rounds' paired differences without any trimming,
-so that intermittent costs count. The interval is Student's (1908); for verdicts, the arms of one metric share
-information about their variances (`statistics/moderation.py`). Disturbed rounds have been discarded before, as judged
-by readings of the machine and never by measured times (`results/run.py`).
+so that intermittent costs count. The interval is Student's (1908). For verdicts, the arms of one metric share
+information about their variances (`statistics/moderation.py`). Disturbed rounds have been discarded before. Readings of
+the machine, and never measured times, decide which rounds are disturbed (`results/run.py`).
 
 The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a usual round.
 """
@@ -61,7 +61,7 @@ def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:
 def mean_over_rounds(values: Sequence[float]) -> Mean:
     """Return the mean of one number a round.
 
-    Raises `ValueError` for fewer than two values, or one that is not finite.
+    Raises `ValueError` for fewer than two values, or for a value that is not finite.
     """
     if len(values) < ROUNDS_FOR_INTERVAL:
         raise ValueError("an interval over rounds needs at least two")
@@ -81,8 +81,8 @@ def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimat
 def trimmed_mean(values: Sequence[float]) -> Mean:
     """Return the mean without the lowest and highest 15 % of values. Raises as `mean_over_rounds` does.
 
-    The standard error is Tukey and McLaughlin's: that of the winsorized sample over the share of values kept. Below
-    `FEWEST_ROUNDS` values nothing is trimmed.
+    The standard error is Tukey and McLaughlin's: the standard error of the winsorized sample, divided by the share of
+    values that are kept. If there are fewer than `FEWEST_ROUNDS` values, nothing is trimmed.
     """
     count = len(values)
     cut = max(1, int(TRIMMED * count)) if count >= FEWEST_ROUNDS else 0
@@ -95,7 +95,7 @@ def trimmed_mean(values: Sequence[float]) -> Mean:
 @cache
 def t_quantile(freedom: float, confidence: float) -> float:
     """Return the quantile of Student's t for a two-sided interval of this confidence."""
-    # Imported here because it takes a tenth of a second, for which `costof list` should not wait.
+    # Imported here because the import takes a tenth of a second, and `costof list` should not wait for it.
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + confidence) / 2))
@@ -133,7 +133,7 @@ def difference(control: Sequence[float], arm: Sequence[float], confidence: float
 def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CONFIDENCE) -> Estimate | None:
     """Return arm over control, paired by round and estimated on the log scale.
 
-    It is None if control or arm is 0 in any round.
+    The result is None if control or arm is 0 in any round.
     """
     logs = log_ratios(control, arm)
     return None if logs is None else estimate(logs, confidence).through(math.exp)
@@ -148,7 +148,7 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
     """Return part over whole, paired by round; None if the share has no bounded interval.
 
     The interval is Fieller's (1954, "Some problems in interval estimation"): all shares s for which the interval of the
-    mean of `part - s * whole` contains 0. It needs no resampling, and widens as the whole gets small.
+    mean of `part - s * whole` contains 0. The interval needs no resampling, and it widens as the whole gets small.
     """
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # The means' variances and covariance, times the square of the quantile.
@@ -165,9 +165,9 @@ def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate 
 def resamples(units: Sequence[int], seed: int, times: int) -> Numbers:
     """Return bootstrap resamples as an array `[1 + times, round]`: how often each resample draws each round.
 
-    `units` names the unit (round or start) of each round. Units are drawn with replacement (Efron 1979), and all rounds
-    of a unit together. The first row is the run as it was measured. The same seed and number of units always give the
-    same draws.
+    `units` names the unit (round or start) of each round. Units are drawn with replacement (Efron 1979). All rounds of
+    a unit are drawn together. The first row is the run as it was measured. The same seed and number of units always
+    give the same draws.
     """
     _, places = np.unique(units, return_inverse=True)
     return _drawn(int(places.max()) + 1, seed, times)[:, places]

@@ -2,8 +2,8 @@
 
 Arms measured alternately on the same servers have noise of similar size, and a few rounds estimate each arm's variance
 poorly. Empirical Bayes (Smyth 2004, "Linear models and empirical Bayes methods", 3 and 6.2) treats the arms' variances
-as draws around a common one, estimates their scatter, and shrinks each towards the common one accordingly: similar
-variances to their mean, very different ones hardly at all.
+as draws around a common variance. It estimates how much they scatter, and shrinks each variance towards the common one:
+similar variances to their mean, and very different variances hardly at all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Variance:
 
 
 def moderated(variances: Sequence[Variance]) -> list[Variance]:
-    """Return the variances, each shrunk towards the others. A single variance, or one that is 0, stays as it is."""
+    """Return the variances, each shrunk towards the others. A single variance, or a variance of 0, does not change."""
     known = [each for each in variances if each.value > 0 and each.freedom > 0]
     if len(known) < 2:
         return list(variances)
@@ -48,7 +48,7 @@ def _prior(known: Sequence[Variance]) -> Variance:
 
     The degrees of freedom are infinite if the variances scatter no more than expected by chance.
     """
-    # Imported here because it takes a tenth of a second, for which `costof list` should not wait.
+    # Imported here because the import takes a tenth of a second, and `costof list` should not wait for it.
     from scipy.special import digamma, polygamma
 
     values = np.array([each.value for each in known])

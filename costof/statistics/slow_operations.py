@@ -24,7 +24,7 @@ from costof.statistics.units import Units
 
 #: An operation is slow if it exceeds the median of its slice by more than this share of the median.
 SLOWER = 0.5
-#: The minimum difference of shares from the control that is reported; percentiles show smaller ones.
+#: The minimum difference from the control's share that is reported. Percentiles show smaller differences.
 LEAST_SHARE = 0.01
 #: The minimum number of operations in a slice whose median is used.
 FEWEST_OPERATIONS = 20
@@ -33,7 +33,7 @@ ERROR_RATE = 0.05
 
 @dataclass(frozen=True)
 class SlowOperations:
-    """Shares of slow operations: of the arm, and of control and replicate together (`usual`)."""
+    """Shares of slow operations: the arm's share, and the share of control and replicate together (`usual`)."""
 
     share: float
     usual: float
@@ -65,7 +65,7 @@ class Slices:
 
     @property
     def median_by_round(self) -> dict[int, float]:
-        """The median time of an operation in each round, by round; rounds without operations are absent."""
+        """The median time of an operation in each round, by round. Rounds without operations are left out."""
         if not self.operations.any():
             return {}
         slices = zip(self.rounds, self.medians, self.operations, strict=True)
@@ -88,7 +88,7 @@ class Slices:
 def slow_operations(
     arm: Slices, control: Slices, replicate: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
-    """Return the shares of slow operations, or None unless the arm has significantly more than control and replicate.
+    """Return the shares of slow operations; None if the arm's is not significantly above that of control and replicate.
 
     `comparisons` is the number of such tests in the run.
     """

@@ -1,8 +1,8 @@
 """Percentiles of an arm's operations, with intervals over rounds.
 
 A percentile of pooled operations has no simple interval, since operations of one slice are not independent. A cluster
-bootstrap (Davison & Hinkley 1997, 3.8) draws whole rounds instead, the same ones for every arm, and reads the
-percentile from their added histograms. If the servers were restarted, starts are drawn.
+bootstrap (Davison & Hinkley 1997, 3.8) instead draws whole rounds, the same rounds for every arm, and reads the
+percentile from the sum of their histograms. If the servers were restarted, it draws starts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEWEST_ROUNDS = 5
 
 @dataclass(frozen=True)
 class Percentiles:
-    """Percentiles of one arm: the measured ones, and those of each resample, `[resample, percentile]`."""
+    """Percentiles of one arm: the measured percentiles, and those of each resample as `[resample, percentile]`."""
 
     measured: Numbers
     resampled: Numbers
@@ -41,10 +41,10 @@ def bootstrap_percentiles(
 ) -> Percentiles:
     """Return the percentiles of `counts[round, bucket]` operations, with the buckets' ascending `values`.
 
-    `drawn[resample, round]` is how often each resample draws a round; the first row is the measured run.
+    `drawn[resample, round]` says how often each resample draws a round. The first row is the measured run.
     """
     reached = np.cumsum(drawn @ counts, axis=1)
-    # HdrHistogram's rank, by which all other percentiles of a report are read.
+    # The rank is computed as in HdrHistogram, like for all other percentiles of a report.
     ranks = np.maximum(1, np.floor(np.asarray(percentiles)[None, :] * reached[:, -1:] / 100 + 0.5))
     places = np.array([np.searchsorted(row, rank) for row, rank in zip(reached, ranks, strict=True)])
     rows = values[np.minimum(places, len(values) - 1)]

@@ -1,9 +1,9 @@
-"""The independent units of a run: its rounds or, if its servers were restarted, the starts.
+"""The independent units of a run: its rounds or, if its servers were restarted, the starts of the servers.
 
-Random properties of a start (memory layout, the core that serves, the layout of data) last for all its rounds. So its
-rounds are not independent, and only starts are: the highest level of random variation (Kalibera & Jones 2013). Each
-start then contributes one number to a figure, the mean of its rounds. Unequal numbers of rounds a start make intervals
-wider than necessary, and not too narrow (Ibragimov & Müller 2010).
+Random properties of a start (memory layout, the core that serves, the layout of data) last for all its rounds. So only
+starts are independent, and the rounds of one start are not: starts are the highest level of random variation (Kalibera
+& Jones 2013). Each start then contributes one number to a figure, the mean of its rounds. Unequal numbers of rounds a
+start make intervals wider than necessary, and not too narrow (Ibragimov & Müller 2010).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from costof.statistics.intervals import CONFIDENCE
 
 @dataclass(frozen=True)
 class Units:
-    """The independent unit to which each round belongs.
+    """The independent units (rounds or starts) of a run, and the unit to which each round belongs.
 
     `starts` holds the start of each round, and is empty if rounds are the units.
     """
@@ -49,8 +49,8 @@ def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Es
     `samples[arm][start][round]` belong to arms with similar variances. With the mean squares B between starts and W
     within starts, the share is 1 - W / B, and B / W over its expectation has an F distribution (analysis of variance of
     one random factor; Searle, Casella & McCulloch 1992, chapter 3). Arms with one control are not independent, so the
-    degrees of freedom are those of one arm, and the interval is conservative. The result is None without two starts of
-    at least two rounds.
+    degrees of freedom are those of one arm, and the interval is conservative. The result is None unless at least two
+    starts have at least two rounds.
     """
     from scipy.special import fdtri
 

@@ -31,7 +31,8 @@ from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Mean, t_quant
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p-values, adjusted so that at most 5 % of runs have any false claim among values up to 0.05.
 
-    Valid under any dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test procedure").
+    The method is valid under any dependence of the tests (Holm 1979, "A simple sequentially rejective multiple test
+    procedure").
     """
     unadjusted = np.asarray(p_values, dtype=float)
     order = np.argsort(unadjusted)
@@ -42,8 +43,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Return the p-values, adjusted so that on average at most 5 % of the values up to 0.05 are false claims.
 
-    Benjamini & Hochberg 1995, "Controlling the false discovery rate". Valid for positively dependent tests, such as
-    effects against one control (Benjamini & Yekutieli 2001).
+    The method is Benjamini & Hochberg's (1995, "Controlling the false discovery rate"). It is valid for positively
+    dependent tests, such as effects against one control (Benjamini & Yekutieli 2001).
     """
     unadjusted = np.asarray(p_values, dtype=float)
     order = np.argsort(unadjusted)[::-1]
@@ -66,9 +67,9 @@ class Contrast:
 
     `change`: the mean log ratio of arm over control, or their mean difference if the control is 0 (without a margin).
     `difference`: the mean difference, if it is reported with a ratio. If its interval contains 0, the verdict is
-    neither 'costs' nor 'saves', which would contradict the reported figure.
-    `noise`: the relative difference between the control and its replicate; a smaller effect is no cost.
-    `noise_difference`: the same in the unit of `difference`.
+    neither 'costs' nor 'saves', which would contradict the reported figure. `noise`: the relative difference between
+    the control and its replicate. A smaller effect is no cost. `noise_difference`: the difference between the control
+    and its replicate in the unit of `difference`.
     """
 
     change: Mean
@@ -100,7 +101,7 @@ class Contrast:
 
     @property
     def distance_of_difference(self) -> float:
-        """The distance of `difference` from 0 in the direction of the change, in standard errors; infinite if None."""
+        """The distance of `difference` from 0 in the change's direction, in standard errors; infinite if it is None."""
         if self.difference is None:
             return math.inf
         return _in_errors(math.copysign(1.0, self.change.value) * self.difference.value, self.difference.error)
@@ -136,7 +137,7 @@ class Contrast:
 
 
 def _in_errors(distance: float, error: float) -> float:
-    """Return the distance of an effect from a bound in standard errors; with an error of 0, infinite with its sign."""
+    """Return the distance in standard errors. If the error is 0, return infinity with the sign of the distance."""
     if error == 0:
         return math.inf if distance > 0 else -math.inf
     return distance / error
@@ -145,8 +146,8 @@ def _in_errors(distance: float, error: float) -> float:
 def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> list[Verdict]:
     """Return the verdict on each effect, in the same order.
 
-    An effect with fewer than `FEWEST_ROUNDS` rounds is unresolved, but counts when p-values are adjusted for the number
-    of effects.
+    An effect with fewer than `FEWEST_ROUNDS` rounds is unresolved. It still counts when p-values are adjusted for the
+    number of effects.
     """
     none = _adjusted(effects, Contrast.p_of_none)
     difference = _adjusted(effects, Contrast.p_of_difference_above_margin)
@@ -168,8 +169,8 @@ def verdicts(effects: Sequence[Contrast], error_rate: float = ERROR_RATE) -> lis
 def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float]) -> list[float]:
     """Return the p-values, adjusted for multiple comparisons.
 
-    Those of headline effects are adjusted among each other by Holm's method, and all others by Benjamini and
-    Hochberg's.
+    P-values of headline effects are adjusted together by Holm's method. All other p-values are adjusted together by
+    Benjamini and Hochberg's method.
     """
     adjusted = [1.0] * len(effects)
     for headline, adjust in ((True, holm), (False, benjamini_hochberg)):
@@ -181,7 +182,7 @@ def _adjusted(effects: Sequence[Contrast], p_value: Callable[[Contrast], float])
 
 
 def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = ERROR_RATE) -> int | None:
-    """Return how many rounds in total resolve an effect, if further rounds are alike; None if unknown or above `most`.
+    """Return how many rounds in total resolve an effect if further rounds are similar; None if unknown or above `most`.
 
     The significance level is the strictest of `count` effects: the error rate divided by `count`. The effect is
     resolved when one of the tests is significant: when its interval excludes 0 or the margin. The interval narrows with
@@ -190,8 +191,9 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # Each test consists of pairs: the confidence of a two-sided interval, and the limit, in standard errors, for half
-    # of its width. A one-sided test has twice the level.
+    # Each test is a list of pairs. A pair has the confidence of a two-sided interval, and the largest half-width of
+    # this interval, in standard errors, at which the test is significant. A one-sided test at a level uses the interval
+    # of confidence 1 - 2 * level.
     no_effect = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
     margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
     shared_freedom = effect.change.freedom - (effect.rounds - 1)
@@ -213,7 +215,7 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
 
 
 def extrapolated(effect: Contrast, rounds: int) -> Contrast:
-    """Return the effect as it would be with this number of rounds, if further rounds are alike."""
+    """Return the effect as it would be with this number of rounds if further rounds are similar."""
     shrunk = math.sqrt(effect.rounds / rounds)
     freedom = effect.change.freedom + rounds - effect.rounds
     return replace(
@@ -230,11 +232,11 @@ def smallest_detectable(
     """Return the smallest relative cost that the run could have detected.
 
     The significance level is the strictest of `count` effects: the error rate divided by `count`. The result is at
-    least the difference between the control and its replicate. `detected_in` is the share of such runs that detect a
-    cost of this size.
+    least the difference between the control and its replicate. `detected_in` is the share of runs like this one that
+    detect a cost of this size.
     """
     least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
-    # The two-sided interval whose upper end is the quantile `detected_in`.
+    # Use the two-sided interval whose upper end is the quantile `detected_in`.
     half = least + effect.change.half(2 * detected_in - 1)
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)
 
@@ -244,8 +246,8 @@ def is_detected_in(
 ) -> bool:
     """Return whether this share of runs with the noise of `effect` gives a cost of this size the verdict 'costs'.
 
-    The size is relative (`cost`) and in the unit of the difference (`difference`), since the verdict needs both to be
-    beyond their noise. The significance level is that of `smallest_detectable`.
+    The size is given twice: relative (`cost`), and in the unit of the difference (`difference`). For the verdict, both
+    must exceed their noise. The significance level is that of `smallest_detectable`.
     """
     if cost < smallest_detectable(effect, count, error_rate, share):
         return False

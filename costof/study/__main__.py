@@ -13,7 +13,7 @@ schema = Study.model_json_schema()
 for model, fields in OPTIONAL_FIELDS.items():
     part = schema if model == "Study" else schema["$defs"][model]
     part["required"] = [name for name in part["required"] if name not in fields]
-# The file has no field `name`: a study is named after its file.
+# A study file has no field `name`, because a study is named after its file.
 del schema["properties"]["name"]
 json.dump(schema, sys.stdout, separators=(",", ":"))
 sys.stdout.write("\n")

@@ -83,7 +83,8 @@ def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
 def _context(study: Study, shared: dict[str, str], first: dict[str, str], contexts: dict[str, list[str]]) -> str:
     """Return a context's name.
 
-    It consists of the distance, if the run has several, and of each other level that differs from the first context's.
+    The name consists of the distance, if the run has several distances, and of each other level that differs from the
+    first context's level.
     """
     parts = []
     for name, level in shared.items():
@@ -95,7 +96,7 @@ def _context(study: Study, shared: dict[str, str], first: dict[str, str], contex
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Return all combinations of applicable levels, except excluded ones and the control's."""
+    """Return all combinations of applicable levels, without excluded combinations and the control's combination."""
     combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))
@@ -144,9 +145,9 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
 
 
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
-    """Return whether labels must name this factor, because the user chose a single level that is not its first default.
+    """Return whether labels must name this factor: the user chose a single level for it that is not its first default.
 
-    Contexts, the main factor and `AS_SERVED` never need it.
+    Labels never have to name contexts, the main factor and `AS_SERVED`.
     """
     factor = study.factors[name]
     already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]
@@ -159,13 +160,13 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str], labelled: list
     parts = [levels[study.main_factor]]
     for name in varied:
         if name in levels:
-            # 'on' and 'off' need the factor's name to be understood.
+            # The levels 'on' and 'off' can be understood only with the factor's name.
             parts.append(f"{name}-{levels[name]}" if levels[name] in ("on", "off") else levels[name])
     label_of_level = study.labels[levels[study.main_factor]]
     label = label_of_level.format(**levels)
     unnamed = [name for name in labelled if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
         details = ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
-        # One pair of parentheses, because a label with a comma outside them reads as a list in a sentence.
+        # Use one pair of parentheses: in a sentence, a label with a comma outside of parentheses would read as a list.
         label = f"{label.removesuffix(')')}, {details})" if label.endswith(")") else f"{label} ({details})"
     return PlannedArm(name="-".join(parts), label=label, levels=levels)

@@ -16,7 +16,7 @@ VERSUS = "versus"
 
 
 def command_line(plan: Plan, rounds: int) -> str:
-    """Return the command line that repeats a run with this number of rounds, in each start if there are several.
+    """Return the command line that repeats a run with this number of rounds (in each start of the servers).
 
     It has no passwords, since plans have none.
     """
@@ -37,7 +37,8 @@ def command_line(plan: Plan, rounds: int) -> str:
 
 
 def _settings(plan: Plan) -> Iterator[str]:
-    """Yield an option for each factor whose levels are not those of the profile, if the arms are not the usual ones."""
+    """Yield an option for each factor whose levels differ from the profile's, if the run's arms are not the usual
+    arms."""
     study, profile = plan.study, plan.study.profiles[plan.profile]
     usual = plan_arms(study, profile, {})
     if [(arm.name, arm.levels) for arm in usual] == [(arm.name, arm.levels) for arm in plan.arms]:
@@ -52,7 +53,7 @@ def _settings(plan: Plan) -> Iterator[str]:
 
 
 def _versus(plan: Plan) -> Iterator[str]:
-    """Yield the compared commands, the commands around them, and the options of how they run."""
+    """Yield the compared commands, the commands that run before and after them, and the options for running them."""
     arms = [arm for arm in plan.arms if not arm.replicate]
     (workload,) = plan.study.workloads.values()
     program = workload.command
@@ -72,7 +73,7 @@ def _versus(plan: Plan) -> Iterator[str]:
         for command in commands[:1] if len(set(commands)) == 1 else commands:
             yield from [option, command] if command else []
     yield from ["--setup-each"] if any(each.before for each in settings) else []
-    # The first warm-up run of a command is its slice in the warm-up round.
+    # One of a command's warm-up runs is its slice in the warm-up round, so add 1.
     yield from ["--warmup", str(program.first_warmup + 1)] if program.first_warmup else []
     yield from ["--warmup-each", str(program.warmup)] if program.warmup else []
     yield from ["--read", program.read] if program.read else []

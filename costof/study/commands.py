@@ -11,7 +11,7 @@ from costof.instruments.commands.settings import CommandProgram
 
 #: Prefix of a metric's phase for a figure that a command reports, such as 'figure.tps'.
 FIGURE_PREFIX = "figure."
-#: The kind of the service in a study of commands, and the view and the kind of its workloads.
+#: In a study of commands: the kind of its service, and also the view and the kind of its workloads.
 COMMAND = "command"
 #: Fields that the file of a study of commands may omit, by the name of the model.
 OPTIONAL_FIELDS = {
@@ -19,8 +19,8 @@ OPTIONAL_FIELDS = {
     "Factor": ("label", "default"),
     "Workload": ("label", "view", "kind"),
 }
-#: Default seconds of a slice: the first for a program that takes a duration, the second for a program that runs
-#: repeatedly.
+#: Default seconds of a slice. The first number is for a program that takes a duration, the second for a program that
+#: runs repeatedly.
 DEFAULT_SECONDS, REPEATED_SECONDS = 2.0, 0.5
 #: The maximum number of runs in a slice. No slice reaches it, so each slice ends after its seconds.
 MOST_RUNS = 1000

@@ -100,17 +100,17 @@ class Pool(Model):
 
     @property
     def per_second(self) -> float | None:
-        """Operations a second; None if the rate follows from the users' think time."""
+        """The operations a second; None if the users' think time determines the rate."""
         return self.operations_per_second
 
     @property
     def most_per_second(self) -> float:
-        """The maximum of operations a second, reached if servers answer immediately."""
+        """The maximum number of operations a second. It is reached if servers answer immediately."""
         return self.operations_per_second or self.connections * 1000 / (self.think_ms or 1.0)
 
 
 class CommandRate(Model):
-    """A rate of operations, which replaces {rate} in the command lines."""
+    """A rate of operations for commands. It replaces {rate} in their command lines."""
 
     commands_per_second: float = Field(gt=0)
 
@@ -145,8 +145,9 @@ class RequestedLoad:
 def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
     """Return the load that the options describe, or None if no load option is used.
 
-    Raises `BAD_RATE`, `BAD_TIME` and `BAD_NUMBER`; `LOAD_INCOMPLETE` and `LOAD_CONTRADICTORY` for options that do not
-    go together; `NO_LOAD` for a study that opens no connections; `RATE_WITHOUT_LOAD` and `NO_RATE` for commands.
+    Raises `BAD_RATE`, `BAD_TIME` and `BAD_NUMBER`. Raises `LOAD_INCOMPLETE` and `LOAD_CONTRADICTORY` for options that
+    do not go together. Raises `NO_LOAD` for a study that opens no connections. For commands, raises `RATE_WITHOUT_LOAD`
+    and `NO_RATE`.
     """
     options = {name for name, value in requested.options.items() if value is not None}
     if study.service.kind == COMMAND:
@@ -232,11 +233,12 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: A slice at a load lasts as long as this many connections or operations take, within the two limits in seconds.
+#: The length of a slice at a load: the time in which this many connections or operations arrive, within two limits in
+#: seconds.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"
-#: The name of the server that clients connect to, by kind of service; it is "server" for all other kinds.
+#: The name of the server that clients connect to, by kind of service. It is "server" for all other kinds.
 SERVING_ROLES = {"http": "balancer"}
 
 
@@ -248,7 +250,7 @@ def at_load(study: Study, load: Load) -> Study:
     base = pooled_workload(study) if isinstance(load, Pool) else ""
     metrics = _pool_metrics(study, load, base) if isinstance(load, Pool) else _arrival_metrics(load)
     metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
-    # The limit on operations is out of reach, so the slice ends after its seconds.
+    # No slice reaches this limit on operations, so the slice ends after its seconds.
     seconds = min(max(OPERATIONS_IN_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
     changes: dict[str, Any] = {
@@ -278,7 +280,7 @@ def _sections(load: Arrivals | Pool) -> dict[str, Any]:
 
 
 def _factor(factor: Factor, base: str) -> Factor:
-    """Return the factor with the options that its levels set for the workload `base`, now for the load's workload.
+    """Return the factor. Options that its levels set for the workload `base` apply to the load's workload instead.
 
     The option `workers` is dropped, because the load sets the number of workers.
     """
@@ -320,7 +322,7 @@ def _workload(study: Study, load: Arrivals | Pool, base: str) -> Workload:
         label="connections of clients that arrive independently",
         view="wire",
         kind="connect",
-        # Further clients wait for one of these connections to end; the wait counts as their latency.
+        # Further clients wait until one of these connections ends. Their wait counts as latency.
         workers=study.connections,
         first_operation=load.queries_per_connection > 0,
         further_operations=max(0, load.queries_per_connection - 1),

@@ -125,7 +125,7 @@ class Limit(Model):
 def parse_limits(study: Study, limits: Iterable[tuple[str, str]]) -> list[Limit]:
     """Return the limits that the pairs describe: the name or label of a metric, and a text such as '+10%'.
 
-    A label may belong to several metrics, which then all get the limit. Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for a
+    If a label belongs to several metrics, all of them get the limit. Raises `UNKNOWN_METRIC`, and `BAD_LIMIT` for a
     limit that is neither a percentage nor in the metric's unit, or whose sign means an improvement.
     """
     return [_limit(study, metric, text) for name, text in limits for metric in _metrics(study, name)]

@@ -62,11 +62,13 @@ class TargetOptions(Model):
 
 
 class Plan(Model):
-    """Everything that a run will do. `study` is a full copy, so that later changes of the study do not affect reports.
+    """Everything that a run will do.
 
-    `protection_chosen`: the user named levels of the main factor, so the run fails if none of them can be measured.
-    `protection_alone`: the named levels do not include the control's.
-    `budget_seconds` and `precision` are None if the user gave a number of rounds, which alone ends the run.
+    `study` is a full copy, so that later changes of the study's file do not affect reports.
+
+    `protection_chosen`: the user named levels of the main factor, so the run fails if none of these levels can be
+    measured. `protection_alone`: the levels that the user named do not include the control's level. `budget_seconds`
+    and `precision` are None if the user gave a number of rounds: then only this number ends the run.
     """
 
     study: Study
@@ -119,7 +121,7 @@ class Plan(Model):
 
     @property
     def is_alone(self) -> bool:
-        """True if the study has nothing to compare, such as a single command: only the control and its copy."""
+        """True if the run has only the control and its copy, and so nothing to compare, as with a single command."""
         return all(len(factor.levels) == 1 for factor in self.study.factors.values())
 
     @property
@@ -169,7 +171,7 @@ class Plan(Model):
     def size_name(self, workload: str, arm: PlannedArm) -> str:
         """Return the key of the arm's slice size in `slices`.
 
-        Far clients have a size of their own if `slices` has one for them: fewer operations, or more workers.
+        Far clients have a separate size (fewer operations, or more workers) if `slices` has one for them.
         """
         far = workload + FAR
         is_far = far in self.slices and self.study.round_trip_ms(arm.levels) >= FAR_FROM_MS
@@ -217,7 +219,10 @@ class Options:
     """A function that returns whether the target supports a level of the main factor; None if it supports all."""
     at_least: int | None = None
     at_most: int | None = None
-    """The minimum and maximum number of rounds in place of the profile's. The minimum is kept beyond the budget."""
+    """The minimum and maximum number of rounds in place of the profile's numbers.
+
+    The run measures the minimum number even if that takes longer than the budget.
+    """
 
 
 def resolve(study: Study, options: Options) -> Plan:
@@ -247,7 +252,8 @@ def resolve(study: Study, options: Options) -> Plan:
     arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
     if load is not None and budget_seconds is not None and options.budget is None:
-        # A load decides the length of slices, so the profile's budget may hold too few rounds for a verdict.
+        # A load determines the length of slices, so the profile's budget may have room for too few rounds for a
+        # verdict.
         budget_seconds = max(budget_seconds, _seconds_for_verdict(arms, profile))
     starts = _starts(options)
     return Plan(
@@ -281,7 +287,7 @@ def resolve(study: Study, options: Options) -> Plan:
 def _limits(study: Study, options: Options) -> list[Limit]:
     """Return the limits of the options or, without any, of the study.
 
-    Raises `LIMIT_NEEDS_SERVER_CPU` for an option's limit on CPU time of a target that the run cannot read.
+    Raises `LIMIT_NEEDS_SERVER_CPU` if an option limits the CPU time of a target and the run cannot read this time.
     """
     limits = parse_limits(study, options.limits or study.limits.items())
     access = options.target_options
@@ -313,7 +319,8 @@ def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
 
 
 def lab_only_levels(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
-    """Return default levels of the main factor, in all profiles, that the target does not support, such as a tunnel."""
+    """Return, for all profiles, default levels of the main factor that the target does not support, such as a
+    tunnel."""
     if offered is None:
         return []
     name = study.main_factor
@@ -326,7 +333,7 @@ def _with_supported_levels(study: Study, offered: Callable[[Level], bool]) -> St
     """Return the study with defaults that a target supports.
 
     Removes levels of the main factor that the target does not support from defaults and profiles, and adds levels that
-    only a target has. A level that the user names stays.
+    only a target has. Levels that the user names stay.
     """
     name = study.main_factor
     factor = study.factors[name]
@@ -372,7 +379,7 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
 
 def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
-    """Return the minimum and maximum number of rounds: the options', or the profile's as far as they fit to these."""
+    """Return the minimum and maximum number of rounds: the options', or the profile's where it fits the options."""
     fewest, most = profile.rounds
     if options.at_least is not None:
         fewest, most = options.at_least, max(most, options.at_least)
@@ -436,9 +443,9 @@ def with_client(study: Study, client: Client) -> Study:
 def as_served(study: Study) -> Study:
     """Return the study as it applies to a target, whose servers cannot be changed.
 
-    If the main factor can be varied only in a lab (and the study has a `target_control`), the first other factor makes
-    the arms, and lab-only factors become part of the context. A factor with `as_served` gets the level `AS_SERVED` as
-    its default. Workloads use their `target_workers`.
+    A study has a `target_control` if only a lab can vary its main factor. The levels of its first factor that can be
+    varied on a target then become the arms, and lab-only factors become part of the context. A factor with `as_served`
+    gets the level `AS_SERVED` as its default. Workloads use their `target_workers`.
     """
     served = {
         name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})

@@ -1,7 +1,7 @@
 """The schema of studies, each a TOML file under `costof/studies/` or the user's own.
 
-A study names its service, its factors and levels, its workloads, metrics and profiles. Everything in it is validated
-here, so that users of a `Study` need no checks.
+A study names its service, its factors and levels, its workloads, metrics and profiles. This module validates everything
+in a study, so that code that uses a `Study` needs no checks.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ CPU_PREFIX = "cpu."
 class Metric(Model):
     """A figure of one workload: usually the mean time of one phase, in `unit`.
 
-    With the unit 'per_second' it is the rate that follows from that time: the operations of one worker a second, or of
-    all workers together if `all_workers` is true.
-    Other values of `phase`:
+    With the unit 'per_second' it is the rate that follows from the mean time: the operations of one worker a second, or
+    of all workers together if `all_workers` is true. Other values of `phase`:
 
     - 'slice': operations over elapsed time, as ab counts, or the elapsed time itself if the unit is one of time;
     - 'server.<name>': a figure that the servers report;
@@ -117,7 +116,7 @@ LEVEL = "{level}"
 
 
 class ArmSettings(CommandLevel):
-    """The merged effects of an arm's levels. `transport` is None if no level sets it."""
+    """The merged effects of an arm's levels on client, server and lab. `transport` is None if no level sets it."""
 
     transport: Transport | None = None
     tls_library: str = Field(default="", description="The TLS library of the engine; empty: the installed engine's.")
@@ -135,11 +134,17 @@ class ArmSettings(CommandLevel):
 
     @property
     def speaks_tls(self) -> bool:
-        """True if the client itself uses TLS; False with a tunnel, whose encryption the service verifies."""
+        """True if the client itself uses TLS.
+
+        It is False with a tunnel: the service verifies the tunnel's encryption.
+        """
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
-        """Return the arm's transport, with a CA file to trust; plain if none of its levels sets a transport."""
+        """Return the arm's transport, with a CA file to trust.
+
+        It is plain if none of the arm's levels sets a transport.
+        """
         return (self.transport or PLAIN).trusting(ca_file)
 
 
@@ -205,7 +210,9 @@ def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
 
 
 class Factor(Model):
-    """A factor of the experiment. `when` names the levels of other factors that it needs (a key size needs TLS).
+    """A factor of the experiment.
+
+    `when` names levels of other factors without which the factor does not apply: a key size needs TLS.
 
     Its first level in a run (from the user, the profile or `default`) applies to arms that do not vary it.
     """
@@ -253,9 +260,9 @@ class Factor(Model):
         return self
 
     def effects(self, level: str) -> list[tuple[dict[str, Any], str]]:
-        """Return the settings that a level requires, each with the level's name, in the order of `merge_settings`.
+        """Return the settings that a level requires, each with the level's name, in the order in which they are merged.
 
-        The level `AS_SERVED` requires none.
+        The level `AS_SERVED` requires no settings.
         """
         by_name = self.levels.get(level, Level())
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
@@ -281,7 +288,8 @@ def round_trip_ms(level: str) -> float | None:
 class Workload(Model):
     """The operations of a slice.
 
-    `view` is who performs them: 'wire' the engine, 'app' an application's driver, 'command' a program of the user's.
+    `view` says who performs the operations: 'wire' the engine, 'app' an application's driver, 'command' a program of
+    the user's.
     """
 
     label: str
@@ -331,7 +339,7 @@ class Workload(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """True if the workload is a program that runs once in a slice, for a duration that it is given."""
+        """True if the workload is a program that runs once in a slice, for a duration that its command line sets."""
         return self.command is not None and self.command.takes_duration
 
     @property
@@ -353,7 +361,7 @@ class SliceSize(Model):
 
 
 class Profile(Model):
-    """The extent of a run. `factors` replaces defaults of the study's factors."""
+    """The extent of a run. `factors` replaces default levels of the study's factors."""
 
     description: str
     budget: str
@@ -463,7 +471,10 @@ class Study(Model):
 
     @property
     def labels(self) -> dict[str, str]:
-        """The label of each level of the main factor, which its arms have too; the level's name if it has no label."""
+        """The label of each level of the main factor; its name if it has no label.
+
+        The labels of arms begin with these labels.
+        """
         return {name: level.label or name for name, level in self.factors[self.main_factor].levels.items()}
 
     def arm_settings(self, levels: dict[str, str]) -> ArmSettings:
@@ -471,7 +482,7 @@ class Study(Model):
         return merge_settings(effect for name, level in levels.items() for effect in self.factors[name].effects(level))
 
     def variant(self, workload: str, levels: dict[str, str]) -> str:
-        """Return the levels that change a workload's options, as text such as 'read_share 0.5'; '' if no level does.
+        """Return the levels that change a workload's options, as text such as 'read_share 0.5'; '' if none does.
 
         The number of workers does not count as an option.
         """
@@ -514,5 +525,5 @@ class Study(Model):
         if name is None:
             return 0.0
         known = self.factors[name].milliseconds
-        # Nothing is added to a target's own round trip (`AS_SERVED`).
+        # On a target (`AS_SERVED`), nothing is added to the network's round trip.
         return known[levels[name]] if levels[name] in known else round_trip_ms(levels[name]) or 0.0

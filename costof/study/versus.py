@@ -34,9 +34,9 @@ _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 class Comparison:
     """The options of `versus` that say what to run. Texts may contain parameters such as '{threads}'.
 
-    `prepare`, `conclude` and `stdout` have no entry, one for all commands, or one for each. `shell` is None to choose:
-    a shell runs the commands if one of them needs it; 'none' means no shell, and 'default' means sh. With `single_runs`
-    a round holds one run of each command; otherwise commands are repeated for some time.
+    `prepare`, `conclude` and `stdout` have no entry, one entry for all commands, or one for each. If `shell` is None, a
+    shell runs the commands if one of them needs a shell. 'none' means no shell, and 'default' means sh. With
+    `single_runs` a round has one run of each command. Otherwise each command is repeated for some time.
     """
 
     commands: Sequence[str]
@@ -62,7 +62,8 @@ class Comparison:
 class Benchmark:
     """A command to measure, with its parameters filled in. `level` is its name as a level of the study's factor.
 
-    `template` is the command as the study has it, in which braces of parameters' values are no placeholders.
+    `template` is the command as the study has it. Braces in the values of parameters are escaped there, so that they
+    are no placeholders.
     """
 
     level: str
@@ -79,7 +80,7 @@ class Benchmark:
 
     @property
     def shown(self) -> str:
-        """Return the command's name, or else the command without probable passwords."""
+        """Return the command's name or, if it has none, the command without probable passwords."""
         return self.name or without_passwords(self.command)
 
     @property
@@ -90,10 +91,10 @@ class Benchmark:
 
 
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
-    """Return every command with every combination of parameters; the first one is the control.
+    """Return every command with every combination of parameters. The first one is the control.
 
-    As in hyperfine, the commands vary fastest, then the first parameter. The reference has no parameters. Raises
-    `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
+    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference.
+    Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
     """
     names, given = comparison.parameters, comparison.commands
     combinations = [dict(zip(names, values[::-1], strict=True)) for values in product(*[*names.values()][::-1])]
@@ -158,7 +159,7 @@ def study_content(comparison: Comparison, made: Sequence[Benchmark]) -> dict[str
 def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | None:
     """Return the shell that runs the measured commands, as arguments; None if they run without a shell.
 
-    All commands have the same one, so that its start-up is no difference between them.
+    All commands have the same shell, so that the shell's start-up makes no difference between them.
     """
     if comparison.shell is None:
         return DEFAULT_SHELL if any(map(needs_shell, lines)) else None
@@ -166,7 +167,10 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether two commands differ only in their setup, so that one setup would replace the other's result."""
+    """Return whether two commands differ only in their setup.
+
+    The setup of one would then replace the result of the other's.
+    """
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)
@@ -210,7 +214,7 @@ def _check_name(option: str, name: str) -> None:
 
 
 def _names(comparison: Comparison, number: int) -> list[str | None]:
-    """Return a name for each command, or None. With parameters, a single name is the pattern of all names."""
+    """Return a name for each command, or None. If there are parameters, a single name is the pattern of all names."""
     names = comparison.names
     whole = not comparison.parameters or len(names) in (0, 1, number)
     if len(names) > number or not whole:
@@ -223,7 +227,7 @@ def _names(comparison: Comparison, number: int) -> list[str | None]:
 
 
 def _levels(names: Sequence[str | None]) -> list[str]:
-    """Return a name for each command that may be part of an arm's name: its own, or else a letter."""
+    """Return a text for each command that may be part of an arm's name: the command's name, or else a letter."""
     usable = [name if name and _NAME_OF_ARM.fullmatch(name) and names.count(name) == 1 else None for name in names]
     letters = (chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(2 * len(names)))
     return [name or next(letter for letter in letters if letter not in usable) for name in usable]
@@ -251,7 +255,8 @@ def _with_unused(filled: str, pattern: str, parameters: Mapping[str, str]) -> st
 def _one_for_each(option: str, texts: Sequence[str], comparison: Comparison, number: int) -> list[str]:
     """Return a text for each of `number` commands, from one text for all of them or one for each.
 
-    There may also be one for each command as given, for all its parameters. Raises `NOT_ONE_FOR_EACH`.
+    There may also be one text for each command as the user gave it, before its parameters are filled in. Raises
+    `NOT_ONE_FOR_EACH`.
     """
     given, references = len(comparison.commands), 0 if comparison.reference is None else 1
     if len(texts) < 2:
@@ -278,7 +283,7 @@ def _level(comparison: Comparison, each: Benchmark, made: Sequence[Benchmark]) -
 
 
 def _step(comparison: Comparison, line: str) -> str:
-    """Return a line that is not measured, such as --prepare. A shell runs it, unless --shell=none."""
+    """Return a line that is not measured, such as --prepare. A shell runs the line, unless --shell=none is set."""
     shell = _shell(comparison.shell or "default")
     if not line.strip():
         return ""
@@ -291,7 +296,7 @@ def _shell(name: str) -> list[str] | None:
 
 def _program(comparison: Comparison, made: Sequence[Benchmark], once: bool) -> dict[str, Any]:
     shell = measured_shell(comparison, [each.command for each in made])
-    # The warm-up round is the last of the warm-up runs.
+    # The last of the warm-up runs takes place in the warm-up round.
     fields = {
         "run": "{command}",
         "shell": shlex.join(shell) if shell else False,
@@ -319,7 +324,7 @@ def _profiles(comparison: Comparison, once: bool) -> dict[str, dict[str, Any]]:
 
 
 def _labels(commands: Sequence[str]) -> list[str]:
-    """Return a label for each command, short enough for a table; different commands get different labels."""
+    """Return a label for each command, short enough for a table. Different commands get different labels."""
     texts = [" ".join(command.split()) for command in commands]
     labels = [_shortened(text) for text in texts]
     if len(set(labels)) < len(set(texts)):
@@ -335,6 +340,6 @@ def _labels(commands: Sequence[str]) -> list[str]:
 def _shortened(words: str) -> str:
     """Return at most `LONGEST_LABEL` characters of a command, in quotation marks.
 
-    With the marks, a sentence that begins with the label does not capitalize the command.
+    The quotation marks keep a sentence that begins with the label from capitalizing the command.
     """
     return f"“{words if len(words) <= LONGEST_LABEL else words[: LONGEST_LABEL - 1] + '…'}”"

@@ -29,7 +29,10 @@ class Times:
     histogram: Counts = field(default_factory=lambda: Counts.from_values([]))
 
     def percentile_ns(self, percentile: float) -> float:
-        """Return a percentile in ns. The histogram rounds up to three digits, so the exact maximum limits it."""
+        """Return a percentile in ns.
+
+        The histogram rounds values up to three digits, so the result is limited to the exact maximum.
+        """
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 
@@ -37,8 +40,8 @@ class Times:
 class Tally:
     """The results so far.
 
-    `times` and `failed_by_phase` are by the engine's phases, such as 'read'. `failed` and `first_failures` are by error
-    class.
+    The keys of `times` and `failed_by_phase` are the engine's phases, such as 'read'. The keys of `failed` and
+    `first_failures` are error classes.
     """
 
     operations: int = 0

@@ -66,7 +66,7 @@ CLIENT_PROPERTIES = frozenset(
         "exponential.percentile",
     }
 )
-#: Properties without effect here: for the storage and output of YCSB's measurements, and for Java's drivers.
+#: Properties that have no effect here. They set how YCSB stores and prints measurements, or options of Java's drivers.
 WITHOUT_EFFECT = frozenset(
     {
         "measurementtype",
@@ -82,7 +82,7 @@ WITHOUT_EFFECT = frozenset(
         "keylengthdistribution",
     }
 )
-#: The suffix of YCSB's class, whose package was renamed in 2019, and go-ycsb's name for it.
+#: The suffix of the class name of YCSB's core workload, whose package was renamed in 2019, and go-ycsb's name of it.
 CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
@@ -281,9 +281,9 @@ _REPLACEMENTS = {
         "tls_skip_verify": "mongodb.url=mongodb://HOST/?tls=true&tlsInsecure=true",
     },
 }
-#: Prefixes of go-ycsb's properties, by binding.
+#: Prefixes of the names of go-ycsb's properties, by binding.
 _PREFIXES = {"jdbc": ("mysql", "pg"), "mysql": ("mysql",), "postgresql": ("pg",)}
-#: Values with which a go-ycsb property changes nothing.
+#: Values of a go-ycsb property that change nothing.
 WITHOUT_MEANING = ("", "0", "false")
 
 
@@ -300,7 +300,7 @@ def check_names(binding: str, properties: Properties) -> None:
     }
     if replacements:
         unique = [*dict.fromkeys(replacements.values())]
-        # A URL with an option makes the same URL without it redundant.
+        # If a URL is listed with an option, do not list the same URL without the option.
         needed = [each for each in unique if not any(other != each and other.startswith(each) for other in unique)]
         instead = " and ".join(f"-p {each}" for each in needed)
         raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*replacements]), instead=instead)

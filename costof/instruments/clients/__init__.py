@@ -20,19 +20,23 @@ from costof.instruments.commands.settings import CommandLevel, CommandProgram, C
 from costof.lab.program import find_program
 from costof.messages.plan import Endpoint
 
-#: Placeholders of a client's command line: the program's path, and the options for an arm.
+#: Placeholders in the command line of a `Client`: the program's path, and the options for an arm.
 PROGRAM, OPTIONS = "program", "options"
 
 
 class UnsupportedArmError(Exception):
-    """A program lacks an option that an arm needs. The message continues a sentence that begins with the program's
-    name: 'cannot …'."""
+    """A program lacks an option that an arm needs.
+
+    The message continues a sentence that begins with the program's name: 'cannot …'.
+    """
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """The options and environment variables that a program is run with on an arm. `secrets` are environment variables
-    that are never printed or stored."""
+    """The options and environment variables with which a program runs on an arm.
+
+    The environment variables in `secrets` are never printed or stored.
+    """
 
     options: Sequence[str] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -41,7 +45,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Client:
-    """A load generator. `service` is the server program, or the kind of service, that it can load.
+    """A load generator. `service` names the server program, or the kind of service, on which it can generate load.
 
     `run` is its command line, `package` its Debian package. `invocation` returns the options and variables for an
     endpoint, or raises `UnsupportedArmError`. `headline` names the figures that answer the study's question. `folders`
@@ -58,7 +62,7 @@ class Client:
 
     @property
     def command(self) -> CommandProgram:
-        """Return the program in the form in which a study declares a workload's command."""
+        """Return the program as a study declares a workload's command."""
         return CommandProgram(run=self.run, read=self.program)
 
     def find(self) -> Path:
@@ -91,7 +95,7 @@ def client(name: str) -> Client:
 
 
 def host_and_port(addresses: Sequence[str]) -> tuple[str, str]:
-    """Return host and port of the first address. The brackets of an IPv6 address are removed."""
+    """Return host and port of the first address, without the brackets of an IPv6 address."""
     host, _, port = addresses[0].rpartition(":")
     return host.strip("[]"), port
 
@@ -99,8 +103,8 @@ def host_and_port(addresses: Sequence[str]) -> tuple[str, str]:
 def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
     """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
 
-    These are session resumption, a fixed cipher suite or group, and a TLS version that is not in `versions`. None in
-    `versions` stands for arms that leave the version open.
+    Such settings are session resumption, a fixed cipher suite, a fixed group, and any TLS version that is not in
+    `versions`. If `versions` contains None, an arm may leave the version open.
     """
     transport = endpoint.transport
     if not transport.is_tls:

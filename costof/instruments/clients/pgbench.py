@@ -54,7 +54,10 @@ def _invocation(endpoint: Endpoint) -> Invocation:
 
 
 def _server_folders() -> list[Path]:
-    """Return the folder of the server's programs, or none if unknown. Debian keeps pgbench there, not on PATH."""
+    """Return a list with the folder of PostgreSQL's programs; [] if unknown.
+
+    Debian installs pgbench there, not on PATH.
+    """
     try:
         return [find_postgres().parent]
     except CostofError:

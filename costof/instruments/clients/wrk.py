@@ -1,6 +1,7 @@
 """wrk: HTTP requests on 200 connections.
 
-wrk never verifies certificates, uses its OpenSSL's defaults, and keeps connections open until the server closes them.
+wrk never verifies certificates, uses the defaults of its OpenSSL, and keeps a connection open until the server closes
+the connection.
 """
 
 from __future__ import annotations

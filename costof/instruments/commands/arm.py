@@ -1,4 +1,4 @@
-"""The commands of one arm: those that apply, verify and undo its levels, and the programs that are measured."""
+"""The commands of one arm, which apply, verify and undo the arm's levels, and the programs that are measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPO
 from costof.messages.plan import SliceOrder
 from costof.model import HIDDEN
 
-#: The ledger keeps at most this many characters of a command's output, the last ones.
+#: The results keep only this many characters from the end of a command's output.
 KEPT_CHARACTERS = 2000
 #: Environment variables with these names are treated as secrets even if the study does not declare them. PWD and OLDPWD
 #: are a shell's working directories.
@@ -33,7 +33,7 @@ _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL
 SHORTEST_SECRET = 4
 #: Timeout of a `setup` or `cleanup` command, which may build the programs to measure.
 SETUP_SECONDS = 3600.0
-#: Environment variable with the number of the run, as hyperfine sets it.
+#: The environment variable with the number of the run. hyperfine sets it too.
 ITERATION = "HYPERFINE_ITERATION"
 #: The command runner's standard input, a pipe from costof. If costof ends, the pipe closes and the command is ended.
 STDIN = 0
@@ -54,7 +54,7 @@ class NotVerifiedError(StepError):
 
 
 class AroundError(Exception):
-    """A command around the measured ones failed: `setup`, `prepare`, `conclude` or `cleanup`."""
+    """A command that runs before or after the measured commands failed: `setup`, `prepare`, `conclude` or `cleanup`."""
 
 
 class UndoError(Exception):
@@ -85,9 +85,9 @@ class Runs:
 
     @property
     def left_behind(self) -> dict[str, list[str]]:
-        """Return the slice's evidence about processes that the commands left running: their names, by kind of process.
+        """Return the names of the processes that the commands of this slice left running, by kind of process.
 
-        A kind without processes is left out.
+        Kinds without processes are left out. The slice's evidence contains the result.
         """
         facts = {LEFT_RUNNING: [*self.killed_children], LEFT_BEHIND: [*self.daemons]}
         return {fact: names for fact, names in facts.items() if names}
@@ -108,7 +108,7 @@ class Runs:
 
 
 class Arm:
-    """The commands of one arm, with the environment variables and secrets that they get."""
+    """The commands of one arm, and the environment variables and secrets that the commands get."""
 
     def __init__(self, settings: CommandSettings) -> None:
         self.settings = settings
@@ -118,7 +118,7 @@ class Arm:
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
         #: Pids of processes that the arm's `before` commands and earlier slices left running.
         self._daemons: Collection[int] = ()
-        #: CPU time of all commands that are not measured, since it was last reset.
+        #: CPU time, since the last reset, of all commands that are not measured.
         self.unmeasured_cpu_ns = 0
         self._iterations = {"": 0, "warmup-": 0}
         self._first_warmups_left = {name: program.first_warmup for name, program in settings.programs.items()}
@@ -166,7 +166,8 @@ class Arm:
     def measure(self, program: Program, order: SliceOrder) -> Runs:
         """Run the program again and again until the slice's limit on operations or its time is reached.
 
-        The program runs at least once, and only once if it fills a slice by itself (`once`). Return the results.
+        The program runs at least once. If it runs for the slice's whole duration (`once`), it runs only once. Return
+        the results.
         """
         runs, deadline = Runs(), time.monotonic() + order.seconds
         most = 1 if program.once else order.operations
@@ -182,7 +183,7 @@ class Arm:
         return text
 
     def warm_up(self, workload: str, follows_another: bool) -> None:
-        """Run a workload's program unmeasured: before its first slice, and if another program ran before it."""
+        """Run a workload's program unmeasured, before its first slice and after each change from another program."""
         program = self.settings.programs[workload]
         unmeasured = Runs()
         first = self._first_warmups_left[workload]
@@ -241,7 +242,7 @@ class Arm:
         runs.killed_children |= dict.fromkeys(ended.killed_children)
         peak_memory = ended.peak_memory_bytes if ended.peak_memory_bytes > own_peak_memory() else 0
         runs.peak_memory_bytes = max(runs.peak_memory_bytes, peak_memory)
-        # Some exit statuses other than 0 come with a whole report.
+        # After some exit statuses other than 0 the program's report is still complete.
         note = reader(program.read).statuses.get(ended.status) if ended.failure and program.read else None
         if ended.failure and note is None and not ended.stopped and program.ignores(ended.status):
             note = f"failed runs were measured (--ignore-failure): '{program.argv[0]}': {ended.failure}"
@@ -301,7 +302,8 @@ class Arm:
 def own_peak_memory() -> int:
     """Return the peak memory of this process in bytes.
 
-    The kernel's peak of a child starts at this value: until the child executes its program, it shares this memory.
+    A child of this process shares this memory until the child executes its program. The kernel therefore never reports
+    a lower peak for the child.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
@@ -322,7 +324,8 @@ def _secret(source: SecretSource) -> str:
 def parse_report(program: Program, written: str) -> Report:
     """Return the reader's report, with the figures that the study defines by a JSON pointer or a regular expression.
 
-    Raises `UnreadableError`. If the report is missing, the message names the options with which the program writes one.
+    Raises `UnreadableError`. If the report is missing, the message names the options with which the program writes a
+    report.
     """
     report = Report({})
     if program.read:
@@ -330,7 +333,8 @@ def parse_report(program: Program, written: str) -> Report:
         try:
             report = program_reader.read(written)
         except UnreadableError as error:
-            # Suggest options only if the report is missing. If it only has no answers, the options were right.
+            # Suggest options only if the report is missing. If there is a report without any answered operation, the
+            # options were right.
             missing = _NO_REPORT.match(str(error))
             hint = f"; call {program_reader.program} with {program_reader.hint}" if missing else ""
             raise UnreadableError(f"{error}{hint}") from None

@@ -22,7 +22,7 @@ STEP_SECONDS = 60.0
 GRACE_SECONDS = 1.0
 #: Interval between checks of the output's size.
 LOOK_SECONDS = 1.0
-#: Interval between checks of whether a killed process has ended.
+#: Interval between checks whether a killed process has ended.
 LOOK_AGAIN_SECONDS = 0.001
 #: Maximum wait for newly forked children to execute their own programs. Until then they have their parent's name.
 NAMING_SECONDS = 0.02
@@ -36,12 +36,14 @@ class ParentGoneError(Exception):
 
 
 class NotStartedError(Exception):
-    """The command could not be started; the message says why."""
+    """The command could not be started. The message has the reason."""
 
 
 @dataclass(frozen=True)
 class FinishedCommand:
-    """The result of a command that has ended. `failure` says why it failed; it is None if the exit status is 0.
+    """The result of a command that has ended.
+
+    `failure` says why the command failed. It is None if the exit status is 0.
 
     `user_ns` and `system_ns` are the CPU time of the process and of the children that it waited for, as getrusage(2)
     counts it. `stopped` is true if the command did not end by itself, such as at its timeout.
@@ -64,16 +66,18 @@ class FinishedCommand:
         return self.user_ns + self.system_ns
 
 
-#: Values of `Streams.stdout` that are no file: the output is discarded, or passes through a pipe before that.
+#: Values of `Streams.stdout` other than a file. Both discard the output, `PIPE` after it has passed through a pipe.
 NULL, PIPE = "null", "pipe"
 
 
 @dataclass(frozen=True)
 class Streams:
-    """Where a command reads its input and writes its output. By default it reads nothing, and its output is kept.
+    """Where a command reads its input and writes its output.
 
-    `stdin` is a file. `stdout` is `NULL`, `PIPE`, or a file that each run overwrites. To `shown` both outputs are
-    appended, such as to costof's standard error.
+    By default its input is empty, and its output is kept in memory.
+
+    `stdin` is a file. `stdout` is `NULL`, `PIPE`, or a file that each run overwrites. `shown` is a file to which
+    standard output and standard error are appended, such as costof's standard error.
     """
 
     stdin: Path | None = None
@@ -93,7 +97,9 @@ def run(
     keep_children: bool = False,
     streams: Streams = KEPT_IN_MEMORY,
 ) -> FinishedCommand:
-    """Run a command until it ends. `parent` is one end of a pipe; the command is ended when the other end closes.
+    """Run a command until it ends.
+
+    `parent` is one end of a pipe. The command is ended when the pipe's other end closes.
 
     Processes left in the command's process group are killed, unless `keep_children` is set.
     Raises `NotStartedError`, and `ParentGoneError` if the other end closed.
@@ -124,7 +130,7 @@ def run(
         if not (failure or keep_children):
             _wait_for_names(process.pid, program)
         if failure or not keep_children:
-            # The group's number is still this command's: the kernel does not reuse it before wait4.
+            # The group's number still belongs to this command: the kernel does not reuse it before wait4.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -160,7 +166,10 @@ def _input(streams: Streams) -> Iterator[int]:
 
 @contextlib.contextmanager
 def _outputs(streams: Streams, output: int, errors: int) -> Iterator[tuple[int, int]]:
-    """Yield the descriptors of standard output and standard error. `output` and `errors` keep them in memory."""
+    """Yield the descriptors for a command's standard output and standard error.
+
+    `output` and `errors` are files in memory.
+    """
     if streams.shown is not None:
         with _closing(_open_for_writing(streams.shown, os.O_APPEND)) as shown:
             yield shown, shown
@@ -198,12 +207,12 @@ _PARENT_GONE = "its parent has ended"
 
 
 def _wait_for_end(pid: int, deadline: int, parent: int | None, written: Sequence[int]) -> str | None:
-    """Wait until the process has ended. Return why this function had to end it; None if it ended by itself."""
+    """Wait until the process has ended. Return why this function had to end the process; None if it ended by itself."""
     with _closing(os.pidfd_open(pid)) as ended:
         poll = select.poll()
         poll.register(ended, select.POLLIN)
         if parent is not None:
-            # Register the pipe without events: poll always reports that the other end was closed.
+            # Register the pipe without events, because poll reports the closing of the other end in any case.
             poll.register(parent, 0)
         why = None
         while True:
@@ -255,16 +264,19 @@ def _wait_for_names(group: int, leader: str) -> None:
 
 
 def _reap_group(group: int, leader: str) -> tuple[str, ...]:
-    """Reap this process's children in a process group that was sent SIGKILL. Return the names of those that it killed.
+    """Reap this process's children in a process group that got SIGKILL.
 
-    After `GRACE_SECONDS` the function gives up on processes that this user may not kill. A child that still ran the
-    leader's program is named `COPY_OF_ITSELF`.
+    Return the names of the children that it killed.
+
+    After `GRACE_SECONDS` the function stops waiting, since this user may not be allowed to kill some processes. A child
+    that still ran the leader's program is named `COPY_OF_ITSELF`.
     """
     names: list[str] = []
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            # A dead process keeps its name until it is reaped. Its own children have become children of this process.
+            # A dead process keeps its name until it is reaped. The dead process's own children have become children of
+            # this process.
             ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return tuple(dict.fromkeys(names))
@@ -315,7 +327,7 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return ': ' and the last line of standard error; of the output if there is none; '' if both are empty."""
+    """Return ': ' and the last line of standard error, or else of standard output; '' if both are empty."""
     lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
     return f": {lines[-1][-300:]}" if lines else ""
 

@@ -40,7 +40,7 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: Maximum time until `opens_ns`, as in the engine. A later instant must have been read from another host's clock.
+#: Maximum time until `opens_ns`, the same as in the engine. A later instant must come from the clock of another host.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -72,7 +72,7 @@ class Runner:
     def ready(self, plan: Plan) -> dict[str, Any]:
         """Set up each arm, and apply and verify it once. Return the runner's `ready` answer. Raises `AroundError`."""
         for arm in self.arms.values():
-            # The control and its identical copy share what is set up.
+            # The control and its identical copy have the same settings, so `setup` runs only once for both.
             if arm.settings not in (each.settings for each in self._set_up):
                 self._set_up.append(arm)
                 arm.set_up()
@@ -97,7 +97,7 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice. If that fails, the answer to the slice reports it, not this answer."""
+        """Verify the arm of the next slice. The answer to the slice, not this answer, reports if that fails."""
         try:
             self.arms[order.arm].verify()
             self._prepared = order, None
@@ -187,8 +187,8 @@ class Runner:
 def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
     """Answer the messages on standard input until it closes. Return the exit status, 0.
 
-    With an `opener`, decrypt the first message. The function adds folders that it creates to `folders`, which the
-    caller must remove, and the arms' cleanup to `ending`. Raises `OrderError`.
+    With an `opener`, decrypt the first message. The function adds the folders that it creates to `folders`, and the
+    caller must remove them. It adds the arms' cleanup to `ending`. Raises `OrderError`.
     """
     runner: Runner | None = None
     for line in sys.stdin:
@@ -220,10 +220,12 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
 
 def main() -> int:
     is_sealed = SEALED in sys.argv[1:]
-    # Detach from the parent. When Ray ends a process it kills its children, and a killed runner could not clean up.
+    # Detach from the parent. When Ray ends the parent, it also kills the parent's children, and a killed runner could
+    # not clean up.
     if is_sealed and os.fork():
         os._exit(0)
-    # Ignore these signals: costof handles Ctrl-C. Use an empty handler, since commands would inherit SIG_IGN.
+    # Ignore these signals, since costof handles Ctrl-C. Use an empty handler: the runner's commands would inherit
+    # SIG_IGN.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

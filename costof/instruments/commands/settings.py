@@ -1,4 +1,4 @@
-"""Models of an arm's commands: as a study declares them, and as the command runner gets them, without placeholders."""
+"""Models of an arm's commands: with placeholders, as a study declares them, and filled in, for the command runner."""
 
 from __future__ import annotations
 
@@ -22,20 +22,25 @@ from costof.model import Model, Secret
 
 #: A placeholder '{name}', or '{{name}}' for a literal '{name}'.
 _PLACE = re.compile(r"\{\{(\w+)\}\}|\{([A-Za-z_]\w*)\}")
-#: Advice if a command contains shell syntax: for a workload's line, and for `before`, `after` and `proof`.
+#: Advice if a command contains shell syntax. The first one is for a workload's command, the second one for `before`,
+#: `after` and `proof`.
 ADD_SHELL, CALL_A_SHELL = "remove -N (set shell = true in a study's file)", "write sh -c '…'"
 QUOTE, BEGIN_WITH_ENV = "put it in single quotes to pass it on as it is", "begin the command with env"
 
 
 DEFAULT_SHELL = ["sh"]
-#: Built-in placeholders: a slice's seconds, a load's operations a second, and a temporary file for a program's report.
+#: Built-in placeholders: the slice's duration in seconds, the load's operations a second, and a temporary file for the
+#: program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
 
 
 class Proof(Model):
-    """A command that proves that a level is in force: its status must be 0, and `matches` must match its output."""
+    """A command that proves that a level is in force.
+
+    Its exit status must be 0, and `matches` must match its output.
+    """
 
     run: str
     matches: str = Field(description="A regular expression for the whole output, without leading and trailing blanks.")
@@ -51,7 +56,7 @@ class Proof(Model):
 
 
 class CommandLevel(Model):
-    """The changes that a level makes to commands. An arm's commands get the changes of all its levels."""
+    """The changes that a level makes to commands. All levels of an arm change the arm's commands."""
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
     environment: dict[str, str] = Field(default={}, description="Environment variables of every command.")
@@ -77,9 +82,9 @@ class CommandLevel(Model):
 
 
 class FigureSource(Model):
-    """A figure that the study defines: where a program's output has it, and how to report it.
+    """A figure that the study defines: its place in the program's output, and how to report it.
 
-    Its place is a JSON pointer (RFC 6901), or the first group of a regular expression.
+    The place is a JSON pointer (RFC 6901), or the first group of a regular expression.
     """
 
     json_pointer: str | None = Field(default=None, alias="json")
@@ -167,7 +172,7 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once a slice, for a fixed duration. Then its run time is not reported."""
+        """Return whether the program runs once a slice for a fixed duration, so that its run time is not reported."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property
@@ -275,9 +280,9 @@ def build_settings(
     """Return the command runner's settings for an arm.
 
     `programs` has, by workload, the program and the values of its numeric placeholders. `study_words` are the names of
-    all placeholders that any level of the study sets. In a line that a shell runs, only these and the built-in
-    placeholders need a value; other braces belong to the shell. Raises `UNKNOWN_WORD`, `NOT_A_COMMAND` and
-    `SHELL_SIGN`.
+    all placeholders that any level of the study sets. In a line that a shell runs, only the placeholders in
+    `study_words` and the built-in ones need a value. Other braces belong to the shell. Raises `UNKNOWN_WORD`,
+    `NOT_A_COMMAND` and `SHELL_SIGN`.
     """
     words = _Words({OUTPUT: str(output)}, level.set)
     return CommandSettings(
@@ -321,7 +326,7 @@ def _program_argv(program: CommandProgram, words: _Words, study_words: Collectio
 
 
 def _optional_argv(line: str, words: _Words, directory: Path | None) -> list[str]:
-    """Return the arguments of a line that may be empty once its placeholders are filled in; [] if it is."""
+    """Fill in a line's placeholders and split the result into arguments. Return [] if the result is empty."""
     return _argv(line, words, directory) if words.fill(line).strip() else []
 
 
@@ -346,8 +351,9 @@ def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str =
 class _Words:
     """The values of placeholders in command lines.
 
-    `values` has the numbers and the output file. `level_words` has the values that levels set; these may contain
-    placeholders of `values`. If `reserved` is set, only the names in it need a value: other braces belong to the shell.
+    `values` has the numbers and the output file. `level_words` has the values that levels set, which may themselves
+    contain placeholders of `values`. If `reserved` is set, only the names in it need a value, and other braces belong
+    to the shell.
     """
 
     values: Mapping[str, str]
@@ -355,7 +361,7 @@ class _Words:
     reserved: Collection[str] | None = None
 
     def with_numbers(self, numbers: Mapping[str, float]) -> _Words:
-        """Return a copy to which a workload's numeric placeholders, seconds and rate, are added."""
+        """Return a copy that also has a workload's numeric placeholders, which are seconds and rate."""
         return replace(self, values={**self.values, **{name: f"{number:g}" for name, number in numbers.items()}})
 
     def fill(self, text: str) -> str:

@@ -66,7 +66,7 @@ def shell_sign(line: str, directory: Path | None = None) -> str | None:
 
 
 def needs_shell(line: str) -> bool:
-    """Return whether only a shell can run the line as it is meant; False if its quotation marks are unbalanced."""
+    """Return whether the line contains syntax that needs a shell; False if its quotation marks are unbalanced."""
     try:
         first, *_ = split(line)
     except ValueError:
@@ -91,7 +91,8 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 def _expansion(word: Word, expanded_later: bool) -> str | None:
     """Return the first '$' or '`' in a word that a shell would expand; None if there is none.
 
-    With `expanded_later` those in double quotes do not count: the word is a script, and its own shell expands them.
+    With `expanded_later` the word is a script, whose own shell expands '$' and '`' in double quotes. They do not count
+    then.
     """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):
@@ -118,7 +119,7 @@ def _pattern(word: Word, directory: Path | None) -> str | None:
 
 
 def _is_script(words: list[Word], at: int) -> bool:
-    """Return whether a word is the script in `sh -c "…"`, in which the called shell expands '$' itself."""
+    """Return whether a word is the script in `sh -c "…"`, so that the called shell expands '$' itself."""
     *before, option = ["", *("".join(sign for sign, _ in word) for word in words[:at])]
     return _COMMAND_OPTION.fullmatch(option) is not None and any(Path(word).name in _SHELLS for word in before)
 
@@ -128,7 +129,7 @@ def _unquoted(word: Word) -> str:
 
 
 def _words(line: str) -> Iterator[Word]:
-    """Yield the words of a line, split like `shlex` does, with the way in which each character is quoted."""
+    """Split a line like `shlex`. Yield the words, with the way in which each character is quoted."""
     word: Word | None = None
     inside: Quote = ""
     signs = iter(line)

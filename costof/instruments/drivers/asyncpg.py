@@ -39,7 +39,7 @@ _CLASS_BY_KIND: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
-    """A driver whose event loop runs only during an operation."""
+    """A driver over asyncpg. Its event loop runs only during an operation."""
 
     name, version = "asyncpg", asyncpg.__version__
     settings = PostgresSettings

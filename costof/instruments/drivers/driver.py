@@ -61,13 +61,13 @@ class Recorder:
 
 
 class ApplicationDriver(ABC, Generic[Settings]):
-    """Base class of the application drivers. A subclass connects and queries with one database driver."""
+    """Base class of the application drivers. Each subclass uses one database driver to connect and query."""
 
     name: str
     version: str
     #: The settings class of the driver's protocol.
     settings: type[Settings]
-    #: The minimum number of connections that a new client opens.
+    #: The number of connections that a new client of the database driver opens at least.
     connections_per_client: ClassVar[int] = 1
 
     def __init__(self, plan: Plan) -> None:
@@ -130,7 +130,7 @@ def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
 
 
 def read_plan(content: dict[str, Any], settings: type[ServiceSettings]) -> Plan:
-    """Parse a plan from JSON content. The service settings of its arms are of the class `settings`."""
+    """Parse a plan from JSON content. The service settings of the plan's arms are of the class `settings`."""
     arms = [{**arm, "service": settings.model_validate(arm["service"])} for arm in content["arms"]]
     return Plan.model_validate({**content, "arms": arms})
 

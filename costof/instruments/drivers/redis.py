@@ -64,7 +64,8 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
     def connect(self, arm: Arm) -> Iterator[str]:
         """Create a client, connect it, and run a GET.
 
-        The connection is opened explicitly through the client's pool; redis-py would open it only for the first GET.
+        The connection is opened explicitly through the client's pool. Otherwise redis-py would open it only for the
+        first GET.
         """
         client = self._client(arm)
         try:

@@ -95,7 +95,7 @@ class HostActor:
     def ask(self, line: bytes, seconds: float) -> dict[str, Any]:
         """Send a line to the instrument. Return its answer, waiting at most `seconds`.
 
-        The answer includes the CPU seconds that the host was busy, and that a hypervisor stole, in the meantime.
+        The answer includes the CPU seconds, until the answer, in which the host was busy and which a hypervisor stole.
         """
         if self._process is None or self._process.stdin is None:
             return {"failed": "no instrument runs"}
@@ -113,7 +113,8 @@ class HostActor:
         """End the instrument, and close the files held for it."""
         process, self._process, self._received = self._process, None, b""
         if process is not None:
-            # Close the instrument's input, which makes it end. A killed command runner could not clean up.
+            # Close the instrument's input, so that the instrument ends by itself: a killed command runner could not
+            # clean up.
             stdin, process.stdin = process.stdin, None
             with suppress(OSError):
                 if stdin is not None:
@@ -158,7 +159,7 @@ class HostActor:
         return file
 
     def _line(self, seconds: float) -> dict[str, Any]:
-        """Return the next line that the instrument writes, or why there was none within `seconds`."""
+        """Return the next line that the instrument writes, or why it wrote none within `seconds`."""
         assert self._process is not None
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds
@@ -192,7 +193,7 @@ def _environment() -> dict[str, str]:
 
 
 def _costof_version() -> str:
-    """Return the version of the costof that is installed on this host; '' if none is installed."""
+    """Return the version of the installed costof on this host; '' if costof is not installed."""
     with suppress(OSError, subprocess.SubprocessError):
         result = subprocess.run(
             [sys.executable, "-c", REPORT_VERSION],

@@ -28,14 +28,14 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-#: Requests that a cluster answers without a token only if it is open to everybody.
+#: Requests without a token. A cluster answers them only if it is open to everybody.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
 #: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202). A retry usually succeeds.
 ATTEMPTS, NOT_BEGUN = 3, "Initialization failure from server"
 #: Number of calls to read a host's clock. Only the fastest call counts, since slower ones waited for something.
 CALLS = 16
-#: A host that does not answer a call within this time is lost, even if Ray still considers it alive.
+#: A host counts as lost if it does not answer a call within this time, even if Ray considers the host alive.
 CALL_SECONDS = 20.0
 #: Time for a new process on a host to start Python and Ray and to answer.
 START_SECONDS = 300.0
@@ -57,7 +57,7 @@ class Cluster:
 
 @contextmanager
 def connect_cluster(settings: HostsSettings) -> Iterator[Cluster]:
-    """Connect to the cluster; yield it with those of its nodes that have CPUs and the required labels.
+    """Connect to the cluster. Yield it with the nodes that have CPUs and the required labels.
 
     Raises `NEEDS_RAY`, `HOSTS_UNREACHABLE`, `HOSTS_TOKEN`, `HOSTS_VERSION`, `HOSTS_OPEN`, `HOSTS_NONE` and
     `HOSTS_FEW`.
@@ -72,7 +72,7 @@ def connect_cluster(settings: HostsSettings) -> Iterator[Cluster]:
     except ImportError:
         raise CostofError(ErrorText.NEEDS_RAY) from None
     if _is_client(settings):
-        # Check first, since Ray would wait half a minute for an address without a listener.
+        # Check this first, since Ray would wait half a minute if nothing listens at the address.
         _check_closed(settings, settings.address.removeprefix(CLIENT_SCHEME))
     try:
         _connect(ray, settings)
@@ -162,7 +162,7 @@ def _encrypted() -> bool:
 
 
 def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
-    """Return the nodes to measure on, sorted by name, so that a host has the same share of the load in each run.
+    """Return the nodes that will measure, sorted by name, so that a host has the same share of the load in each run.
 
     Raises `HOSTS_NONE` and `HOSTS_FEW`.
     """
@@ -216,7 +216,7 @@ def _versions(text: str) -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """The difference between a host's `CLOCK_MONOTONIC` and this machine's, and its maximum error, in nanoseconds."""
+    """The difference between a host's `CLOCK_MONOTONIC` and this machine's in nanoseconds, and its maximum error."""
 
     offset_ns: int = 0
     error_ns: int = 0
@@ -264,7 +264,7 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
     except ray.exceptions.GetTimeoutError:
         raise HostLostError(host.name, "it does not answer") from None
     except (ray.exceptions.RayError, ConnectionError) as error:
-        # Ray's messages are paragraphs long; replace them.
+        # Replace Ray's messages, which are paragraphs long.
         text = str(error)
         if "its node has died" in text or "unschedulable" in text:
             detail = "its machine, or Ray on it, is gone"
@@ -279,9 +279,9 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
 def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
     """Compare each host's clock with this machine's and set `Host.clock`. Return the slowest call's nanoseconds.
 
-    Only the fastest call of a host counts; half of its duration is the clock's maximum error. All hosts are called at
-    once, `CALLS` times. Each time another host is called last and its answer is read first, so that its call does not
-    wait for those of other hosts.
+    Only the fastest call of a host counts. Half of its duration is the maximum error. All hosts are called at once,
+    `CALLS` times. Each time a different host is called last, and the answer of this host is read first, so that its
+    call does not wait for the calls of other hosts.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):

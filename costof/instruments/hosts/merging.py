@@ -26,11 +26,14 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A slice is invalid if a host begins later than both of these: a time, and a share of the slice's duration.
+#: A slice is invalid if a host begins too late: later than this time, and later than this share of the slice's
+#: duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: A slice is invalid if all hosts measured at once for less than this share of the time in which any host measured.
+#: A slice is invalid if its hosts overlapped too little. The time in which all hosts measured must be at least this
+#: share of the time in which any host measured.
 LEAST_TOGETHER = 0.95
-#: Facts of the evidence: those that must be equal on all hosts, those that are added up, and those that may differ.
+#: Names of facts in the evidence: facts that must be equal on all hosts, facts that are added up, and facts that may
+#: differ.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},
@@ -64,7 +67,10 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
 
 
 def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
-    """Return why some hosts could not verify the arm; None if all of them did. `answers` are by host name."""
+    """Return why some hosts could not verify the arm; None if all hosts verified it.
+
+    The keys of `answers` are host names.
+    """
     hosts_by_detail: dict[str, list[str]] = {}
     for host, answer in answers.items():
         if detail := answer.evidence.get(MISMATCH):
@@ -77,7 +83,7 @@ def merged_mismatch(answers: Mapping[str, SliceAnswer]) -> str | None:
 
 
 def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
-    """Return how the hosts' connections differ in a fact that must be equal; None if they do not.
+    """Return how the hosts' connections differ in a fact that must be equal on all hosts; None if they do not differ.
 
     Hosts without an operation are ignored.
     """
@@ -121,7 +127,7 @@ def _arm(arm_by_host: Mapping[str, ReadyArm]) -> ReadyArm:
 
 
 def _errors(errors: Sequence[ClassifiedError]) -> list[ClassifiedError]:
-    """Add up errors of the same class and phase. The first of them provides the detail."""
+    """Add up errors of the same class and phase. The sum has the detail of the first error."""
     merged_errors: dict[tuple[str, str | None], ClassifiedError] = {}
     for error in errors:
         kind = error.error_class, error.phase
@@ -186,8 +192,9 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
     `operations` and `seconds` are the slice's limits. A host's window ends when its time is over or its share of the
-    operations is done. An operation that is still running then does not count, just as on a single machine. For
-    a program that runs for a fixed time, pass 0 operations and infinite seconds: its window ends with the program.
+    operations is done. An operation that is still running at the end of the window does not count, just as on a single
+    machine. For a program that runs for a fixed time, pass 0 operations and infinite seconds: its window ends with the
+    program.
     """
     at_work = [part for part in parts if part.participated]
     if not at_work:
@@ -208,8 +215,8 @@ def host_part(
 ) -> HostPart:
     """Return what one host did in a slice.
 
-    `clock` is the offset and the maximum error of the host's clock, `opens_ns` the planned opening of its window on
-    that clock. `shares` has the host's busy and stolen share of CPU time.
+    `clock` has the offset and the maximum error of the host's clock. `opens_ns` is the planned opening of the host's
+    window on that clock. `shares` has the shares of the host's CPU time that were busy and that were stolen.
     """
     window = answer.window
     opened = window.opened_ns - opens_ns if window else 0

@@ -1,4 +1,4 @@
-"""Several hosts as one instrument: each does its share of the plan in a common window, and their answers are merged.
+"""Several hosts as one instrument: each does its share of a slice in a common window, and their answers are merged.
 
 This is a separate process (`python -m costof.instruments.hosts.population`, docs/ipc.md), the only one that uses Ray.
 """
@@ -61,7 +61,7 @@ from costof.model import Model
 #: Extra time for an answer, beyond the slice's seconds and the longest last operation.
 PATIENCE_SECONDS = 15.0
 #: The minimum time from reading the clocks to opening the windows, so that every host has received its order: in
-#: nanoseconds, and as a multiple of the slowest call's duration. The longer one counts.
+#: nanoseconds, and as a multiple of the slowest call's duration. The longer of the two times counts.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
@@ -74,8 +74,8 @@ class AnySettings(ServiceSettings):
 class Population:
     """The hosts of a cluster that measure.
 
-    Each host runs the engine, which is sent to it. With `commands` it runs the command runner of the costof that is
-    installed on it. `end` ends every actor, and with it all processes that the actor started.
+    Each host runs the engine, which costof sends to the host. With `commands` a host instead runs the command runner of
+    its own installed costof. `end` ends every actor, and all processes that the actors started.
     """
 
     def __init__(self, settings: HostsSettings, cluster: Cluster, commands: bool) -> None:
@@ -117,7 +117,10 @@ class Population:
                 host.end()
 
     def describe(self) -> dict[str, Any]:
-        """Return facts about the hosts for the results' description of the environment. `cores` is the hosts' sum."""
+        """Return facts about the hosts for the results' description of the environment.
+
+        `cores` is the sum of all hosts' cores.
+        """
         names = ("CPU", "cores", "kernel", "python", "open files", "ports")
         sent = {"costof on hosts": __version__} if self._commands else {"engine on hosts": f"SHA-256 {self._sha256}"}
         return {
@@ -157,7 +160,9 @@ class Population:
         return texts
 
     def plan(self, plan: Plan, limits: Limits) -> Ready:
-        """Start an instrument on each host and send it the plan with its share. Return the merged answer.
+        """Start an instrument on each host, and send it the plan with the host's share of the work.
+
+        Return the merged answer.
 
         Raises `HOST_LOST`.
         """
@@ -186,7 +191,7 @@ class Population:
         return merged_ready({host.name: self._read(Ready, host, each, "ready") for host, each in replies.items()})
 
     def slice(self, order: SliceOrder, limits: Limits) -> PopulationAnswer:
-        """Measure one slice; each host does its share. Raises `HOST_LOST`."""
+        """Measure one slice, of which each host does its share. Raises `HOST_LOST`."""
         opens = dict.fromkeys(self.hosts) if order.id == 0 else self._opening(order, limits)
         self._patience = order.seconds + limits.longest_seconds + PATIENCE_SECONDS
         orders = {host: {"slice": order.model_copy(update={"opens_ns": opens[host]})} for host in self.hosts}
@@ -275,9 +280,9 @@ class Population:
 
 
 def check_costof(versions: Mapping[str, str]) -> None:
-    """Raise `HOST_REFUSED` if a host has another version of costof than this machine, or none ('').
+    """Raise `HOST_REFUSED` if a host has another version of costof than this machine, or no costof (version '').
 
-    Hosts that run commands need the same version.
+    Hosts that run commands need the same version as this machine.
     """
     wrong = {host: version for host, version in versions.items() if version != __version__}
     if wrong:
@@ -328,7 +333,7 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    # The kernel kills this process when its parent ends; Ray then ends the actors.
+    # The kernel kills this process when its parent ends. Ray then ends the actors.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     # Redirect both streams, since Ray cannot be kept from writing to them.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")

@@ -2,7 +2,7 @@
 
 Privileges are not read from the server's list of grants: they depend on roles, wildcards and partial revokes, which
 MySQL and MariaDB list differently. Instead, privileges are tested with statements on a table that does not exist. The
-server answers "denied" without the privilege and "no such table" with it; neither changes anything.
+server answers "denied" without the privilege, and "no such table" with the privilege. Neither case changes anything.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def parse_mysql_url(access: Access, study: str) -> LoginUrl:
 def _normalize(option: str, value: str) -> tuple[str, str]:
     """Return an option's name and value in the spelling of `TLS_OPTIONS`.
 
-    As in MySQL's clients, 'ssl_mode' and 'sslmode' mean 'ssl-mode', and case is ignored.
+    'ssl_mode' and 'sslmode' mean 'ssl-mode', and upper and lower case are the same, as in MySQL's clients.
     """
     name = option.lower().replace("_", "-").replace("sslmode", "ssl-mode")
     return name, value if name == CA_OPTION else value.lower().replace("-", "_")
@@ -75,7 +75,7 @@ FORM = UrlForm(
 class Decryption(Model):
     """The keys with which a client decrypts a gateway's columns.
 
-    `must_be_encrypted` lists columns as 'database.table.column'; plaintext in one of them is an error.
+    `must_be_encrypted` lists columns as 'database.table.column'. Plaintext in such a column is an error.
     """
 
     master_keys: dict[str, Secret] = Field(description="Master keys by their names in the gateway's rules.")
@@ -85,7 +85,7 @@ class Decryption(Model):
 class MysqlSettings(ServiceSettings):
     """The settings of a MySQL client: the log-in, the tables to query, and how statements are sent.
 
-    `table` is sysbench's table; it is None for TPC-C, whose table names are fixed.
+    `table` is the name of sysbench's table. It is None for TPC-C, whose table names are fixed.
     """
 
     protocol: Literal["mysql"] = "mysql"
@@ -97,7 +97,8 @@ class MysqlSettings(ServiceSettings):
     decryption: Decryption | None = None
 
 
-#: A year. The server must not close the connection as idle: it is idle during slices, and it holds the run's lock.
+#: The server's idle timeout for the administrative connection: a year. It is idle during slices, and holds the run's
+#: lock.
 IDLE_SECONDS = 31_536_000
 WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
 PLAIN_PROHIBITED = 3159
@@ -172,7 +173,8 @@ class MysqlSession:
         except MySQLError as error:
             if error_code(error) not in GONE or TIMED_OUT in error_text(error):
                 raise
-        # The server has closed the connection, as servers do with idle ones. Every statement here may be repeated.
+        # The server has closed the connection, perhaps because it was idle. All statements in this file can safely be
+        # repeated.
         self._connection = self._connect()
         self._on_reconnect()
         return self.try_to(statement, *values)
@@ -182,7 +184,7 @@ class MysqlSession:
         return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> pymysql.Connection[Cursor]:
-        # With a TLS context, PyMySQL sends nothing but its request for TLS to a server without TLS.
+        # With a TLS context, PyMySQL sends a server without TLS only its request for TLS, and no password.
         tls: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
         return connect(
             host=self._url.host,
@@ -225,7 +227,7 @@ else:
 
 
 class _Connection(_Pymysql):
-    """A PyMySQL connection that records the current step of its log-in, which PyMySQL's errors do not name."""
+    """A PyMySQL connection that records the current step of its log-in. PyMySQL's errors do not name the step."""
 
     _step = ""
 
@@ -250,7 +252,7 @@ class _Connection(_Pymysql):
 
 
 def tls_context(url: LoginUrl) -> ssl.SSLContext:
-    """Return a context that verifies the server's name and certificate chain, by the URL's CA file or the system's."""
+    """Return a context that verifies the server's name and certificate, with the URL's CA file or the system's CAs."""
     return ssl.create_default_context(cafile=str(url.ca_file) if url.ca_file else None)
 
 
@@ -264,7 +266,7 @@ def error_text(error: MySQLError) -> str:
 
 
 _PRIVILEGE_TESTS = {
-    # The column name is duplicate, so that the statement cannot succeed even if the account has the privilege.
+    # The duplicate column name makes the statement fail even if the account has the privilege.
     "CREATE": "CREATE TABLE {table} (a INT, a INT)",
     "DROP": "DROP TABLE {table}",
     "SELECT": "SELECT 1 FROM {table}",
@@ -279,7 +281,7 @@ _DENIED = (ER.DBACCESS_DENIED_ERROR, ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCES
 def check_privileges(
     session: MysqlSession, database: str, needed: Iterable[str], target: str, chosen: str | None
 ) -> None:
-    """Raise `PRIVILEGES_MISSING` unless the account has the `needed` privileges on the database.
+    """Raise `PRIVILEGES_MISSING` if the account lacks some of the `needed` privileges on the database.
 
     The error quotes the GRANT statement to run (`grant_line`).
     """
@@ -330,10 +332,10 @@ class MarkedDatabase:
         self._marker_table = f"`{name}`.`{MARKER_NAME}`"
 
     def lock(self) -> bool:
-        """Lock the database for this connection, and return False if another connection holds the lock.
+        """Lock the database for this connection. Return False if another connection holds the lock.
 
-        The server releases the lock when the connection ends, for whatever reason. On a server without locks, such as
-        some clusters, this returns True without a lock (`supports_locks`).
+        The server releases the lock when the connection ends, for whatever reason. On a server that has no locks, such
+        as some clusters, the function returns True without a lock (`supports_locks`).
         """
         try:
             ((locked,),) = self._session.try_to("SELECT GET_LOCK(%s, 0)", self._lock_name)
@@ -374,7 +376,7 @@ class MarkedDatabase:
         return read_marker_row(rows)
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the tables that `marker` lists if the database still has this marker, and return whether it had it.
+        """Drop the tables that `marker` lists if the database still has this marker. Return whether it had the marker.
 
         The database is dropped too if the run has created it and it holds no other tables.
         """
@@ -436,7 +438,7 @@ class MysqlLeftovers(Leftovers):
         return database.remove(leftover.marker) if leftover.marker else database.remove_empty()
 
     def _find_empty(self) -> list[Leftover]:
-        """Return the empty databases of runs that ended after they had created a database and before they marked it."""
+        """Return the empty databases of runs that ended between creating the database and writing the marker."""
         rows = self.session.ask("SELECT schema_name FROM information_schema.schemata")
         names = sorted(row[0] for row in rows if is_generated_name(row[0]))
         databases = [MarkedDatabase(self.session, name) for name in names]

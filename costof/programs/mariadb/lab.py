@@ -1,8 +1,8 @@
 """The lab's MariaDB server, with sysbench's data.
 
 All arms use the same server process: it accepts plain and TLS connections on one port and can change its key while it
-runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits; the client
-chooses among them.
+runs (`FLUSH SSL`). It accepts TLS 1.0 to 1.3, all cipher suites of its OpenSSL, and keys from 1024 bits. The client
+chooses among these.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ PACKAGE = "mariadb-server-core"
 SETTINGS = {
     # The server must not do a reverse DNS look-up of the client's address during a measured connection.
     "skip-name-resolve": "ON",
-    # This is enough for hundreds of concurrent connections over far links.
+    # 1000 is enough for hundreds of concurrent connections over far links.
     "max-connections": "1000",
     # Each of TPC-C's terminals prepares 53 statements, and the terminals of all arms stay connected through the run.
     "max-prepared-stmt-count": "1048576",
-    # This is enough for the data of a study. Memory is only allocated as it is used.
+    # 256 MB is enough for the data of a study. The server allocates the memory only when it uses it.
     "innodb-buffer-pool-size": "256M",
-    # The server writes the whole file at its first start; the default of 96M would only take longer.
+    # The server writes the whole file at its first start. A file of 96M, the default, would only take longer.
     "innodb-log-file-size": "32M",
-    # Asynchronous I/O has kernel-wide limits, which other runs may use up; reads from the buffer pool do not need it.
+    # Asynchronous I/O has kernel-wide limits, which other runs may use up. The server reads from its buffer pool, which
+    # does not need asynchronous I/O.
     "innodb-use-native-aio": "OFF",
     # From level 2 on, each client that disconnects without COM_QUIT adds a line to the log.
     "log-warnings": "1",
@@ -120,7 +121,7 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
 
 
 def os_user() -> str:
-    """Return the name of the user that runs this process, who is the server's administrator.
+    """Return the name of the user that runs this process. This user is the server's administrator.
 
     The server identifies the administrator by the user at the other end of its Unix socket.
     """
@@ -139,10 +140,10 @@ PROBE_SECONDS = 5.0
 
 
 class MariadbServer:
-    """One `mariadbd` in a lab; the lab stops the process.
+    """One `mariadbd` in a lab. The lab stops the process.
 
-    It listens on the first of `addresses`; its certificates are for all of them. `keys` are the kinds of certificate
-    key that it can present; it presents the first when it starts. `settings` override the lab's usual ones.
+    It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
+    certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
     """
 
     port = PORT
@@ -198,7 +199,7 @@ class MariadbServer:
             self._admin = None
 
     def stop(self) -> None:
-        """Kill the server's process; its data need not be saved."""
+        """Kill the server's process. Its data need not be saved."""
         self.close()
         self._lab.stop(self.name)
 
@@ -240,9 +241,9 @@ class MariadbServer:
     def show_key(self, kind: str) -> bool:
         """Present a key of this kind to new connections, and return whether the key has changed.
 
-        Open connections stay open. `FLUSH SSL` makes a new TLS context, whose counters start at 0; `counters` corrects
-        that. Earlier session tickets become invalid, so the next connection of a client that resumes sessions makes a
-        full handshake.
+        Open connections stay open. `FLUSH SSL` makes a new TLS context, whose counters start at 0. The method
+        `counters` corrects this. Earlier session tickets become invalid, so the next connection of a client that
+        resumes sessions makes a full handshake.
         """
         if kind == self._key:
             return False
@@ -250,15 +251,16 @@ class MariadbServer:
         self._install_certificate()
         accepted = self._tls_accepted()
         self._query("FLUSH SSL")
-        # The difference is 0 for a server that keeps its counter.
+        # The difference is 0 if the server does not reset its counter.
         self._tls_before_flush += accepted - self._tls_accepted()
         return True
 
     def counters(self) -> Counters:
         """Return the server's connections and TLS handshakes so far.
 
-        These are its `Connections` and `Ssl_finished_accepts`; the latter is under 'TLS' because the server does not
-        count by version. The connections include the lab's one administrative connection.
+        They are the status variables `Connections` and `Ssl_finished_accepts`. The TLS handshakes have the key 'TLS'
+        because the server does not count them by version. The connections include the lab's one administrative
+        connection.
         """
         status = self.status("Connections")
         return Counters(int(status["Connections"]), {"TLS": self._tls_before_flush + self._tls_accepted()})
@@ -296,7 +298,8 @@ class MariadbServer:
             "--no-defaults",
             f"--basedir={base_folder(binary)}",
             f"--datadir={self._folder / 'data'}",
-            # The folder is this server's own: a starting server removes all '#sql' files in it, even another server's.
+            # No other server may use this folder: a starting server removes all '#sql' files in it, also those of other
+            # servers.
             f"--tmpdir={self._folder / 'temporary'}",
             f"--user={os_user()}",
             *(f"--{name}={value}" for name, value in self._settings.items()),

@@ -33,7 +33,8 @@ from costof.programs.target_database import Maker, Marker, describe_writes
 class MysqlDatabaseTarget(TargetServer):
     """A user's server with a database for the run's data. Subclasses define the tables.
 
-    The administrative session uses TLS if the URL requires it, independently of the arms, which the engine verifies.
+    The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. The engine verifies
+    the arms.
     """
 
     url: LoginUrl
@@ -49,9 +50,10 @@ class MysqlDatabaseTarget(TargetServer):
         self._marker: Marker | None = None
 
     def claim(self) -> None:
-        """Lock, create and mark the database, and create its tables.
+        """Create and lock the database, write its marker, and create its tables.
 
-        This happens before the load because instruments log in to the database earlier, to verify the arms.
+        The tables are created before the load, because instruments log in to the database before the load to verify the
+        arms.
         """
         if not self._marked.lock():
             raise self._occupied("is used by another run")
@@ -61,7 +63,7 @@ class MysqlDatabaseTarget(TargetServer):
         check_privileges(self.session, self.database, self.PRIVILEGES, self.shown, self.chosen)
         marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(self.TABLES), made_database=not exists)
         if not exists:
-            # This fails if somebody else has created the database in the meantime.
+            # This statement fails if somebody else has created the database in the meantime.
             self.ask(f"CREATE DATABASE `{self.database}`")
         self._marker = marker
         self._marked.mark(marker)
@@ -69,7 +71,7 @@ class MysqlDatabaseTarget(TargetServer):
 
     def identity(self) -> dict[str, str]:
         ((version,),) = self.ask("SELECT @@version")
-        # MySQL has server_uuid, MariaDB server_uid; some servers have neither.
+        # MySQL has server_uuid. MariaDB has server_uid. Some servers have neither.
         server_id = self._variable("server_uuid") or self._variable("server_uid")
         facts = {SERVER_ID: server_id} if server_id else {}
         return {VERSION: str(version), **facts, **fingerprint(self.session.certificate())}
@@ -89,7 +91,7 @@ class MysqlDatabaseTarget(TargetServer):
         except CostofError as error:
             self.counters_hidden = str(error)
             return Counters()
-        # Other clients of the target add to the same counters.
+        # Other clients of the target are included in these counters.
         return Counters(connections, {"TLS": tls}, shared=True)
 
     def describe(self) -> Description:
@@ -102,7 +104,7 @@ class MysqlDatabaseTarget(TargetServer):
         )
 
     def needs(self) -> list[str]:
-        # The account's host part is unknown because there is no connection yet.
+        # The host part of the account's name is unknown because there is no connection yet.
         host = "-- in place of '%' the host that SELECT CURRENT_USER() shows"
         return [f"{grant_line(self.PRIVILEGES, self.chosen, self.url.username)} {host}"]
 
@@ -130,7 +132,7 @@ class MysqlDatabaseTarget(TargetServer):
         return self.session.ask(statement, *values)
 
     def try_statement(self, statement: str) -> None:
-        """Execute a statement that no figure depends on; a refusal becomes a warning."""
+        """Execute a statement on which no figure depends. If the server refuses it, this becomes a warning."""
         if refusal := self.session.refusal(statement):
             self.refused[statement] = refusal
 

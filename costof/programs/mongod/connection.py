@@ -1,7 +1,7 @@
 """Connections to MongoDB: URL, session, privileges, the marker of a run, and leftovers of killed runs.
 
-An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one;
-in MongoDB a database without collections does not exist. `dropDatabase` would also need the role `dbAdmin`, and would
+An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one.
+In MongoDB a database without collections does not exist. `dropDatabase` would also need the role `dbAdmin`, and would
 remove other users' collections.
 """
 
@@ -46,7 +46,7 @@ EXAMPLE = "mongodb://user:password@host:27017/"
 #: The URL options that plans and reports may show. Others, such as authMechanismProperties, may hold secrets.
 SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
 #: Options that disable the verification of certificates. They are refused, since the administrative log-in to a target
-#: always verifies; studies measure arms without verification by a factor.
+#: always verifies the certificate. In a study, a factor selects arms without verification.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
 UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
 
@@ -107,7 +107,7 @@ def parse_with_pymongo(parts: UrlParts) -> dict[str, Any]:
     if parts.username == "":
         raise UrlError("it has no user")
     try:
-        # Without quoting, pymongo would take an @ for the end of user and password.
+        # If the @ were not encoded, pymongo would take it for the end of user and password.
         query = f"?{parts.query.replace('@', '%40')}" if parts.query else ""
         bare = f"{parts.scheme}://{parts.hosts}{parts.path or '/'}{query}"
         parsed = dict(uri_parser.parse_uri(bare, warn=False, normalize=True))
@@ -134,7 +134,7 @@ def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
 
 
 def _parse_error(parts: UrlParts) -> str:
-    """Return which part of the URL is wrong. pymongo's own error text is not used: it might quote a secret."""
+    """Return text that names the wrong part of the URL. It is not pymongo's error text, which might quote a secret."""
     try:
         uri_parser.split_hosts(parts.hosts)
     except (PyMongoError, ValueError):
@@ -197,7 +197,8 @@ LOG_IN_STEPS = 2
 PORT = 27017
 HELLO = "its answer to hello"
 AUTHENTICATION_FAILED = 18
-#: Parts of pymongo's error texts whose cause cannot be a wrong choice between TLS and plain.
+#: Parts of pymongo's error texts. An error with one of these parts cannot come from a wrong choice between TLS and
+#: plaintext.
 NOT_FROM_TLS = ("Connection refused", "Name or service not known", "No route to host", "certificate", "CERTIFICATE")
 MAY_WANT_TLS = "the server may accept only TLS: add tls=true to the URL, or use --tls-ca"
 MAY_BE_PLAIN = "the URL or --tls-ca requires TLS, but the server may accept only plain connections"
@@ -286,10 +287,10 @@ class MongodbSession:
 
 
 class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
-    """A listener for pymongo's heartbeats that notices when one address answers or when all have failed.
+    """A listener for pymongo's heartbeats that notices when one address has answered or all addresses have failed.
 
     Without it, pymongo tries for all of `REACH_SECONDS` even if every address has refused the connection. pymongo's
-    topology events are not used: they wait in a queue and would come up to 1.5 s late.
+    topology events are not used, since they wait in a queue and would arrive up to 1.5 s late.
     """
 
     def __init__(self, addresses: int) -> None:
@@ -337,7 +338,7 @@ UNAUTHORIZED = 13
 def check_privileges(
     session: MongodbSession, url: MongodbUrl, database: str, collections: Iterable[str], chosen: str | None
 ) -> None:
-    """Raise `PRIVILEGES_MISSING` unless the account may do all `ACTIONS` on these collections of the database.
+    """Raise `PRIVILEGES_MISSING` if the account may not do all `ACTIONS` on these collections of the database.
 
     The error quotes the command to run (`grant_line`). If the URL has no user, nothing is checked: a server without
     authentication allows everything, and one with authentication refuses the next command.
@@ -366,8 +367,8 @@ def check_privileges(
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     """Return the mongosh command that grants the account the role that it needs.
 
-    If the user has not `chosen` a database, the role is for all databases: roles cannot be for a pattern of names, and
-    the generated names are not known in advance.
+    If the user has not `chosen` a database, the role is for all databases: a role cannot be for a pattern of names, and
+    the generated name is not known in advance.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])
@@ -384,7 +385,7 @@ def _listed_privileges(session: MongodbSession) -> list[dict[str, Any]]:
 
 
 def _allows_everything(session: MongodbSession, database: str) -> bool:
-    """Return whether the account may read, delete and drop. This is tested on a collection that does not exist."""
+    """Return whether the account may read, delete and drop, tested on a collection that does not exist."""
     collection = session.client[database][f"costof_{secrets.token_hex(8)}"]
 
     def test() -> bool:
@@ -404,7 +405,8 @@ def _allows_everything(session: MongodbSession, database: str) -> bool:
 def _allows(privileges: list[dict[str, Any]], action: str, database: str, collection: str) -> bool:
     """Return whether the privileges allow the action on the collection.
 
-    As in the server, an empty database or collection name in a privilege matches all but system collections.
+    As in the server, an empty database or collection name in a privilege matches all collections except system
+    collections.
     """
     covering = (
         privilege
@@ -452,13 +454,16 @@ class MarkedDatabase:
         return float((now - document["at"]).total_seconds())
 
     def remove(self, marker: Marker) -> bool:
-        """Drop the collections that `marker` lists if the database still has this marker; return whether it had it."""
+        """Drop the collections that `marker` lists if the database still has this marker.
+
+        Return whether it had the marker.
+        """
         if self.marker() != marker:
             return False
         for name in [*marker.tables, MARKER_NAME]:
             self._session.run(partial(self._database.drop_collection, name))
         if marker.made_database:
-            # If the account may not drop the empty database, it stays.
+            # The account may lack the right to drop the database. An empty database then stays.
             with suppress(CostofError):
                 self.remove_empty()
         return True
@@ -469,7 +474,8 @@ class MarkedDatabase:
     def remove_empty(self) -> bool:
         """Drop the database if it exists and has no collections, and return whether it was dropped.
 
-        In MongoDB itself, a database disappears with its last collection; compatible servers may keep an empty one.
+        In MongoDB itself, a database disappears with its last collection. Compatible servers may keep an empty
+        database.
         """
         if not self.is_listed() or self.collections():
             return False
@@ -504,7 +510,7 @@ class MongodbLeftovers(Leftovers):
                 in_use = in_use_by_heartbeat(marker, database.seconds_since_heartbeat())
                 leftovers.append(Leftover(name, marker, in_use))
             elif is_generated_name(name) and not database.collections():
-                # Only compatible servers keep a database that a run has emptied; MongoDB itself does not.
+                # MongoDB itself does not keep a database that a run has emptied, but compatible servers do.
                 leftovers.append(Leftover(name, None, None))
         return leftovers
 

@@ -1,7 +1,7 @@
 """The lab's MongoDB: how mongod is found, replica sets of any size, and a server with a set of three members.
 
 All arms use the same processes: each of the three members accepts plain and TLS connections on one port (`preferTLS`).
-The three members run on one host and have the same addresses for all clients; far clients run on separate hosts.
+The three members run on one host and have the same addresses for all clients. Far clients run on separate hosts.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _fetch(destination: Path) -> None:
 
 
 PORT = 27017
-# Time limit for one member's answer; a member that hangs is then reported.
+# Time limit for one member's answer. A member that does not answer in time is reported.
 ANSWER_SECONDS = 10.0
 PROBE_SECONDS = 2.0
 
@@ -155,7 +155,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Member:
-    """A `mongod` of a replica set. Its CPU time is counted under `role`; `options` are its command line options."""
+    """A `mongod` of a replica set. Its CPU time is counted under `role`. `options` are its command line options."""
 
     name: str
     role: str
@@ -174,7 +174,7 @@ class Member:
 class ReplicaSet:
     """A replica set with authentication and a key file. The first member becomes primary.
 
-    If a lab has several sets, `prefix` is put before the members' names to get unique names of processes and folders.
+    If a lab has several sets, the names of processes and folders begin with `prefix`, so that they are unique.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class ReplicaSet:
 
     @property
     def primary(self) -> Member:
-        """The member that should be primary; another one may be after an election."""
+        """The member that should be primary. After an election another member may be primary."""
         return self.members[0]
 
     def admin(self, name: str) -> Client:
@@ -202,13 +202,13 @@ class ReplicaSet:
         return self._prefix + name
 
     def close(self) -> None:
-        """Close the administrative connections; the lab stops the members."""
+        """Close the administrative connections. The lab stops the members."""
         for client in self._admins.values():
             client.close()
         self._threads.shutdown(cancel_futures=True)
 
     def start(self, binary: Path, options: Mapping[str, object], parameters: Mapping[str, object]) -> None:
-        """Start all members' processes without waiting; `form` waits for them. Raises `LAB_FAILED`.
+        """Start all members' processes without waiting. `form` waits for them. Raises `LAB_FAILED`.
 
         `options` are command line options of mongod, `parameters` its server parameters (`--setParameter`).
         """
@@ -238,8 +238,8 @@ class ReplicaSet:
     def form(self, heartbeat_ms: int = HEARTBEAT_MS) -> None:
         """Form the replica set and wait until every member has synced, including the users. Raises `LAB_FAILED`.
 
-        The primary first forms a set alone, so that its election needs no timeout, and creates the users. Then the
-        other members join: because there is a primary, they start their initial sync at once and not after a second.
+        The primary first forms a set alone, so that its election needs no timeout. It then creates the users. Then the
+        other members join. Because there is a primary, they start their initial sync at once and not after a second.
         """
         primary = self._wait_for(self.primary)
         try:
@@ -252,7 +252,8 @@ class ReplicaSet:
             configuration = self._configuration(self.members, heartbeat_ms) | {"version": 2}
             self.admin(self.primary.name).admin.command("replSetReconfig", configuration, force=True)
             for name, client in secondaries.items():
-                # `hello` needs no log-in. A member that has become a secondary has the users, so a log-in works then.
+                # `hello` needs no log-in. A log-in works once a member has become a secondary, since it then has the
+                # users.
                 is_secondary = lambda client=client: bool(client.admin.command("hello")["secondary"])  # noqa: E731
                 self._lab.wait_until(f"initial sync of {self.process_name(name)}", is_secondary)
                 self._log_in(name, client)
@@ -321,7 +322,10 @@ class ReplicaSet:
         return client
 
     def _make_users(self, primary: Client) -> None:
-        """Create a user for the lab's administration, and a user for clients that has only the role that they need."""
+        """Create a user for the lab's administration.
+
+        Create a user for clients, with only the role that clients need.
+        """
         password = self._password.get_secret_value()
         primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
         admin = self._log_in(self.primary.name, primary).admin
@@ -355,7 +359,7 @@ class ReplicaSet:
 def read_counters(client: Client) -> Counters:
     """Return a server's connections and TLS connections by version, from its `serverStatus`.
 
-    These are `connections.totalCreated` and `transportSecurity`; a counter that the server lacks is None.
+    They are `connections.totalCreated` and `transportSecurity`. A counter that the server lacks is None.
     """
     status = client.admin.command("serverStatus")
     created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")

@@ -40,8 +40,8 @@ CATCH_UP_MS = 120_000
 class MongodbTarget(TargetServer):
     """A user's server or replica set with a database for the run's data.
 
-    The administrative session uses TLS if the URL requires it, independently of the arms, which the engine verifies.
-    `hello` is the server's answer to the command `hello` after the log-in.
+    The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. The engine verifies
+    the arms. `hello` is the server's answer to the command `hello` after the log-in.
     """
 
     url: MongodbUrl
@@ -95,7 +95,7 @@ class MongodbTarget(TargetServer):
         self._check_unoccupied()
         is_new = not self._marked.is_listed()
         self._marker = Marker(run=self.run, maker=Maker.this_process(), tables=[COLLECTION], made_database=is_new)
-        # The heartbeat is written first: a marker without a heartbeat would count as that of a dead run.
+        # Write the heartbeat first: a run whose marker has no heartbeat would count as dead.
         self.session.run(self._heartbeat.start)
         self._marked.mark(self._marker)
         load()
@@ -120,7 +120,7 @@ class MongodbTarget(TargetServer):
             return Counters()
         if counters.connections is None:
             self.counters_hidden = "serverStatus has no connections.totalCreated"
-        # Other clients of the target add to the same counters.
+        # Other clients of the target are included in these counters.
         return Counters(counters.connections, counters.tls_connections, shared=True)
 
     def describe(self) -> Description:

@@ -1,7 +1,7 @@
 """PgBouncer: its pools, its processes, and its administrative console.
 
-A process has a setting for TLS to the server and one for the key that it presents to clients; a pool has a mode and a
-size. Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own pools.
+A process has two settings: TLS to the server, and the key that it presents to clients. A pool has a mode and a size.
+Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own pools.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BACKLOG = 4_096
 
 @dataclass(frozen=True)
 class Pool:
-    """A connection pool. `name` is the database name that its clients use; `mode` is PgBouncer's `pool_mode`."""
+    """A connection pool. `name` is the database name that its clients use. `mode` is PgBouncer's `pool_mode`."""
 
     name: str
     mode: str
@@ -70,7 +70,7 @@ class Upstream:
     """The server behind a pool, and the account with which the pool and its clients log in.
 
     `secret` is the form in which the server stores the password (RFC 5803). With `ca_file`, connections to the server
-    use TLS and verify the server's certificate and name; without, they are plain.
+    use TLS and verify the server's certificate and name. Without `ca_file` they are plaintext.
     """
 
     address: str
@@ -105,7 +105,9 @@ class PoolerProcess:
         self._console: psycopg.Connection[Row] | None = None
 
     def fill(self, pools: Sequence[Pool]) -> None:
-        """Make PgBouncer open all connections to the server, by one simultaneous transaction for each of them.
+        """Make PgBouncer open all connections to the server.
+
+        To do so, run as many simultaneous transactions as there are connections.
 
         Raises `LAB_FAILED`.
         """
@@ -113,14 +115,14 @@ class PoolerProcess:
             with ExitStack() as stack:
                 for pool in pools:
                     for _ in range(pool.size):
-                        # Leaving the context ends the transaction before the connection closes; if it closed within a
-                        # transaction, PgBouncer would drop the server connection.
+                        # Leaving the context ends the transaction before the connection closes. If the connection
+                        # closed within a transaction, PgBouncer would drop the server connection.
                         stack.enter_context(self._log_in(pool.name)).execute("SELECT")
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
-        """Return whether all the pools' connections to the server are open and idle (in session mode: also reset)."""
+        """Return whether all connections of the pools to the server are open and idle (in session mode also reset)."""
         idle = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
         return all(idle.get(pool.name) == pool.size for pool in pools)
 
@@ -176,7 +178,7 @@ DESCRIPTORS = 2 * CLIENTS
 SETTINGS = {
     "auth_type": "scram-sha-256",
     "max_client_conn": CLIENTS,
-    # If many clients connect at once, they must wait for PgBouncer and not for TCP retransmissions.
+    # If many clients connect at once, they must wait in the queue of PgBouncer's port and not for TCP retransmissions.
     "listen_backlog": BACKLOG,
     # Connections to the server stay open through the run: a reconnection would disturb one slice and not the others.
     "server_lifetime": 1_000_000,
@@ -190,7 +192,7 @@ SETTINGS = {
 class PgBouncer:
     """One or more PgBouncer processes that share one port on all `addresses`.
 
-    Call `start`; the lab stops the processes. Clients may connect with or without TLS. `certificate` is a PEM file with
+    Call `start`. The lab stops the processes. Clients may connect with or without TLS. `certificate` is a PEM file with
     the key and certificate for TLS.
     """
 
@@ -293,9 +295,9 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # The file has the SCRAM secret and not the plaintext password, from which PgBouncer would have to derive the
-        # key at each log-in, on its only thread. The secret is the server's own, so that PgBouncer can log in to the
-        # server with the key that a client's log-in has revealed.
+        # The file has the SCRAM secret and not the plaintext password. From the password PgBouncer would have to derive
+        # the key at each log-in, on its only thread. The secret is the same as the server's, so that PgBouncer can log
+        # in to the server with the key that a client's log-in has revealed.
         yield "users.txt", f'"{upstream.username}" "{upstream.secret.get_secret_value()}"\n'.encode()
         if upstream.ca_file:
             yield "ca.pem", upstream.ca_file.read_bytes()

@@ -53,10 +53,10 @@ def first_database(url: LoginUrl) -> str:
 class PostgresSettings(ServiceSettings):
     """The settings of a PostgreSQL client: the log-in, the tables to query, and how queries are sent.
 
-    `scale` is pgbench's scale: the number of branches, with ten tellers each. `search_path` is set for the session,
-    which poolers do not accept. `table_schema` is the schema of pgbench's tables and works with a pooler too. `pooled`
-    says whether the client connects to a pooler; only the code that runs client programs uses it, and instruments do
-    not get it.
+    `scale` is pgbench's scale: the number of branches, with ten tellers each. `search_path` is a setting of the
+    session. Poolers do not accept such a setting. `table_schema` is the schema of pgbench's tables and works with a
+    pooler too. `pooled` says whether the client connects to a pooler. Only the code that runs client programs uses
+    `pooled`: instruments do not get it.
     """
 
     protocol: Literal["postgres"] = "postgres"
@@ -86,7 +86,7 @@ Rows = Sequence[tuple[Any, ...]]
 
 
 class PostgresSession:
-    """A connection to one database of a user's server that is opened again if the server has closed it.
+    """A connection to one database of a user's server. It is opened again if the server has closed it.
 
     `on_reconnect` is called after each reconnection, to restore the connection's state, such as locks.
     """
@@ -138,7 +138,8 @@ class PostgresSession:
     def is_pooled(self) -> bool:
         """Return whether the session goes through a pooler.
 
-        It does if the process ID sent at log-in, which a pooler invents, differs from that of the server process.
+        It does if the process ID that the client got at log-in, which a pooler invents, differs from the ID of the
+        server process.
         """
         ((pid,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None
@@ -167,7 +168,8 @@ class PostgresSession:
         except psycopg.Error:
             if self._connection is None or not self._connection.closed:
                 raise
-        # The server has closed the connection, as servers do with idle ones. Every statement here may be repeated.
+        # The server has closed the connection, perhaps because it was idle. All statements in this file can safely be
+        # repeated.
         self.open()
         self._on_reconnect()
         return self.try_to(statement, *values)
@@ -195,7 +197,7 @@ class PostgresSession:
 
 @contextlib.contextmanager
 def _at_most(seconds: float, connection: psycopg.Connection[Any]) -> Iterator[None]:
-    """Shut the connection down if the `with` block takes longer than `seconds`; psycopg itself has no time limit."""
+    """Shut the connection down if the `with` block takes longer than `seconds`. psycopg itself has no time limit."""
 
     def hang_up() -> None:
         with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as copy:
@@ -215,7 +217,7 @@ def error_text(error: psycopg.Error) -> str:
     return " ".join((error.diag.message_primary or str(error)).split())
 
 
-#: The query for the names of what a schema holds, except what is dropped together with a table, such as its indexes.
+#: The query for the names of the objects in a schema. It omits objects that are dropped with a table, such as indexes.
 _HOLDS = """
 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind NOT IN ('i', 'I', 't')
 UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace(%s)
@@ -236,7 +238,7 @@ class MarkedSchema:
         self._marker_table = f'{self.quoted}."{MARKER_NAME}"'
 
     def lock(self) -> bool:
-        """Lock the schema for this connection, and return False if another connection holds the lock.
+        """Lock the schema for this connection. Return False if another connection holds the lock.
 
         The server releases the lock when the connection ends, for whatever reason.
         """
@@ -273,7 +275,7 @@ class MarkedSchema:
 
         The schema is dropped too if it holds nothing else. Return whether the schema had the marker.
         """
-        # `exists` comes first because it reconnects if the server has closed the connection; `marker` does not.
+        # Call `exists` first. It reconnects if the server has closed the connection, and `marker` does not.
         if not self.exists() or self.marker() != marker:
             return False
         content = {row[0] for row in self._session.ask(_HOLDS, *[self.quoted] * 3)}
@@ -287,10 +289,10 @@ class MarkedSchema:
 
 
 def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession, server: PostgresSession) -> bool:
-    """Drop what the marker lists, and the database too if the run has created it and it holds nothing else.
+    """Drop the tables that the marker lists, and also the database if the run has created it and it holds nothing else.
 
-    `place` is a session to the schema's database and is closed here; `server` is a session to another database. Return
-    whether the schema had the marker.
+    `place` is a session to the schema's database. The function closes it. `server` is a session to another database.
+    Return whether the schema had the marker.
     """
     try:
         had_marker = schema.remove(marker)
@@ -353,13 +355,14 @@ class PostgresLeftovers(Leftovers):
         try:
             place.open()
         except CostofError:
-            # The account cannot log in to this database (such as by pg_hba.conf), so no run could have used it either.
+            # The account may not log in to this database, for example because of pg_hba.conf. So no run of this account
+            # has used it.
             return []
         try:
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))
             schemas = [MarkedSchema(place, name) for name in names]
             if not names and is_generated_name(database) and holds_nothing(place):
-                # The run ended after it had created the database and before it marked it.
+                # The run ended between creating the database and writing the marker.
                 return [Leftover(database, None, _in_use(MarkedSchema(place, database), None))]
             return [
                 Leftover(

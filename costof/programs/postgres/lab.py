@@ -33,16 +33,18 @@ DISTRIBUTED = "usr/lib/postgresql"
 
 # Settings that differ from PostgreSQL's defaults, and why.
 SETTINGS = {
-    # The server logs one line for each connection, which says whether it is encrypted. This is the server's evidence.
+    # The server logs one line for each connection, which says whether it is encrypted. The run reads these lines as the
+    # server's evidence.
     "log_connections": "on",
-    # This is enough for the connections of all arms and workloads, which stay open through the run.
+    # 1000 is enough for the connections of all arms and workloads, which stay open through the run.
     "max_connections": "1000",
     # Autovacuum would work during some slices and not during others.
     "autovacuum": "off",
-    # Shared memory is in files in the data folder, which is removed with the lab; files in /dev/shm would outlive a
+    # Shared memory is in files in the data folder, which is removed with the lab. Files in /dev/shm would outlive a
     # killed server.
     "dynamic_shared_memory_type": "mmap",
-    # Just-in-time compilation is for larger queries than any that is measured, and needs a library that may be missing.
+    # Just-in-time compilation helps only larger queries than the measured ones, and needs a library that may be
+    # missing.
     "jit": "off",
     # Some errors are recognized by their English text, because their SQLSTATE is ambiguous.
     "lc_messages": "C",
@@ -85,7 +87,7 @@ local all all scram-sha-256
 host all all all scram-sha-256
 """
 #: The shell script that removes PostgreSQL's shared memory segment, which outlives a killed server. The server uses the
-#: segment to check that no other server uses its data; the segment's ID is at the end of line 7 of postmaster.pid.
+#: segment to check that no other server uses its data. The segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
@@ -162,7 +164,7 @@ class PostgresServer(LabServer):
     def counters(self, server: str = "") -> Counters:
         """Return the number of client log-ins so far, also by TLS version.
 
-        They are counted in the log: the server logs a line for each log-in before the connection's first query.
+        The log-ins are counted in the log. For each log-in the server logs a line before the connection's first query.
         """
         self._counted.update(_AUTHORIZED.findall(self._process.new_lines()))
         tls = {version: count for version, count in self._counted.items() if version}
@@ -184,7 +186,8 @@ class PostgresServer(LabServer):
     def show_key(self, kind: str) -> bool:
         """Present another key from now on, and return whether the key has changed.
 
-        This waits until the server presents the key: a reload is asynchronous, and the server only logs a wrong file.
+        The function waits until the server presents the key, because a reload is asynchronous, and the server reports a
+        wrong file only in its log.
         """
         if kind == self._key:
             return False
@@ -276,7 +279,7 @@ class PostgresServer(LabServer):
         self._admin = self._log_in(DATABASE)
 
     def _presented_certificate(self) -> bytes | None:
-        """Return the certificate (DER) that the server presents now, or None if it does not answer."""
+        """Return the certificate (DER) that the server presents now, or None if the server does not answer."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:

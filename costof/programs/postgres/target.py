@@ -37,8 +37,8 @@ class PgbenchTarget(TargetServer):
     """A user's PostgreSQL server with pgbench's tables, in a schema with the run's name.
 
     If the account may create databases, the schema is in a new database of the same name. The engine's evidence
-    (`server_side`) says whether the server itself sees TLS. The server's counters are not used: they are up to a second
-    late and cannot verify a slice.
+    (`server_side`) says whether the server itself sees TLS. The server's counters cannot verify a slice and are not
+    used, because they are up to a second late.
     """
 
     url: LoginUrl
@@ -192,7 +192,7 @@ class PgbenchTarget(TargetServer):
         return grant if self._pooler is not None else f"ALTER ROLE {user} CREATEDB; or {grant}"
 
     def _check_pooler(self, pooler: LoginUrl) -> None:
-        """Check that there is a pooler at this URL and that it leads to the schema of this run.
+        """Check that a pooler is at this URL, and that this run's schema can be reached through the pooler.
 
         Raises `NO_POOLER` and the errors of `PostgresSession.open`.
         """

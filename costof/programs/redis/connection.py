@@ -1,6 +1,6 @@
 """Connections to Redis: URL, session, the marker of a run, and leftovers of killed runs.
 
-The hash `costof:runs` holds a marker and the last heartbeat of each run that has strings on the server. With it,
+The hash `costof:runs` holds a marker and the last heartbeat of each run that has strings on the server. With this hash,
 leftovers are found without a scan of all keys.
 """
 
@@ -125,14 +125,14 @@ class RedisSettings(ServiceSettings):
         return super().at_address(address).model_copy(update={"tls_addresses": None})
 
     def any_key(self, records: int, random: Random) -> str:
-        """Return the key of a random string among those whose value has `value_bytes`."""
+        """Return the key of a random string whose value has `value_bytes`."""
         every, count, first = _STRINGS[self.value_bytes or 100]
         record = random.randrange(max(1, records // every)) * every + first + random.randrange(count)
         return f"{self.key_prefix or ''}key:{record:012}"
 
 
 MAY_WANT_TLS = "this may be the TLS port: write rediss://…"
-# redis-py's default would be ten retries within a minute.
+# Retry only once. By default redis-py would retry ten times within a minute.
 RETRY_ONCE = Retry(NoBackoff(), 1, (redis.ConnectionError,))
 # A plain port reads a TLS ClientHello as the beginning of a command and waits for the rest.
 MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
@@ -141,7 +141,7 @@ MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
 class RedisSession:
     """One connection to a user's server. redis-py opens it again if the server has closed it.
 
-    The interrupted command is then repeated, which is safe for all commands that are used here.
+    It then repeats the interrupted command. This is safe for all commands in this file.
     """
 
     def __init__(self, url: RedisUrl) -> None:
@@ -255,7 +255,10 @@ class MarkedStrings:
         return float(seconds) - float(last) if last and last.isdigit() else None
 
     def remove(self, marker: StringsMarker) -> bool:
-        """Remove the run's strings, heartbeat and marker if the server still has `marker`; return whether it had it."""
+        """Remove the run's strings, heartbeat and marker if the server still has `marker`.
+
+        Return whether it had the marker.
+        """
         if self.marker() != marker:
             return False
         for keys in self._batches(marker.records):
@@ -265,7 +268,7 @@ class MarkedStrings:
 
     @property
     def _heartbeat_field(self) -> str:
-        # Names of runs have no colon, so no run's marker can be in this field.
+        # Names of runs have no colon, so this field cannot be the one of a run's marker.
         return f"{self.name}:alive"
 
     def _batches(self, records: int) -> Iterator[list[str]]:

@@ -24,9 +24,9 @@ BINARY = "redis-server"
 
 # Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # Redis requires client certificates by default; no arm uses them.
+    # By default Redis requires client certificates, but no arm uses client certificates.
     "tls-auth-clients": "no",
-    # Snapshots are off: a separate process would write them during some slices and not during others.
+    # Turn snapshots off: a separate process would write them during some slices and not during others.
     "save": '""',
     # Redis logs to standard output, which is the lab's log.
     "logfile": '""',

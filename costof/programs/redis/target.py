@@ -39,7 +39,7 @@ class StringsTarget(TargetServer):
     """A user's Redis server that holds the strings of a run.
 
     The server's counters do not distinguish TLS from plain connections. Instead, the engine's evidence (`server_side`)
-    has the address that a client used, which is that of the plain or of the TLS port.
+    has the address that a client used, and so shows whether it used the plain or the TLS port.
     """
 
     url: RedisUrl
@@ -72,7 +72,7 @@ class StringsTarget(TargetServer):
         marker = StringsMarker(
             run=self.run, maker=Maker.this_process(), tables=[], made_database=False, records=self.records
         )
-        # The heartbeat is written first: a marker without a heartbeat would count as that of a dead run.
+        # Write the heartbeat first: a run whose marker has no heartbeat would count as dead.
         try:
             self._heartbeat.start()
         except redis.RedisError as error:
@@ -147,8 +147,8 @@ class StringsTarget(TargetServer):
     def _info(self, section: str) -> dict[str, Any]:
         """Return a section of INFO; {} if the server does not have this section.
 
-        Raises `TARGET_FAILED` if the account may not use INFO, without which a server that drops keys is not
-        recognized.
+        Raises `TARGET_FAILED` if the account may not use INFO. Without INFO a run cannot recognize a server that drops
+        keys.
         """
         try:
             return dict(self.session.try_to("INFO", section))

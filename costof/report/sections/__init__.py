@@ -25,9 +25,9 @@ Data = TypeVar("Data")
 class Section(Generic[Spec, Data]):
     """A part of the report with its own numbers, sentences and blocks.
 
-    `spec` is the type of the table `[sections.<name>]` in a study's file; a section without `spec` is in every report.
-    `default` is used for studies without this table; if it is None, the section is left out. `data` is the type of the
-    section's numbers in result.json; a section without `data` shows only the core result.
+    `spec` is the type of the table `[sections.<name>]` in a study's file. A section without `spec` is in every report.
+    `default` is used for studies without this table. If `default` is None, their reports leave the section out. `data`
+    is the type of the section's numbers in result.json. A section without `data` shows only the core result.
     """
 
     name: ClassVar[str]
@@ -38,7 +38,7 @@ class Section(Generic[Spec, Data]):
     default: ClassVar[Any] = None
 
     def metrics(self, spec: Spec) -> Sequence[str]:
-        """Return the names of metrics in the spec. Loading fails unless the study defines all of them."""
+        """Return the names of the metrics in the spec. The study must define all of them."""
         return ()
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Data | None:
@@ -61,7 +61,7 @@ class Section(Generic[Spec, Data]):
         raise NotImplementedError
 
     def parts(self, index: Index, data: Data) -> list[Part]:
-        """Return the section as parts of the report; by default one part with all blocks."""
+        """Return the section as parts of the report. By default it is one part with all blocks."""
         return [Part(self.name, self.title, [*self.blocks(index, data)])]
 
 

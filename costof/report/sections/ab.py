@@ -96,7 +96,7 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
 def _time(index: Index, each: AbFigures, name: str) -> Cells:
     line, effect = each.times[name], _effect(index, each, PHASES[name])
     figures = [_ms(figure) for figure in (line.min, line.mean, line.sd, line.median, line.max)]
-    # ab's Connect includes requests on open connections, as 0 ms; the study's metric covers only new connections.
+    # ab's Connect includes requests on open connections, as 0 ms. The study's metric covers only new connections.
     if effect is None or (name == "connect" and each.keep_alive):
         return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
     relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE

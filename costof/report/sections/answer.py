@@ -15,14 +15,14 @@ from costof.study.commands import COMMAND
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
 MOST_DETAILS = 3
-"""If there are more details, a terminal leaves them out, because its tables have the figures, and a page folds them."""
+"""If there are more details, a terminal leaves them out, because its tables have their figures. A page folds them."""
 
 
 class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return what a command takes if the run has only this one; other sections answer what arms cost."""
+        """Return the figures of the command if the run has only one. Other sections say what protected arms cost."""
         arms = [arm for arm in index.core.arms if not arm.replicate]
         is_alone = len(arms) == 1 and arms[0].control
         lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []
@@ -64,7 +64,8 @@ def too_few_rounds(core: Core) -> str | None:
 
 
 def figures_alone(core: Core, arm: str, label: str) -> list[str]:
-    """Return the headline figures of an arm that is compared with none, such as 'a takes 12.3 ms [12.0, 12.6]'."""
+    """Return the headline figures of an arm that is compared with no other arm, such as 'a takes 12.3 ms [12.0,
+    12.6]'."""
     metrics = {metric.name: metric for metric in core.metrics if metric.headline}
     values = [value for value in core.values if value.arm == arm and value.metric in metrics]
     return [

@@ -51,12 +51,12 @@ class Point(Model):
 
 
 def whole(operations: float) -> str:
-    """Format a number of operations, rounded up, because with the next lower one the cost is still above the share."""
+    """Format a number of operations, rounded up: with the next lower whole number the cost is still above the share."""
     return fmt.number(-(-operations // 1), 0)
 
 
 class Spec(Model):
-    """The metrics with the time of a connection and of an operation, from which a view's break-even is computed."""
+    """The metrics with the times of a connection and of an operation, from which the break-even point is computed."""
 
     view: str
     connection: str
@@ -117,7 +117,7 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
-    """Yield sentences about the break-even of each protection in each view.
+    """Yield sentences about the break-even of each protection, on the wire and in the application.
 
     If the run has several contexts, the sentences cover only the break-even for the largest share (5 %).
     """
@@ -144,8 +144,8 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     """Return clauses about a protection in one view, with '{}' in place of its name.
 
-    They say from which number of queries it costs less than a share, where it never does, where it saves time, and
-    where the run cannot tell.
+    They say from which number of queries the protection costs less than a share of the time. They name the contexts in
+    which it never costs less, in which it saves time, and for which the run has no result.
     """
     reached: dict[float, list[str]] = {}
     for arm, p in points:
@@ -219,15 +219,19 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""Metrics to draw, the preferred first, as (phase, end of the name); metrics of an application have no such phase."""
+"""Metrics to draw, as (phase, end of the name), the preferred metric first.
+
+Metrics of an application's driver have no such phase, so the end of their name selects them.
+"""
 MOST_NUMBERS = 2
-"""In a panel with more curves, the marks have no numbers, because they would overlap."""
+"""In a panel with more curves, the marks have no numbers, because numbers would overlap."""
 POINTS = 60
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One arm in one view: the cost of a connection with its first operation, and of each later operation."""
+    """The costs of one arm, on the wire or in the application: of a connection with its first operation, and of each
+    later one."""
 
     view: str
     context: Context
@@ -300,7 +304,7 @@ def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> S
 
 
 def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) -> Panel:
-    """Return a panel with the added time by number of operations; the vertical axis is logarithmic except near zero."""
+    """Return a panel with the added time by number of operations. The vertical axis is logarithmic except near zero."""
     counts = [reach ** (number / (POINTS - 1)) for number in range(POINTS)]
     top = max(SHARES[0], *(curve.overhead(count)[2] for curve in curves for count in (1, reach)))
     lowest = min(-0.01, *(curve.overhead(count)[1] for curve in curves for count in (1, reach)))
@@ -327,7 +331,7 @@ def _panel(curves: list[Curve], data: list[Point], reach: float, *, many: bool) 
 
 
 def _marks(panel: Panel, data: list[Point], curve: Curve, reach: float, *, numbers: bool) -> None:
-    """Draw a curve's break-even points with their intervals; an interval without an upper end reaches the edge."""
+    """Draw a curve's break-even points with their intervals. An interval without an upper end reaches the edge."""
     for item in data:
         if (item.view, item.arm) != (curve.view, curve.arm.name) or item.operations is None or item.operations <= 1:
             continue

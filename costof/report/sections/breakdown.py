@@ -1,9 +1,9 @@
 """Breakdown: how much CPU time a gateway, and then each protection, adds in each process that serves an operation.
 
 The first step goes from the arm without the gateway to the control, whose gateway encrypts nothing. The other steps go
-from the control to each protected arm. A part is the CPU time of one process. Its share is the CPU time added in the
-part divided by the CPU time added in all parts, with Fieller's interval. If the workers are always busy and the cores
-too, added CPU time lowers the throughput.
+from the control to each protected arm. A part is the CPU time of one process. The share of a part is the CPU time added
+in this part divided by the CPU time added in all parts, with Fieller's interval. If workers and cores are always busy,
+added CPU time lowers the throughput.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The table `[sections.breakdown]` of a study: the metric whose loss is explained, and the parts of the loss."""
+    """The table `[sections.breakdown]` of a study: a metric whose loss the section explains, and the parts of the
+    loss."""
 
     metric: str = Field(description="The metric whose loss is explained.")
     without: str = Field(description="Level of the main factor that measures without the gateway.")
@@ -99,7 +100,7 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
-        """Return a sentence about the gateway's presence, and one about the protection that adds most CPU time."""
+        """Return sentences about the gateway's presence and about the protection that adds most CPU time."""
         first = [step for step in data if step.context == data[0].context]
         presence = [step for step in first if step.end in _controls(index)]
         largest = max((s for s in first if s not in presence), key=lambda step: step.total.value, default=None)
@@ -179,7 +180,7 @@ def _sentence(index: Index, step: Step) -> str:
     start, total, unit = f"{fmt.capital(step.label)} {change}.", step.total, step.parts[0].unit
     if total.low <= 0 <= total.high:
         return f"{start} Its effect on {step.what} is unresolved: {fmt.absolute(total, unit, signed=True)}."
-    # Amounts and not shares, because shares can exceed 100 % or be negative.
+    # Show amounts and not shares, because a share can exceed 100 % or be negative.
     resolved = [part for part in step.parts if part.added.low > 0 or part.added.high < 0]
     amounts = [f"{part.label} {fmt.absolute(part.added, unit, signed=True)}" for part in resolved]
     unresolved = [part.label for part in step.parts if part not in resolved]

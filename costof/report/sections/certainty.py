@@ -15,7 +15,7 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels. Runs with several contexts use the second one in panels with more than three rows."""
+"""Heights of a row in pixels. Runs with several contexts use the second height in panels with more than three rows."""
 TIMES = ("ms", "us")
 CUT = 0.999
 """Share of operations at which the curves end, because the slowest operation would squeeze all others into a corner."""
@@ -57,7 +57,7 @@ class CertaintySection(Section[None, None]):
 
 
 def _scope(index: Index) -> str:
-    """Return sentences that say for which machine and client the figures hold, and what to expect elsewhere."""
+    """Return sentences that say for which machine and client the figures hold, and what differs on other machines."""
     counted = any(value.round_trips is not None for value in index.core.values)
     exact = ", and exactly the same round trips and bytes" if counted else ""
     library = index.core.environment.get("TLS library")

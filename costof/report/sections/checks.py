@@ -38,8 +38,8 @@ class ChecksSection(Section[None, list[Check]]):
 def _verified(run: Run, core: Core) -> Check:
     """Check that every arm has evidence.
 
-    Clients and servers report evidence before and after every slice. For commands, it comes from the proofs that the
-    study defines; a command without a proof needs no evidence.
+    Clients and servers report evidence before and after every slice. For commands, the evidence comes from the proofs
+    that the study defines. A command without a proof needs no evidence.
     """
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
@@ -74,7 +74,7 @@ def _quiet(run: Run) -> Check:
 def _client(run: Run, core: Core) -> Check:
     """Check that the load generator did not use most of a core while a headline rate was measured.
 
-    At one core, the load generator itself may limit the rate.
+    If the load generator uses one whole core, it may itself limit the rate.
     """
     busy = {each.workload for each in core.cpu if each.busiest == CLIENT}
     rates = [

@@ -108,7 +108,7 @@ class CostsSection(Section[None, None]):
 
 
 MOST_HEADLINES = 3
-"""The maximum number of sentences in the answer; the tables hold the other figures."""
+"""The maximum number of sentences in the answer. The tables have the other figures."""
 
 
 class Line(NamedTuple):
@@ -124,17 +124,19 @@ class Line(NamedTuple):
 
     @property
     def mean_cost(self) -> float:
-        """Return the mean log ratio over the contexts, to rank protections; a higher one is more expensive."""
+        """Return the mean log ratio over the contexts, to rank protections. A higher ratio means a higher cost."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
 
 
 def statements(index: Index) -> list[Sentence]:
-    """Return a sentence for each arm and view. If there are many, all but the most important ones are details.
+    """Return a sentence for each arm on the wire and in the application.
 
-    If another section begins the answer (`Lead.leads`), all sentences are details, except those about the reference arm
-    of that section.
+    If there are many, only the most important ones are main sentences, and the others are details.
+
+    If another section begins the answer (`Lead.leads`), all sentences are details, except the sentences about that
+    section's reference arm.
     """
     arms, lines = index.answered, _lines(index)
     reference = index.reference
@@ -173,10 +175,10 @@ def _lines(index: Index) -> list[Line]:
 
 
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
-    """Return sentences about the first headline metric of each view.
+    """Return sentences about the first headline metric of each view: the wire and the application.
 
-    If there are more than `MOST_HEADLINES`, return those of one view; if these are still too many, only those of the
-    most expensive and the cheapest protection.
+    If there are more than `MOST_HEADLINES` sentences, return the sentences of one view. If these are still too many,
+    return only the sentences about the most expensive and the cheapest protection.
     """
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
@@ -194,14 +196,14 @@ def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
 
 
 def _overlap(one: Line, other: Line) -> bool:
-    """Return whether the intervals of two protections overlap in all contexts."""
+    """Return whether the intervals of two protections overlap in all contexts, such as at all distances."""
     ratios = {arm.context: effect.ratio for arm, effect in other.effects}
     pairs = [(effect.ratio, ratios.get(arm.context)) for arm, effect in one.effects]
     return all(a is None or b is None or (a.low <= b.high and b.low <= a.high) for a, b in pairs)
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return a line as a sentence. `lines` are all lines of the answer; if they have several views, name the view."""
+    """Return a line as a sentence. If `lines`, all lines of the answer, have several views, name the view."""
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".")
 
@@ -285,7 +287,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the headline metrics that `shown` lacks; None if it has them all."""
+    """Return a sentence about the largest cost in the headline metrics that `shown` lacks; None if it lacks none."""
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]
@@ -340,7 +342,10 @@ class View:
     title: str
     context: Context
     effects: list[tuple[Metric, Arm, Effect | None]]
-    """An effect is None if the command of the arm or of its control does not report the figure."""
+    """The effects in the table.
+
+    An effect is None if the command of the arm or of its control does not report the figure.
+    """
 
 
 def views(index: Index) -> list[View]:
@@ -363,8 +368,8 @@ def views(index: Index) -> list[View]:
 def table(index: Index, view: View, media: Media) -> Table:
     """Return the table of a view.
 
-    To save room on a terminal, a unit that all metrics share is only in the heading, and contexts other than the
-    nearest have only headline metrics.
+    On a terminal room is saved in two ways. A unit that all metrics share is only in the heading. Contexts other than
+    the nearest have only headline metrics.
     """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:
@@ -405,7 +410,7 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
     verdict = verdict_words(effect, metric) + ("; side effect" if is_side_effect(effect, metric, arm) else "")
     cells = [
         name,
-        # A control value of 0 means that the control has no such phase. Only for commands it is a measured 0.
+        # A control value of 0 means that the control has no such phase. For commands it may also be a measured 0.
         Cell(control if effect.control_value or metric.view == COMMAND else fmt.NONE),
         Cell(fmt.number(effect.value, _two_digits(effect.value, decimals))),
         Cell.of(fmt.absolute(effect.difference, signed=True, decimals=decimals)),
@@ -440,7 +445,7 @@ def side_effects_note(shown: list[View]) -> str:
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
     """Return whether an arm with TLS has a cost or saving in a phase that TLS itself does not change.
 
-    These are the phases before TLS, and also the first phase after TLS if that phase became shorter.
+    Such phases are those before TLS. The first phase after TLS counts too if it became shorter.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:

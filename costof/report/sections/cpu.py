@@ -1,4 +1,4 @@
-"""CPU by role: the CPU seconds of client, server, … per 1,000 operations, and how long they had to wait for a CPU."""
+"""CPU by role: the CPU seconds of client, server, … per 1,000 operations, and how long each waited for a CPU."""
 
 from __future__ import annotations
 
@@ -65,7 +65,8 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 def _table(index: Index, context: Context) -> Table:
     arms = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
     roles = _roles(index.core.cpu)
-    # The throttling of a role has a column only if it is large enough in some arm; so has steal.
+    # The throttling of a role (client, server, …) has a column only if it is large enough in some arm. The same holds
+    # for steal.
     waits = [_limits(cpu) for cpu in index.core.cpu]
     limits = [
         name

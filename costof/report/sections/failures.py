@@ -23,7 +23,7 @@ METHOD = (
     "succeeded."
 )
 SUCCEEDED = "Its other figures cover only operations that succeeded."
-#: The answer mentions failed operations if their share exceeds this, even if the control fails as often.
+#: The answer mentions failed operations if their share exceeds this number, even if the control fails as often.
 LEAST_REPORTED = 0.001
 
 
@@ -36,7 +36,7 @@ class FailuresSection(Section[None, None]):
             for each in index.core.failures
             if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
-        # The section of the load reports the figures that overloaded arms lack.
+        # The figures that overloaded arms lack are in the section about the load.
         texts += [
             missing_words(index, each)
             for each in index.core.missing

@@ -45,7 +45,7 @@ PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """One host's part in the run. CPU shares are from 0 to 1, and means over its slices."""
+    """One host's part in the run. CPU shares are from 0 to 1, and are means over the host's slices."""
 
     host: str
     cores: int
@@ -178,7 +178,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # Phases are compared by their mean times, even if the metric is a rate; only a command's figure may be a rate.
+        # Phases are compared by their mean times, even if the metric is a rate. Only a command's figure may be a rate.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}
@@ -197,7 +197,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
 
 
 def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
-    """Return the metric's mean on this host and on all other hosts; 0 if there is none."""
+    """Return the metric's mean on this host, and its mean on all other hosts. A mean without values is 0."""
     if name := metric.command_figure:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         mean = figures.pop(host, 0.0)
@@ -209,7 +209,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return each headline verdict that would be different without one of the hosts, with that host."""
+    """Return each headline verdict that would be different without one of the hosts, and name this host."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)

@@ -1,7 +1,7 @@
 """Intermittent costs: arms that have more outlying slices or more slow operations than their control.
 
-The mean is the cost of such an arm over a long time, but few rounds are like the mean. The answer therefore gives both
-the mean and the difference in a typical round.
+Over a long time such an arm costs its mean, but few rounds are like the mean. The answer therefore gives both the mean
+and the difference in a typical round.
 """
 
 from __future__ import annotations
@@ -54,7 +54,10 @@ class IntermittentCost(Model):
 
 
 class Slow(Model):
-    """An arm with more slow operations than its control; a slow one takes far longer than the median of its slice."""
+    """An arm with more slow operations than its control.
+
+    A slow operation takes far longer than the median of its slice.
+    """
 
     metric: str
     arm: str

@@ -51,7 +51,10 @@ def limit_words(index: Index, outcome: Outcome) -> str:
 
 
 def measured_words(outcome: Outcome) -> str:
-    """Return the measured change, or why there is none. For an undecided limit, add the further time that it needs."""
+    """Return the measured change, or why there is none.
+
+    For an undecided limit, add the further measuring time until a decision.
+    """
     effect, more = outcome.effect, outcome.needed_seconds
     if outcome.arm.error:
         return outcome.arm.error

@@ -1,7 +1,7 @@
 """At your load: times of connections and queries, and the CPU cores in use, at a load that the user chose.
 
 Only runs with a load (`--load`, `--pool`) have this section. Clients arrive at random times and do not wait for each
-other, or they pause between two requests. Other sections report the highest possible rate.
+other, or each client pauses between two requests. Other sections report the highest possible rate.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ METHOD = {
 
 
 class Cores(Model):
-    """CPU cores that the servers, or the client (the load generator), use at the load with an arm and without it."""
+    """CPU cores that the servers, or the client (the load generator), use at the load with an arm and its control."""
 
     arm: str
     who: Literal["servers", "client"]
@@ -66,7 +66,7 @@ class Cores(Model):
 
 
 class AtLoad(Model):
-    """The load of the run, which arms carried it, and the cores that they used."""
+    """The load of the run, the arms that carried it, and the cores that the arms used."""
 
     load: Load
     connections: int | None = Field(
@@ -122,7 +122,7 @@ class LoadSection(Section[None, AtLoad]):
         ]
 
     def key_figures(self, index: Index, data: AtLoad) -> list[KeyFigure]:
-        """Return the effects on a connection and a query, and the cores that the servers use more."""
+        """Return the effects on a connection and a query, and the additional cores that the servers use."""
         return [figure for arm in index.answered for figure in _key_figures(index, data, arm)]
 
     def blocks(self, index: Index, data: AtLoad) -> Iterator[Block]:

@@ -97,7 +97,7 @@ def _metric(metric: Metric) -> list[str | Cell]:
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
-    """Yield each fact as a row of name and value; the name of a nested fact includes that of its parent."""
+    """Yield each fact as a row of name and value. The name of a nested fact includes its parent's name."""
     for key, value in facts.items():
         name = f"{prefix} {key}".strip().replace("_", " ")
         if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Mitigations: the share of a protection's cost that one change recovers.
+"""Mitigations: the share of a protection's cost that one change of a setting recovers.
 
 The reference is the protected arm with the first level of every factor. A mitigation is an arm that differs from the
-reference in one level. Its gain is the ratio of its figure to that of the reference, paired by round in the same run.
-The recovered share of the loss has Fieller's interval (`statistics/intervals.py`).
+reference in one level. The gain of a mitigation is the ratio of its figure to the reference's figure, paired by round
+in the same run. The share of the loss that it recovers has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ROW_HEIGHT = 40
 
 
 class Spec(Model):
-    """The factors of a study whose levels may be mitigations, and the metric in which they are judged."""
+    """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged."""
 
     metric: str
     factors: list[str]
@@ -153,9 +153,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
-    """Return the protected arm without a mitigation: the first one, in the first context, that has all their factors.
+    """Return the protected arm without a mitigation: the first one, in the first context, with all factors of the spec.
 
-    Return None if there is none.
+    Return None if there is no such arm.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
@@ -272,7 +272,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain: of a rate as a percentage ('+140 % [131, 149]'), of a time like any other relative change."""
+    """Return the gain as text: of a rate '+140 % [131, 149]', of a time like any other relative change."""
     if index.metrics[data.metric].better == "lower" or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

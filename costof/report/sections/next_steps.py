@@ -1,4 +1,4 @@
-"""Next steps: what to do about headline effects without a verdict. The HTML page shows them at its head."""
+"""Next steps: advice on headline effects without a verdict. The HTML page shows this advice at its head."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
             f" The smallest effect that this run could detect is {fmt.percent(max(smallest))}, because {index.unit}s "
             f"differ by {fmt.percent(max(spreads))} (standard deviation)."
         )
-    # The largest costs that the intervals still include.
+    # For each effect, the largest cost that its interval still includes.
     costs = [
         max(0.0, effect.ratio.high - 1 if index.metrics[effect.metric].better == "lower" else 1 / effect.ratio.low - 1)
         for effect in noisy

@@ -1,6 +1,6 @@
 """Without a control: figures of arms whose control could not be measured, such as TLS if the server refuses plaintext.
 
-Such figures cannot show the cost of the protection, but they show which share of a connection's time TLS takes.
+Such figures cannot show the cost of the protection. They show which share of a connection's time TLS takes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NOTE = "There are no figures of {control}, so the cost of {arms} is unknown. Rou
 
 
 class PhaseAlone(Model):
-    """Time and counts of one phase of a new connection."""
+    """One phase of a new connection of an arm without a measured control: its time, round trips and bytes."""
 
     phase: str
     mean_ms: Estimate
@@ -49,7 +49,7 @@ class PhaseAlone(Model):
 
 
 class ConnectionAlone(Model):
-    """Times and counts of a new connection of one arm, measured on the wire."""
+    """A new connection of one arm, measured on the wire: its times, round trips and bytes."""
 
     arm: str
     workload: str
@@ -64,7 +64,7 @@ class ConnectionAlone(Model):
 
 
 class OneSide(Model):
-    """The arms without a measured control, and what is known about their connections."""
+    """The arms without a measured control, and the measurements of their connections."""
 
     arms: list[str] = Field(description="Arms that have figures, but whose control has none.")
     connections: list[ConnectionAlone]

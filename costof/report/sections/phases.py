@@ -33,7 +33,7 @@ LIGHT_INK = {"tls", "auth"}
 """Phases whose bar has a dark colour, so that the text in it is light."""
 BAR = 0.46
 FEW_BARS = 3
-"""A picture of so few bars has higher ones, with two lines in each phase."""
+"""A picture with at most this many bars has higher bars, with two lines of text in each phase."""
 HOW_TO_READ = (
     "Each bar is one connection from its first packet to its first answer. Its parts are the mean times of the phases, "
     "one after the other, with the round trips that each of them waits for."
@@ -49,7 +49,7 @@ class Explanation(Model):
 
 
 class Explained(Explanation):
-    """The time that an arm adds in an application and to a connection on the wire, and the ratio of the two."""
+    """The time that an arm adds in an application, the time that it adds on the wire, and the ratio of the two."""
 
     arm: str
     added: Estimate
@@ -94,7 +94,7 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
 
 
 def _explained(run: Run, explanation: Explanation, name: str) -> Explained | None:
-    """Return the times that the arm adds in the application and on the wire; None if too few rounds have both."""
+    """Return the times that the arm adds in the application and on the wire; None if too few rounds have both times."""
     arms = (run.plan.arm(name).baseline or "", name)
     pairs = [(metric, arm) for metric in (explanation.application, explanation.wire) for arm in arms]
     numbers = run.common_values(*pairs, fewest=FEWEST_ROUNDS)
@@ -149,9 +149,10 @@ def _connections_per_client(arm: Arm) -> float | None:
 
 
 def _phases(index: Index) -> list[Metric]:
-    """Return the metrics of a new connection's phases in the order they happen, from the view that has most of them.
+    """Return the metrics of a new connection's phases, in the order in which the phases happen.
 
-    Return none if no view has at least two.
+    Both the wire and the application may have such metrics. Return those of the view that has most of them. Return []
+    if no view has at least two.
     """
     order, best = list(COLOURS), list[Metric]()
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
@@ -196,7 +197,8 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     few = len(shown) == 1 and len(shown[0][1]) <= FEW_BARS
 
     def draw(width: int) -> Sheet:
-        # Each context has its own time axis, because times on a LAN would not be visible on an axis for an ocean.
+        # Each context has its own time axis: on the axis of a connection across an ocean, the times on a LAN would not
+        # be visible.
         sizes = [54 + 78 * len(arms) if few else (54 if len(shown) == 1 else 68) + 46 * len(arms) for _, arms in shown]
         panels = [_panel(index, timed, arms, title, width, two_lines=few) for title, arms in shown]
         return Sheet(width, panels, sizes)
@@ -228,7 +230,7 @@ def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -
 
 
 def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int, *, two_lines: bool) -> Panel:
-    """Return a panel with a bar for each arm; the arm's label and total time are above its bar."""
+    """Return a panel with a bar for each arm. The arm's label and total time are above its bar."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(
         title=title,

@@ -22,7 +22,7 @@ CONTROL, VERDICT = COLUMNS.index("control"), COLUMNS.index("verdict")
 
 
 class Spec(Model):
-    """The metric of a study that decides, and the contexts that get separate recommendations."""
+    """The metric by which a study recommends an arm, and the contexts that get separate recommendations."""
 
     metric: str = Field(description="The metric that decides.")
     also: list[str] = Field(default=[], description="Further metrics in the tables.")
@@ -58,7 +58,7 @@ class Finding:
 
     @property
     def same(self) -> bool:
-        """Return whether the arm's servers were set up exactly as the control's in all slices."""
+        """Return whether the arm's servers had, in all slices, exactly the same set-up as the control's."""
         return self.arm.baseline in self.arm.same_set_up
 
 
@@ -124,8 +124,8 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
     """Return an arm's conditions in words, such as ['w:1'].
 
-    These are its levels of `spec.by`, and those of other contexts that differ from their default. Levels of
-    `spec.scale` are included only if the run varies them.
+    The conditions are the arm's levels of the factors `spec.by`, and its levels of other context factors that are not
+    the default. Levels of `spec.scale` are included only if the run varies them.
     """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}

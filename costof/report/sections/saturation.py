@@ -22,8 +22,8 @@ from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.study.arms import PlannedArm
 from costof.study.schema import WHOLE_SLICE
 
-#: Workers count as always busy if they spend at least this share of the time on operations. They cannot reach 1,
-#: because they are idle at the beginning and the end of a slice.
+#: Workers count as always busy if they spend at least this share of the time on operations. The share cannot reach 1,
+#: because workers are idle at the beginning and the end of a slice.
 BUSY = 0.9
 #: A slice with fewer operations per worker than this is a burst, not a loop.
 LEAST_OPERATIONS = 2
@@ -67,7 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Leave the times of a closed loop out of the answer if it has the loop's rate, from which they follow."""
+        """Leave the times of a closed loop out of the answer if it has the loop's rate, from which the times follow."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -98,7 +98,7 @@ class SaturationSection(Section[None, list[Loop]]):
 
 
 def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
-    """Return the loop of a workload on an arm; None if its workers are not always busy, or if there are too few rounds.
+    """Return the loop of a workload on an arm; None if the workers are not always busy or if there are too few rounds.
 
     A burst, which has hardly more operations than workers, is not a loop.
     """
@@ -133,7 +133,7 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
 def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
     """Return the resource that limits the rate, in words: a role's CPU quota, or the machine's CPU.
 
-    Return None if neither is used up.
+    Return None if no role's quota and not the machine's CPU is used up.
     """
     role = max(cpu.throttled, key=cpu.throttled.__getitem__, default="")
     if cpu.throttled.get(role, 0.0) >= THROTTLED:
@@ -147,7 +147,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
     """Return the headline metrics with the time of the loop's operation.
 
-    Return none unless another headline metric is the loop's rate and the control's workers are always busy too.
+    Return [] if no headline metric is the loop's rate, or if the control's workers are not always busy.
     """
     arm = index.arm(loop.arm)
     metrics = [metric for metric in index.headline_metrics if metric.workload == loop.workload]

@@ -3,8 +3,8 @@
 Cores = clients x CPU time of one client / seconds. The model is checked against measured bursts. A burst lasts longer
 than its CPU time, because the last client sends its request only after its handshake and then waits for the service.
 The predicted time is therefore the time of the burst without the protection on the same cores, plus clients x the CPU
-time that the protection adds / cores. (If handshakes and waiting fully overlapped, it would be the larger of the two
-terms instead of their sum.)
+time that the protection adds / cores. (If handshakes and waiting fully overlapped, the predicted time would be the
+larger of these two terms instead of their sum.)
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODEL = (
 
 
 class Spec(Model):
-    """The role of a study whose cores are computed, and the burst in which its CPU time for one client is measured."""
+    """The role (such as the balancer) whose cores are computed, and the burst that measures its CPU time a client."""
 
     role: str
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")
@@ -151,7 +151,7 @@ def _sizing(run: Run, spec: Spec, arm: PlannedArm) -> Sizing | None:
     if cpu.low <= 0:
         return None  # The CPU counter is too coarse for this burst.
     of_control, of_arm = map(run.samples.units.means, in_common([plain, used]))
-    # The bursts to check are those of this arm and of arms that differ from it only in the number of cores.
+    # Check the bursts of this arm, and those of arms that differ from this arm only in the number of cores.
     levels = {**arm.levels, spec.cores_factor: ""}
     bursts = [each for each in run.plan.protected if {**each.levels, spec.cores_factor: ""} == levels]
     enough = len(of_arm) >= ROUNDS_FOR_INTERVAL

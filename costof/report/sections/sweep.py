@@ -20,7 +20,7 @@ PUBLISHED = "published (loss)"
 
 
 class Spec(Model):
-    """The metric that the tables of a study show, and the factor whose levels are their rows."""
+    """The metric that the tables of a study show, and the factor whose levels are the rows of the tables."""
 
     metric: str
     factor: str = Field(description="A context whose levels are numbers, such as the number of terminals.")

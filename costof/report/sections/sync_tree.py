@@ -27,11 +27,14 @@ LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only s
 Places = dict[str, tuple[float, int]]
 ROW_HEIGHT, TITLE_HEIGHT = 20, 44
 FEWEST_COLUMNS = 6
-"""Minimum number of columns in the picture of a tree; with fewer, the lines of a star would cross the whole page."""
+"""Minimum number of columns in the picture of a tree.
+
+With fewer columns, the lines of a star would cross the whole page.
+"""
 
 
 class Tree(Model):
-    """A sync tree (which member replicates from which) that an arm's servers had in some of its slices."""
+    """A sync tree (which member replicates from which) that an arm's servers had in some slices of the arm."""
 
     arm: str
     followers: dict[str, list[str]] = Field(
@@ -181,7 +184,10 @@ def _panel(shown: Distinct, positions: Places, deepest: int) -> Panel:
 
 
 def initials(name: str) -> str:
-    """Return a member's short name, such as 'S2' for 'secondary-2'. Names that are not the lab's stay unchanged."""
+    """Return a member's short name, such as 'S2' for 'secondary-2'.
+
+    Names that the lab has not chosen stay unchanged.
+    """
     role, _, number = name.rpartition("-") if name[-1:].isdigit() else (name, "", "")
     return SHORT[role] + number if role in SHORT else name
 

@@ -1,7 +1,7 @@
 """Tails: p50, p95, p99 and p99.9 of each headline latency, compared with the control.
 
-Percentiles cover all operations of a run; their ratio to the control has an interval (`statistics/tails.py`).
-Percentiles with too few operations are left out.
+Percentiles cover all operations of a run. Their ratio to the control's percentiles has an interval
+(`statistics/tails.py`). Percentiles with too few operations are left out.
 """
 
 from __future__ import annotations
@@ -143,7 +143,10 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
 def _tails(
     name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield each percentile for which arm and control have enough operations, then the first for which they do not."""
+    """Yield each percentile for which arm and control have enough operations.
+
+    Then yield the first percentile for which they do not.
+    """
     for place, ratio in enumerate(ratios(control.percentiles, protected.percentiles, rounds)):
         percentile, operations = PERCENTILES[place], min(control.operations, protected.operations)
         needed = operations_needed(percentile)
@@ -210,7 +213,7 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
-    """Return the metric's label; with its view in front if the headline metrics have several views."""
+    """Return the metric's label. If the headline metrics are from wire and application, the view comes before it."""
     views = {each.view for each in index.headline_metrics}
     return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
 

@@ -1,6 +1,6 @@
-"""The gateway in front of one server: a listener with its own rules for each kind of arm, and the evidence about it.
+"""The gateway in front of one server, with a listener and rules for each kind of arm, and evidence about the gateway.
 
-Both the lab and the target of column encryption use this.
+Both the lab and the target of column encryption use this module.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from costof.study.plan import Plan
 FIRST_PORT = 3307
 MASTER_KEY = "costof"
 MASTER_KEY_BYTES = 16
-# The maximum number of encrypted values that a client leaves unread when a transaction fails or is abandoned: an order
+# The maximum number of encrypted values that a client leaves unread if a transaction fails or is abandoned. An order
 # has up to fifteen lines of five columns.
 MAX_UNREAD_VALUES = 75
 
@@ -99,9 +99,9 @@ class Rules:
 class Position:
     """The place of the gateway: its own IP `address`, and the `server` behind it ('address:port').
 
-    `prefix` is put before the gateway's command line to run it on a host of the lab. `transport` is used to the server.
-    If it is TLS, `certificate` is the gateway's certificate for its clients. `catalogue` is the account with which the
-    gateway reads the table definitions.
+    `prefix` is put before the gateway's command line to run it on a host of the lab. The gateway connects to the server
+    with `transport`. If this is TLS, `certificate` is the gateway's certificate for its clients. `catalogue` is the
+    account with which the gateway reads the table definitions.
     """
 
     address: str
@@ -123,7 +123,7 @@ class GatewayObservation(Observation):
 class GatewayFront(Resource):
     """The gateway process of a run, and the checks that it encrypts as the arms require.
 
-    It is a context manager, to be used inside a lab; the rule files are in the lab's `folder`. An arm fails if a sample
+    It is a context manager, to be used inside a lab. The rule files are in the lab's `folder`. An arm fails if a sample
     of the rows that its client receives contradicts its rules.
     """
 
@@ -146,8 +146,8 @@ class GatewayFront(Resource):
     def client_settings(self, arm: PlannedArm, direct: MysqlSettings) -> MysqlSettings:
         """Return the client settings of an arm. `direct` has the settings for a direct connection to the server.
 
-        A client of the gateway decrypts, and rejects plaintext in encrypted columns, so that no operation of the run
-        can have used an unencrypted value.
+        A client of the gateway decrypts, and rejects plaintext in encrypted columns. So no operation of the run can
+        have used a value that was not encrypted.
         """
         rules = Rules.from_arm(arm)
         if rules.direct:
@@ -189,10 +189,11 @@ class GatewayFront(Resource):
         return {ROLE: f"costof-engine {__version__}"}
 
     def sample(self, arm: PlannedArm, read_stored: Callable[[], Rows], login: Login) -> dict[str, str]:
-        """Check the rows that a client without keys receives on an arm, and return facts about them for the report.
+        """Check the rows that a client without keys receives on an arm. Return facts about these rows for the report.
 
-        If the rows contradict the arm's rules, `failure_reason` reports it from then on. Arms with the same rules share
-        one sample. `read_stored` reads the same rows directly at the server; `login` is the log-in of the arm's client.
+        If the rows contradict the arm's rules, `failure_reason` reports this from now on. Arms with the same rules
+        share one sample. `read_stored` reads the same rows directly at the server. `login` is the log-in of the arm's
+        client.
         """
         rules = Rules.from_arm(arm)
         if rules not in self._samples:
@@ -216,7 +217,7 @@ class GatewayFront(Resource):
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # The gateway may have sent values that the driver did not read only in a failed or abandoned transaction.
+        # The driver leaves values of the gateway unread only if a transaction fails or is abandoned.
         unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(
@@ -265,8 +266,8 @@ class GatewayFront(Resource):
 def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
     """Return the arm through whose connections to load the data.
 
-    This is an arm without the gateway, else an arm without encryption, else `fallback`. With encryption, the gateway
-    would refuse the loading statements, which the rules do not approve.
+    Return an arm without the gateway if there is one, or else an arm without encryption, or else `fallback`. With
+    encryption, the gateway would refuse the statements that load the data, because the rules do not approve them.
     """
     direct = (arm for arm in plan.arms if Rules.from_arm(arm).direct)
     unguarded = (arm for arm in plan.arms if not Rules.from_arm(arm).encrypts)
@@ -274,7 +275,7 @@ def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
 
 
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
-    """Return how a slice's counts of encrypted and decrypted values contradict its rules; None if they do not.
+    """Return how a slice's counts of encrypted and decrypted values contradict `rules`; None if they do not.
 
     The driver decrypts every value that it reads, so both counts are equal, except for at most `unread` values that it
     did not read.

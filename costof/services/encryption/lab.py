@@ -32,11 +32,11 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 GATEWAY = "gateway"
-#: Accounts in addition to the measured one, `USER`.
+#: Accounts in addition to the measured account `USER`.
 ADMINISTRATOR, STRANGER = "costof_admin", "costof_stranger"
 ACCOUNTS = [Account(USER, "ciphertext", MASTER_KEY), Account(ADMINISTRATOR, "plaintext"), Account(STRANGER, "opaque")]
-# The server's settings. A warehouse and hours of New-Orders fit into the buffer pool, so that late rounds are like
-# early ones. The log is large enough not to slow the server down.
+# The server's settings. The buffer pool has room for a warehouse and for the orders of several hours, so that late
+# rounds are like early ones. The log is so large that it does not slow the server down.
 SETTINGS = {"innodb-buffer-pool-size": "1G", "innodb-log-file-size": "256M"}
 TRAFFIC = "Bytes_%"
 
@@ -73,7 +73,7 @@ class EncryptionLab(LabService):
         self._server.start()
         for account in ACCOUNTS[1:]:
             self._server.add_user(account.name)
-        # The tables are made before the load because instruments may look at them as soon as they connect.
+        # Make the tables before the load, because instruments may look at the tables as soon as they connect.
         self._tables = TpccDatabase(self._server.ask, DATABASE, self._server.name)
         self._tables.make()
         host = self._chain.middle[GATEWAY]
@@ -126,7 +126,7 @@ class EncryptionLab(LabService):
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        # The few hundred bytes of this reading itself are included in the next one.
+        # The few hundred bytes that this reading transfers are included in the next reading.
         server_bytes = sum(int(value) for value in self._server.status(TRAFFIC).values())
         return Reading(self._front.observe(arm), server_bytes, self._server.counters())
 

@@ -1,7 +1,7 @@
 """The gateway's rules for an arm: the columns of TPC-C to encrypt, and the approved statements.
 
-The columns are in the study's files such as `studies/mysql-column-encryption/20.toml`, the statements in
-`statements.toml` beside it. docs/column-encryption.md describes the gateway's own rule file.
+The columns are in files of the study such as `studies/mysql-column-encryption/20.toml`. The statements are in the file
+`statements.toml` beside them. docs/column-encryption.md describes the gateway's own rule file.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class RuleFile(Model):
 
 
 class ApprovedStatement(Model):
-    """A statement of TPC-C's transactions that the gateway lets a guarded account execute.
+    """A statement of TPC-C's transactions. The gateway lets guarded accounts execute only approved statements.
 
     `made_of` lists, for each output column of the statement, the table columns ('table.column') from which it is
     computed. It is None if the server's answer itself names the table column of every output.
@@ -79,9 +79,11 @@ class StatementFile(Model):
 
 @dataclass(frozen=True)
 class Account:
-    """An account of the server. `role` is what the gateway sends to it: `plaintext`, `ciphertext` or `opaque`.
+    """An account of the server.
 
-    `master_key` is the name of the key with which an account with ciphertext decrypts.
+    `role` says what the gateway sends to the account: `plaintext`, `ciphertext` or `opaque`.
+
+    `master_key` is the name of the key with which an account of the role `ciphertext` decrypts.
     """
 
     name: str
@@ -98,7 +100,7 @@ class CatalogueAccount:
 
 
 def column_groups(columns: str | None) -> list[Group]:
-    """Return the groups in a columns file, after those of the file that it includes; [] if there is no file."""
+    """Return the groups in a columns file, after the groups of the file that it includes; [] if `columns` is None."""
     if columns is None:
         return []
     path = resources.files("costof.studies").joinpath(columns)
@@ -108,7 +110,7 @@ def column_groups(columns: str | None) -> list[Group]:
 
 
 def encrypted_columns(columns: str | None) -> list[Column]:
-    """Return the columns that a columns file encrypts, in the order of `COLUMNS`; [] if there is no file."""
+    """Return the columns that a columns file encrypts, in the order of `COLUMNS`; [] if `columns` is None."""
     patterns = [pattern for group in column_groups(columns) for pattern in group.columns]
     return [(table, name) for table, name in COLUMNS if any(fnmatchcase(f"{table}.{name}", each) for each in patterns)]
 
@@ -123,7 +125,7 @@ def approved_statements(columns: str) -> list[ApprovedStatement]:
 def sample_statement(database: str, table: str, rows: int | str) -> str:
     """Return the statement that reads the first `rows` rows of a table for a row sample.
 
-    With '?' for `rows`, this is the text by which the gateway's rules approve the statement.
+    With '?' for `rows`, the result is the text by which the gateway's rules approve the statement.
     """
     return f"SELECT * FROM `{database}`.{table} LIMIT {rows}"  # noqa: S608  # names of our own
 
@@ -138,7 +140,7 @@ def rules_text(
 ) -> str:
     """Return the content of the gateway's rule file.
 
-    It holds master keys and a password, so only the file's owner may be able to read it. The approved statements are
+    The file contains master keys and a password, so only its owner may be able to read it. The approved statements are
     those of TPC-C's transactions and of the row sample.
     """
     lines = [f"algorithm = {_quoted(algorithm)}"] if algorithm else []

@@ -19,8 +19,8 @@ from costof.services.encryption.rules import Column, sample_statement
 
 #: Number of rows read from each table.
 ROWS = 5
-# The length from which a plaintext value is searched for in all received bytes. A shorter one may occur in ciphertext
-# by chance, so it is only compared with the value received in its place.
+# The minimum length of a plaintext value that is searched for in all received bytes. A shorter value may occur in
+# ciphertext by chance, so it is only compared with the value that was received in its place.
 DISTINCTIVE_BYTES = 8
 SECONDS = 60
 
@@ -44,7 +44,7 @@ class Login:
 
 @dataclass
 class Recorder:
-    """A wrapper around a connection's incoming stream that records all bytes, as they are after TLS decryption."""
+    """A wrapper around a connection's incoming stream. It records all bytes after TLS decryption."""
 
     inner: BinaryIO
     received: bytearray = field(default_factory=bytearray)
@@ -61,7 +61,7 @@ class Recorder:
 def log_in(login: Login, decrypts: bool = False) -> Connection:
     """Return a connection that returns values as the server sends them. Raises `MySQLError`, `OSError`.
 
-    With `decrypts`, the client announces to the gateway that it decrypts.
+    With `decrypts`, the client announces to the gateway that it can decrypt.
     """
     connection = pymysql.Connection(
         host=login.address,
@@ -107,7 +107,7 @@ def read_rows(connection: Connection, database: str) -> Rows:
 def read_recorded(login: Login, database: str) -> tuple[Rows, bytes]:
     """Return the sampled rows and all bytes that a client has received for them.
 
-    The client announces to the gateway that it decrypts, but has no key.
+    The client announces to the gateway that it can decrypt, but has no key.
     """
     connection = log_in(login, decrypts=True)
     with connection:
@@ -140,14 +140,15 @@ class Sample:
 def compare(stored: Rows, rows: Mapping[Column, Values], received: bytes, encrypted: Collection[Column]) -> Sample:
     """Compare what a client received with the rows that the server stores, and return the result.
 
-    `stored` are the rows read directly at the server, `rows` and `received` the rows and bytes that the client
-    received, `encrypted` the columns to encrypt. NULL is never encrypted, so it is not compared.
+    `stored` are the rows that were read directly at the server. `rows` and `received` are the rows and bytes that the
+    client received. `encrypted` are the columns that must be encrypted. NULL is never encrypted, so it is not compared.
     """
     hidden = [
         (column, value) for column in stored if column in encrypted for value in stored[column] if value is not None
     ]
     plain = [(column, value) for column in stored if column not in encrypted for value in stored[column] if value]
-    # If a value of an encrypted column also occurs in a plain column, its plaintext is received from there.
+    # A value of an encrypted column may also occur in a plain column. Its plaintext is then received from the plain
+    # column.
     also_plain = {value for _, value in plain}
     mismatch = next(
         (

@@ -1,7 +1,7 @@
 """A user's own MySQL or MariaDB server with TPC-C's tables, behind a gateway on this machine.
 
-The tables are in a database of the run's own (`programs/mariadb/target.py`); the run changes nothing else. The measured
-client logs in with the URL's account; through the gateway it gets ciphertext, which it decrypts.
+The tables are in the run's own database (`programs/mariadb/target.py`). The run changes nothing else. The measured
+client logs in with the URL's account. Through the gateway it gets ciphertext, which it decrypts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
-#: The kind of key in the gateway's certificate, which it needs if the URL requires TLS.
+#: The kind of key in the gateway's certificate. The gateway needs a certificate if the URL requires TLS.
 KEY = "ecdsa-p256"
 WAREHOUSE = "a warehouse of TPC-C (600,000 rows, 100 MB)"
 

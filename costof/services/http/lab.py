@@ -55,9 +55,9 @@ PATH = "/?wait=200"
 FIRST_ENTRANCE = 8000
 FIRST_LISTENER = 9000
 EVIDENCE_SECONDS = 60
-# The shell script that lets a host open thousands of connections a second, as an operator would do too: each closed
-# connection keeps its port in TIME_WAIT for a minute. If /proc/sys is not writable, the kernel's default of 28,000
-# ports must be enough.
+# The shell script that lets a host open thousands of connections a second, with settings that an operator would use
+# too. It is needed because each closed connection keeps its port in TIME_WAIT for a minute. If /proc/sys is not
+# writable, the kernel's default of 28,000 ports must be enough.
 TUNE = """
 cd /proc/sys/net/ipv4
 [ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
@@ -145,7 +145,10 @@ class HttpLab(LabService):
             self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Test with two requests where TLS is used, and return it. If this contradicts the arm, the arm fails."""
+        """Send two test requests and return on which parts of the route TLS is used.
+
+        If this contradicts the arm, the arm fails.
+        """
         if stage == "end":
             return {}
         try:
@@ -160,7 +163,8 @@ class HttpLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters for the port that an arm's client connects to, at `server` ('address:port').
 
-        They are the balancer's counters, or the origin's if TLS ends only at the origin or if there is no balancer.
+        The counters are the balancer's. They are the origin's if TLS ends only at the origin or if there is no
+        balancer.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:
@@ -241,7 +245,10 @@ class HttpLab(LabService):
         return self._origin.counters().listeners[self._listeners[route].address]
 
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Test an arm's route with requests. Return facts about it, and how they contradict the arm (None if not)."""
+        """Test an arm's route with requests.
+
+        Return facts about the route, and how they contradict the arm (None if not).
+        """
         route = Route.from_arm(arm)
         at_balancer = ""
         if not route.direct and not route.passes_through:
@@ -276,7 +283,7 @@ def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None
     """Return how the evidence contradicts a route; None if it does not.
 
     `at_balancer` is the TLS version and cipher that the balancer reports, or '' without TLS. `to_origin` is how the
-    request reached the origin: by 'TLS', 'plain', or not at all ('nothing').
+    request reached the origin: 'TLS', 'plain', or 'nothing' if it did not reach the origin.
     """
     if bool(at_balancer) != route.tls_at_balancer:
         return f"the balancer's connection had {at_balancer or 'no TLS'}"

@@ -1,4 +1,4 @@
-"""A user's own balancer, reached by an https:// and an http:// URL. It gets only GET requests; nothing is written."""
+"""A user's own balancer, reached by an https:// and an http:// URL. It gets only GET requests. Nothing is written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PORTS = {"https": 443, "http": 80}
 
 @dataclass(frozen=True)
 class Place:
-    """A parsed URL. `address` is the 'host:port' to connect to, `host` the Host header; `path` includes the query.
+    """A parsed URL. `address` is the 'host:port' to connect to. `host` is the Host header. `path` includes the query.
 
     `url` is the URL for plans and reports. Its query has only the names of parameters, since a value may be a token.
     """
@@ -90,8 +90,8 @@ class HttpTarget(Service):
 def offers(level: Level | ArmSettings, access: Access) -> bool:
     """Return whether a level can be measured on a user's own balancer.
 
-    It cannot if the level requires that there is no balancer or that the balancer uses TLS to the origin: a client
-    cannot verify either.
+    A level cannot be measured if it requires that there is no balancer, or that the balancer uses TLS to the origin: a
+    client can verify neither.
     """
     return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 

@@ -1,15 +1,16 @@
 """The lab of replica sets, whose members run on separate hosts at configurable distances.
 
-Links between each two of fifteen hosts would be a hundred links. Instead, each host has links to routers, each with
-half the round trip between two members. There is one router for each combination of distances that the arms have,
-through the whole run. To change the distances in a set, a route on each of its hosts is changed from one router to
-another. Members have addresses that belong to no link, so that their connections survive the change.
+A link between each two of fifteen hosts would make a hundred links. Instead, each host has links to routers. Each such
+link has half the round trip between two members. For each combination of distances that the arms have, there is one
+router through the whole run. To change the distances in a set, a route on each of the set's hosts is changed from one
+router to another. Members have addresses that belong to no link, so that their connections survive the change.
 
-The client's link leads to a router without delay, at every distance: a member that is far from the others is not far
+At every distance, the client's link leads to a router without delay: a member that is far from other members is not far
 from the client.
 
-All sets exist through the whole run; only the measured one has load. A set has a primary, electable secondaries and a
-hidden member, with at most seven voters in all. The other members are read-only: they neither vote nor can be elected.
+All sets exist through the whole run, but only the measured set has load. A set has a primary, electable secondaries and
+a hidden member, with at most seven voters in all. The other members are read-only: they neither vote nor can be
+elected.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ MAX_VOTERS = 7
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
 
 OPTIONS = {
-    # These are the smallest sizes that mongod accepts: fifteen members share the machine's memory and disk.
+    # The smallest cache and oplog that mongod accepts, because fifteen members share the machine's memory and disk.
     "wiredTigerCacheSizeGB": "0.25",
     "oplogSize": "990",
     # The lab makes checkpoints between slices. A checkpoint or the eviction of dirty pages during a slice would use up
@@ -78,8 +79,8 @@ PARAMETERS = {
 def member_roles(nodes: int) -> dict[str, str]:
     """Return the roles of a set's members by name, in the order in which members follow each other in a chain.
 
-    Voters come first, so that a write reaches a majority through voters only. Among them, electable members come before
-    the hidden one.
+    Voters come first, so that a write reaches a majority through voters only. Among the voters, electable members come
+    before the hidden member.
     """
     voters = min(nodes, MAX_VOTERS)
     roles = {"primary": PRIMARY}
@@ -97,7 +98,7 @@ def roles_text(nodes: int) -> str:
 
 # Up to this round trip no delay is added. The round trip over veth and a router itself is shorter (docs/labs.md).
 NEAR_MS = 0.1
-#: The CPU share of a node in cores until its set has formed, and whenever its set is prepared for a slice.
+#: The CPU share of a node, in cores, while its set forms and while its set is prepared for a slice.
 WHOLE_CPU = 1.0
 
 
@@ -121,7 +122,7 @@ class Distances:
 
 @dataclass(frozen=True)
 class Group:
-    """One set's hosts: the names of its nodes, which of them is the far one, and all distances that its arms have."""
+    """The hosts of one set: the names of its nodes, the name of its far node, and all distances that its arms have."""
 
     nodes: Sequence[str]
     far: str
@@ -129,10 +130,10 @@ class Group:
 
 
 class Nodes(Topology):
-    """The hosts of all members of all sets, with the routers between them.
+    """The hosts of all members of all sets, with the routers between the hosts.
 
-    As root, each host gets a share of one CPU, and the whole CPU until its set has formed. Without root, all members
-    are on loopback.
+    If root starts the run, each host gets a share of one CPU, and the whole CPU until its set has formed. Otherwise,
+    all members are on loopback.
     """
 
     def __init__(self, lab: Lab, seed: int, groups: Sequence[Group]) -> None:
@@ -214,7 +215,7 @@ class Nodes(Topology):
     def _measure(self) -> None:
         """Measure the round trips of all distances before anything else uses the links.
 
-        Distances that several sets have are measured in only one of them.
+        If several sets have the same distances, the function measures them in only one set.
         """
         measured_distances: set[Distances] = set()
         for group in self._groups:
@@ -255,8 +256,8 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# The heartbeat interval for each other member of a set. It is two seconds with fifteen members, and shorter with fewer,
-# so that a node sends the same number of heartbeats a second in every set.
+# A set's heartbeat interval divided by the number of a node's other members. The interval is two seconds in a set of
+# fifteen members and shorter in smaller sets, so that a node sends the same number of heartbeats a second in every set.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
 #: The number of records (about 1 kB each, on every member) above which the data is dropped before the next slice.
 MAX_RECORDS = 100_000
@@ -312,7 +313,7 @@ class ReplicationLab(LabService):
         self._sets: dict[int, _LabSet] = {}
         self._measured = next(iter(self._groups))
         self._arrange_error: str | None = None
-        # Workloads with reads need the records of earlier slices, so these must not be dropped.
+        # Workloads with reads need the records of earlier slices, so the lab must not drop these records.
         self._may_drop = not any(
             options.get("read_proportion") for arm in plan.arms for options in arm.settings.workload.values()
         )
@@ -334,7 +335,7 @@ class ReplicationLab(LabService):
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for nodes in self._sets:
-            # Shares are given only now because with a tenth of a core a set would take minutes to form.
+            # Limit the CPU shares only now: with a tenth of a core a set would take minutes to form.
             self._give_shares(nodes, min(ArmLabSettings.from_arm(arm).node_cores for arm in self._plan.arms))
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -374,7 +375,7 @@ class ReplicationLab(LabService):
         self._arrange_error = self._dead_member(self._measured)
         if self._arrange_error is not None:
             return
-        # The arm's CPU share is meant only for the slice; until then, each node has a whole CPU.
+        # Each node has a whole CPU until the slice. The arm's CPU share is only for the slice.
         self._give_shares(self._measured, WHOLE_CPU)
         try:
             if lab_set.distances != settings.distances:
@@ -485,8 +486,8 @@ class ReplicationLab(LabService):
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
         """Return the CPU usage of each role, as the mean over its members, by the name of its figure.
 
-        The usage is in percent of a node's CPU share, or of a core if there are no shares. It is relative to the time
-        between the two readings, which is a little longer than the slice.
+        The usage is in percent of a node's CPU share, or of a core if there are no shares. It covers the time between
+        the two readings, which is a little longer than the slice.
         """
         cores = settings.node_cores if self._nodes.shares else 1.0
         seconds = (after.at - before.at) * cores
@@ -503,7 +504,7 @@ def service(plan: Plan) -> Service:
 
 def _group(plan: Plan, nodes: int) -> Group:
     roles = member_roles(nodes)
-    # The far node is the last electable one. All other nodes have the same distance from the primary.
+    # The far node is the last electable member. All other nodes have the same distance from the primary.
     far = [name for name, role in roles.items() if role == SECONDARIES][-1]
     arm_settings = map(ArmLabSettings.from_arm, plan.arms)
     distances = dict.fromkeys(each.distances for each in arm_settings if each.nodes == nodes)

@@ -1,7 +1,7 @@
 """Shapes of a replica set's sync tree (which member replicates from which), and readings of its members.
 
 A shape is enforced by `forceSyncSourceCandidate`, a fail point of mongod's own tests: whenever a member chooses a sync
-source, it chooses the one that the fail point names. The command `replSetSyncFrom` makes it choose again.
+source, it chooses the one that the fail point names. The command `replSetSyncFrom` makes a member choose again.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ TREE_PREFIX = "tree-"
 
 
 def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
-    """Return the tree of a shape: in a star all members follow the primary, in a chain each follows the one before it.
+    """Return the tree of a shape.
 
-    In 'tree-<n>' each member has n followers. Trees are filled breadth first in the order of `members`, whose first is
-    the primary. Return None for 'natural', in which MongoDB chooses the sources.
+    In a star all members follow the primary. In a chain each follows the member before it.
+
+    In 'tree-<n>' each member has n followers. Trees are filled breadth first in the order of `members`. The first
+    member is the primary. Return None for 'natural', in which MongoDB chooses the sources.
     """
     if shape == NATURAL:
         return None
@@ -80,7 +82,7 @@ def tree_text(tree: Tree) -> str:
 
 
 PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
-#: Parts of serverStatus that are not requested, so that a reading takes little of a node's small CPU share.
+#: Parts of serverStatus that a reading leaves out, so that it takes little of a node's small CPU share.
 UNREAD = dict.fromkeys(("locks", "wiredTiger", "tcmalloc", "transactions", "storageEngine", "mirroredReads"), 0)
 
 
@@ -88,9 +90,9 @@ UNREAD = dict.fromkeys(("locks", "wiredTiger", "tcmalloc", "transactions", "stor
 class MemberReading:
     """The state of one member at one instant. `state` is MongoDB's name, such as SECONDARY or STARTUP2.
 
-    `source` is the address of its sync source. `applied` is the optime of the last applied operation, and `applied_ms`
-    the time when the primary executed it, on the primary's clock and more precise than the seconds of an optime.
-    `fetched_bytes` are the bytes of oplog that the member has fetched so far.
+    `source` is the address of its sync source. `applied` is the optime of the last applied operation. `applied_ms` is
+    the time when the primary executed this operation, by the primary's clock. It is more precise than an optime, which
+    has whole seconds. `fetched_bytes` are the bytes of oplog that the member has fetched so far.
     """
 
     state: str
@@ -104,7 +106,7 @@ class MemberReading:
 def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
     """Return the state of the member to which `client` is connected.
 
-    Raises PyMongoError; this is OperationFailure if the account lacks the role clusterMonitor.
+    Raises PyMongoError. It is an OperationFailure if the account lacks the role clusterMonitor.
     """
     status = client.admin.command("replSetGetStatus")
     server_status = client.admin.command({"serverStatus": 1, **UNREAD})
@@ -121,7 +123,7 @@ def read_member(client: pymongo.MongoClient[dict[str, Any]]) -> MemberReading:
 def read_status(status: dict[str, Any]) -> SetReading:
     """Return the states of all members, including hidden ones, by address, from one member's `replSetGetStatus`.
 
-    What that member knows of the others may be slightly old.
+    The member's knowledge of the other members may be slightly old.
     """
     members = {
         str(member["name"]): MemberReading(
@@ -141,8 +143,8 @@ def read_status(status: dict[str, Any]) -> SetReading:
 class SetReading(Observation):
     """The states of all members at one instant, by name.
 
-    `unread` has the errors of members that could not be read, by name. `names` maps addresses to names. `at` is when
-    the CPU times were read, in seconds of the monotonic clock.
+    `unread` has the errors of members that could not be read, by name. `names` maps addresses to names. `at` is the
+    time at which the CPU times were read, in seconds of the monotonic clock.
     """
 
     members: Mapping[str, MemberReading]
@@ -168,11 +170,12 @@ class SetReading(Observation):
             return {}
         newest = self.members[self.primary].applied_ms
         followers = {name: member for name, member in self.members.items() if name != self.primary}
-        # A member that was read a moment later than the primary may have applied an operation that is newer.
+        # A member was read a moment later than the primary, so it may have applied a newer operation than the primary's
+        # last one.
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
-        """Return why the set is not healthy, or None if it is.
+        """Return why the set is not healthy; None if it is healthy.
 
         It is healthy if all members could be read, `primary` is the primary and all others are secondaries.
         """
@@ -186,7 +189,7 @@ class SetReading(Observation):
 
 
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return how the sync tree changed in a slice or differs from the expected one; None if it does neither.
+    """Return how the sync tree changed in a slice or differs from `expected`; None if it did not change or differ.
 
     If `expected` is None, any tree is right.
     """
@@ -202,7 +205,7 @@ def replication_figures(
 ) -> dict[str, float]:
     """Return a slice's figures by name: the members' mean and maximum lag in ms at its end, and the hops to a majority.
 
-    If `operations` is not 0, they include the bytes of oplog that the primary sent, per operation.
+    If `operations` is not 0, the figures include the bytes of oplog that the primary sent, per operation.
     """
     primary = after.primary
     if primary is None:
@@ -230,12 +233,13 @@ POLL_SECONDS = 0.05
 STOP_MS = 8000
 #: The minimum time between two checkpoints. It is mongod's default.
 CHECKPOINT_SECONDS = 60.0
-# The time after which `replSetSyncFrom` is repeated. A member refuses it while it is choosing a source itself.
+# The time after which `replSetSyncFrom` is repeated. A member refuses this command while it is choosing a source
+# itself.
 REPEAT_SECONDS = 0.3
 
 
 class NotArrangedError(Exception):
-    """Raised if a set does not reach the state that an arm needs. Its text is the reason."""
+    """A set does not reach the state that an arm needs. The error's text is the reason."""
 
 
 class ShapedSet:
@@ -282,12 +286,12 @@ class ShapedSet:
         return process_cpu_seconds(self._lab.processes[self._set.process_name(name)].pid)
 
     def read(self) -> SetReading:
-        """Return the states of all members, which are read directly and in parallel."""
+        """Read the states of all members, directly from each member and in parallel."""
 
         def read(member: Member, client: Client) -> MemberReading:
             return read_member(client)
 
-        # CPU times are read first because the other readings use CPU time of the members.
+        # Read CPU times first, because the other readings use CPU time of the members.
         cpu, at = {member.name: self.cpu_seconds(member.name) for member in self.members}, time.monotonic()
         ended = {name: f"it has ended (status {status})" for name, status in self.dead()}
         answers = self._set.run_on_all(read, skip=ended)
@@ -355,7 +359,7 @@ class ShapedSet:
         self._shape = shape
 
     def _wait_for_tree(self, expected: Tree | None) -> None:
-        """Wait until the members have the expected sync tree, or any source each if `expected` is None."""
+        """Wait until the members have the expected sync tree. If `expected` is None, wait until each has any source."""
 
         def reason() -> str | None:
             reading = self.read()
@@ -379,9 +383,11 @@ class ShapedSet:
                 if member.name in misplaced and (source := expected[member.name]) is not None:
                     client.admin.command("replSetSyncFrom", addresses[source])
 
-            # A member that is just changing its source refuses the request, so errors are ignored and it is repeated.
+            # Ignore errors: a member that is just changing its source refuses the request. The request is repeated
+            # later.
             self._set.run_on_all(follow)
-        # A member checks its source when it fetches an oplog entry, so write one; otherwise this could take seconds.
+        # Write an oplog entry, because a member checks its source when it fetches one. Otherwise this could take
+        # seconds.
         self._write_note()
 
     def catch_up(self, shape: str) -> None:
@@ -390,7 +396,7 @@ class ShapedSet:
 
         def reason() -> str | None:
             reading = self.read()
-            # A member that has just changed its source may lose it again, so it may have to be redirected once more.
+            # A member that has just changed its source may lose this source again. Redirect such a member once more.
             self._redirect(_misplaced(reading.tree, expected, self.primary), expected)
             late = [name for name, member in reading.members.items() if member.applied < now]
             return reading.fault(self.primary) or (f"{late[0]} did not catch up" if late else None)
@@ -421,7 +427,7 @@ class ShapedSet:
             collection.drop()
 
     def _pin(self, tree: Tree | None) -> None:
-        """Fix the sync source of each member as in `tree`; if `tree` is None, let the members choose."""
+        """Fix the sync source of each member as in `tree`. If `tree` is None, let the members choose."""
         addresses = {name: address for address, name in self._names.items()}
 
         def pin(member: Member, client: Client) -> None:
@@ -437,7 +443,8 @@ class ShapedSet:
         """Make all members choose their sync sources again, so that the tree is MongoDB's choice.
 
         Without this, a member keeps its source from the last arm as long as it is suitable. All members must follow the
-        primary when this is called: an oplog entry that they fetch from it makes them notice the fail point `STOP`.
+        primary when this function is called: an oplog entry that they fetch from the primary makes them notice the fail
+        point `STOP`.
         """
         entered: dict[str, int] = {}
 
@@ -469,14 +476,14 @@ class ShapedSet:
 
     def _write_note(self) -> Any:
         """Write an oplog entry that changes no data, and return its optime."""
-        # The write concern is 1 because a majority, the default, would never acknowledge while members are stopped.
+        # Use write concern 1: while members are stopped, the default, a majority, would never acknowledge the write.
         note = {"appendOplogNote": 1, "data": {"costof": "arrange"}, "writeConcern": {"w": 1}}
         return self._set.admin(self.primary).admin.command(note)["operationTime"]
 
     def _wait_until(self, reason: Callable[[], str | None]) -> None:
         """Call `reason` again and again until it returns None.
 
-        Raises `NotArrangedError` with the last reason if a member has ended or after `PATIENCE_SECONDS`.
+        Raises `NotArrangedError` with the last reason, after `PATIENCE_SECONDS` or if a member has ended.
         """
         deadline = time.monotonic() + PATIENCE_SECONDS
         while (text := reason()) is not None:

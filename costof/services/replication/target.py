@@ -1,4 +1,4 @@
-"""A user's own replica set. Arms differ in the client's write concern; no setting of the set is changed."""
+"""A user's own replica set. Arms differ in the client's write concern. The run changes no setting of the set."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from costof.study.schema import Study
 class ReplicationTarget(TargetService[MongodbTarget]):
     """A user's replica set as a service, with arms that differ in `write_concern`.
 
-    If the account may read it, the tree of sync sources (which member replicates from which) is a fact of each slice.
+    If the account may read the sync tree (which member replicates from which), it is a fact of each slice.
     """
 
     def __init__(self, access: Access, server: MongodbTarget) -> None:
@@ -75,7 +75,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # operations=0 leaves out the bytes sent by the primary, a figure that needs readings from the other members.
+        # operations=0 leaves out the bytes that the primary sent: this figure needs readings from the other members.
         figures = replication_figures(before, after, self._voters, operations=0)
         return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 

@@ -1,4 +1,4 @@
-"""Entrances: programs in front of a lab's server to which the clients of some arms connect, such as tunnels."""
+"""Entrances: tunnels, poolers and proxies in front of a lab's server, to which the clients of some arms connect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Site:
-    """The prerequisites of entrances: the lab, its hosts (`star`), and the arms of the run.
+    """The lab in which entrances (programs in front of a server) run: its hosts (`star`), and the arms of the run.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
     presents before the first slice.
@@ -33,12 +33,13 @@ class Site:
 
 
 class Entrances(ABC):
-    """All programs of one kind in front of a lab's server, such as its SSH tunnels; each is called an entrance.
+    """All programs of one kind in front of a lab's server, such as SSH tunnels. Each of them is called an entrance.
 
     An entrance that fails affects only the arms that connect through it.
     """
 
-    #: Roles of the entrances' processes. If such a process ends, only the arms that use it fail.
+    #: Roles of the entrances' processes in CPU figures. The end of such a process does not end the run. Only the arms
+    #: that need the process fail.
     roles: frozenset[str]
     #: Whether clients' TLS ends at the entrance, so that the server gets plain connections.
     end_tls: bool = False
@@ -52,34 +53,38 @@ class Entrances(ABC):
         """Start all entrances of this kind in front of a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def close(self) -> None:
-        """Close the administrative connections to the entrances; the lab stops the entrances' processes."""
+        """Close the administrative connections to the entrances. The lab stops the entrances' processes."""
 
     @abstractmethod
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Return the client settings for an arm's entrance, given the `settings` for a direct connection."""
+        """Return the client settings with which an arm connects to its entrance.
+
+        `settings` are for a direct connection.
+        """
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the entrances into the state that an arm needs. Called before each of its slices."""
+        """Bring the entrances into the state that an arm needs. It is called before each slice of the arm."""
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
         """Return evidence that an entrance is as its arm requires, such as the cipher that a tunnel negotiated."""
         return {}
 
     def counters(self, address: str) -> Counters | None:
-        """Return the counters of the entrance at 'address:port', or None if no entrance of this kind is there."""
+        """Return the counters of the tunnel, pooler or proxy at 'address:port'; None if none of this class listens
+        there."""
         return None
 
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the present state of an arm's entrance, or None if there is nothing to read.
 
-        Called right before and right after each of the arm's slices.
+        It is called right before and right after each slice of the arm.
         """
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return what the observations before and after a slice say about it."""
+        """Return the judgement of a slice from the observations before and after it."""
         return Judgement()
 
     @abstractmethod
@@ -87,15 +92,15 @@ class Entrances(ABC):
         """Return why an arm's entrance does not work; None if it works or if the arm uses no entrance of this kind."""
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds of the entrances' processes that the lab does not know, by role."""
+        """Return, by role, the CPU seconds of those processes of the entrances that the lab does not know."""
         return {}
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, for how many seconds programs were ready to run but had used up their host's CPU share."""
+        """Return, by role, the seconds in which programs were ready to run but had used up their host's CPU share."""
         return {}
 
     def warnings(self) -> list[str]:
-        """Return the warnings about the entrances. Called once the run is over."""
+        """Return the warnings about the entrances. It is called after the run."""
         return []
 
     @abstractmethod
@@ -103,4 +108,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return the settings of the entrances that the report shows, by the program's name; {} without entrances."""
+        """Return, by the program's name, the entrances' settings that the report shows; {} without entrances."""

@@ -27,9 +27,9 @@ Value = TypeVar("Value")
 
 
 class Tickets:
-    """A record of which arms' clients hold a session ticket for the server's current key.
+    """A record of the arms whose clients hold a session ticket for the server's current key.
 
-    At first all do, because each arm was verified with that key.
+    At first the clients of all arms hold one, because each arm was verified with the current key.
     """
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ class ServerLab(LabService):
         self.server = self._program(place)
         stack.callback(self.server.close)
         self.server.start()
-        # The tables are made before the load because instruments may look at them as soon as they connect.
+        # Make the tables before the load, because instruments may look at the tables as soon as they connect.
         self.server.make_tables()
         for each in self._entrances:
             stack.callback(each.close)
@@ -170,10 +170,10 @@ def _merged(dictionaries: Iterable[dict[str, Value]]) -> dict[str, Value]:
 
 
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
-    """Return the kinds of certificate key that the server must have. It presents the first while arms are verified.
+    """Return the kinds of key that the server must have. The server presents the first one while arms are verified.
 
-    If the arms need several kinds, the first is `DEFAULT_KEY`, which all clients accept. Others may be refused: only
-    some arms accept a weak key, and an ECDSA key does not work with old cipher suites.
+    If the arms need several kinds, the first one is `DEFAULT_KEY`, which all clients accept. Clients may refuse other
+    kinds: only some arms accept a weak key, and an ECDSA key does not work with old cipher suites.
     """
     kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY

@@ -1,7 +1,7 @@
 """The poolers of a run: PgBouncer on a host of its own between clients and server, with its own CPU share.
 
-Each arm with a pooler has its own pool, whose connections to the server are open before the first slice. Arms with the
-same TLS to the server, the same kind of key and the same number of processes share PgBouncer's processes.
+Each arm with a pooler has its own pool. The pool's connections to the server are open before the first slice. Arms with
+the same TLS to the server, the same kind of key and the same number of processes share PgBouncer's processes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-# These are imported only when needed: PostgreSQL's client library is slow to import, and few labs have a pooler.
+# Import these only when they are needed: PostgreSQL's client library is slow to import, and few labs have a pooler.
 if TYPE_CHECKING:
     from costof.programs.pgbouncer.pooler import PgBouncer
 
 FIRST_PORT = 6432
-#: The maximum number of new server sessions in a slice with a pool. The server may log a few sessions late, which
+#: The maximum number of new server sessions in a slice with a pool. The server may be late to log a few sessions that
 #: clients of an earlier arm opened and gave up.
 STRAY_SESSIONS = 4
 
@@ -37,7 +37,7 @@ STRAY_SESSIONS = 4
 class ArmPoolSettings(Model):
     """An arm's settings for its pool: `pool_mode`, number of connections to the server, and number of processes.
 
-    `server_tls` is whether PgBouncer uses TLS to the server.
+    `server_tls` says whether PgBouncer uses TLS to the server.
     """
 
     mode: str
@@ -97,7 +97,7 @@ class PoolObservation(Observation):
 class Poolers(Entrances):
     """The poolers in front of the server, with one pool for each arm that uses a pooler.
 
-    A pooler presents the kind of key that the arm names, else `Site.key`.
+    A pooler presents a certificate with the kind of key that the arm names, or else with the kind `Site.key`.
     """
 
     roles = frozenset({ROLE})
@@ -158,7 +158,10 @@ class Poolers(Entrances):
             self._star.middle.resize(float(arm.settings.lab.get("pooler_cores", 1.0)))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return which TLS the server sees on the pool's connections. If this contradicts the arm, the arm fails."""
+        """Return the TLS version that the server sees on the pool's connections.
+
+        If it contradicts the arm, the arm fails.
+        """
         observation = self.observe(arm)
         arm_pool = self._pools.get(arm.name)
         if arm_pool is None or observation is None:
@@ -253,10 +256,10 @@ def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice was not measured as its arm, which has a pool, requires; None if it was.
+    """Return why a slice was not measured as its arm, which has a pool, requires; None if it was measured so.
 
-    `tls` are the TLS versions of the pool's connections to the server; `server_tls` is what the arm requires.
-    `sessions` and `transactions` are the counts of server and pool in the slice, `operations` is the client's count.
+    `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether the arm requires TLS.
+    In the slice, the server counted `sessions`, the pool counted `transactions`, and the client counted `operations`.
     """
     if {bool(version) for version in tls} != {server_tls}:
         return f"the pool's connections to the server had {_tls_text(tls)}"

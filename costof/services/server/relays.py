@@ -14,7 +14,8 @@ from costof.services import Judgement, Observation, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
-#: The name of the figure with the mean time in ms for which the relay held a slice's requests, as it has counted.
+#: The name of the figure with the mean time in ms for which the relay held a slice's requests, by the relay's own
+#: counters.
 HELD = "held"
 
 
@@ -26,7 +27,7 @@ class PaidSoFar(Observation):
 
 
 class Relays(Entrances):
-    """One relay with a port for each arm whose settings have a `relay`, also for control and replicate.
+    """One relay with a port for each arm whose settings have a `relay`. Control and replicate have ports too.
 
     All ports belong to one process and one thread, so that only the delays differ between arms.
     """

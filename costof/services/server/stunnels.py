@@ -1,4 +1,4 @@
-"""stunnel instead of the server's own TLS: one in front of the server and, for some arms, one beside the clients."""
+"""stunnel in place of the server's own TLS: one in front of the server and, for some arms, one beside the clients."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class StunnelObservation(Observation):
 class Stunnels(Entrances):
     """The stunnel processes of a run: one in front of the server, and one beside the clients at each distance.
 
-    There is none at a distance without arms that need it. Each kind of key has its own port, which is the same in all
-    processes.
+    A distance has no stunnel beside the clients if no arm needs it. Each kind of key has its own port, which is the
+    same in all processes.
     """
 
     roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
@@ -80,7 +80,8 @@ class Stunnels(Entrances):
         return settings.at_address(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
-        """Return the server's counters without its TLS connections, since it gets plain connections from stunnel.
+        """Return the server's counters without TLS connections, since the server gets only plain connections from
+        stunnel.
 
         Return None if no stunnel listens at the address. `observe` reads the number of TLS connections.
         """

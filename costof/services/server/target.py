@@ -17,8 +17,8 @@ ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})
 def offers(level: Level | ArmSettings, access: Access) -> bool:
     """Return whether a level can be measured on a target.
 
-    It can if it needs no program that exists only in a lab (tunnel, stunnel or pool). If it needs a pooler, the user
-    must have given the URL of one.
+    A level can be measured if it needs no program that exists only in a lab (tunnel, stunnel or pool). If the level
+    needs a pooler, the user must have given a pooler's URL.
     """
     return not ENTRANCES & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
 

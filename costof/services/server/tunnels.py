@@ -27,7 +27,7 @@ def tunnel_cipher(arm: PlannedArm) -> str:
 class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
-    # The listening sshd is included: tunnels that are open continue without it.
+    # The server's role is the listening sshd's. Its end does not end the run, because open tunnels work without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:

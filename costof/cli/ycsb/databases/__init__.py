@@ -31,10 +31,10 @@ def open_database(binding: str, properties: Properties, table: str) -> Database:
 class Database(ABC):
     """The user's database. `load` and `run` write only to the named table, as YCSB does.
 
-    Nothing is created, emptied or dropped.
+    It never creates, empties or drops anything.
     """
 
-    #: Names of its properties, in addition to YCSB's.
+    #: Names of the properties that only this database has. YCSB's general properties are not included.
     PROPERTIES: ClassVar[frozenset[str]]
     #: Address and database, without the password.
     shown: str

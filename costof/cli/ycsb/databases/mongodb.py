@@ -1,4 +1,4 @@
-"""YCSB's MongoDB binding: `mongodb.url`, and older properties for parts of it (OptionsSupport)."""
+"""YCSB's MongoDB binding: the property `mongodb.url`, and older properties for parts of the URL (OptionsSupport)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Readers: parsers that turn the reports of load generators into figures, one module for each program.
 
-Each module has a `READER`: a table of figures with their places in the report, and a function that counts failed
-operations. If an output holds several reports, for example one after the warm-up, the last complete one is read.
+Each module has a `READER`. A reader contains a table of figures with their places in the report, and a function that
+counts failed operations. If an output holds several reports, for example one after the warm-up, the last complete one
+is read.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import Any, Literal
 
 from costof.errors import CostofError, ErrorText, nearest
 
-#: The place of a number in a report: a path of keys in a JSON document, or a regular expression. The number is then the
-#: group `number`, or the first group if there is none of this name. `^` matches at each line.
+#: The place of a number in a report: a path of keys in a JSON document, or a regular expression. A regular expression
+#: finds the number with its group `number`, or with its first group if it has no group `number`. `^` matches at each
+#: line.
 Place = str | tuple[str, ...]
 
 #: A regular expression for a number as programs print it, with the group `number`.
@@ -32,7 +34,7 @@ _ATTEMPTS = 20
 
 
 class UnreadableError(ValueError):
-    """An output lacks something that its reader needs; the message says what."""
+    """An output lacks something that its reader needs. The message names what is missing."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Figure:
 
     `unit` is ms, us, per_second, percent, bytes, or any other word to print. `headline` marks the figures that answer
     the question. `at` is the figure's place, or empty if the reader computes the figure. `printed_unit` is the unit in
-    the program's report if it differs from `unit`. If the unit varies, a group `unit` of the regular expression finds
-    it in the report.
+    the program's report if it differs from `unit`. If reports have various units, the regular expression has a group
+    `unit` that finds the unit.
     """
 
     label: str
@@ -54,7 +56,7 @@ class Figure:
 
     @property
     def is_rate(self) -> bool:
-        """Return whether the figure is a rate. The rates of programs that run at the same time are added up."""
+        """Return whether the figure is a rate. If programs run at the same time, their rates are added up."""
         return self.unit == "per_second" or self.unit.endswith("/s")
 
 
@@ -62,8 +64,9 @@ class Figure:
 class Report:
     """The figures and failures of one run, as its program reports them.
 
-    A figure that the report lacks is left out of `figures`, never 0; `missing` has the reason if the reader knows it.
-    `operations` counts all operations, including the `failed` ones. A count that the report lacks is None.
+    A figure that the report lacks is left out of `figures`, and never 0. `missing` has the reason for a missing figure,
+    if the reader knows it. `operations` counts all operations, including the `failed` ones. A count that the report
+    lacks is None.
     """
 
     figures: dict[str, float]
@@ -84,7 +87,7 @@ class Report:
         if operations is None or failed is None:
             failed = None
         else:
-            # Some programs count one operation's failure twice.
+            # Some programs count the failure of an operation twice.
             failed = min(max(float(failed), 0.0), operations)
             figures = {**figures, "failed_percent": 100 * failed / operations}
         known = {name: value for name, value in figures.items() if value is not None and math.isfinite(value)}
@@ -95,14 +98,14 @@ class Report:
 class Reader:
     """The parser for the report of one program.
 
-    `figures` are all figures that a report can have. `report` builds a `Report` from the program's text or JSON
-    document and the figures that were found at their places in it. `hint` names the options with which the program
-    writes its report; it completes 'call the program with …'.
+    `figures` are all figures that a report can have. `report` builds a `Report` from two arguments: the program's text
+    or JSON document, and the figures that were found in it at their places. `hint` names the options with which the
+    program writes its report. It completes 'call the program with …'.
 
     A text report extends from a line that matches `begins` to the next such line, and has exactly one line that begins
     with `line`. A JSON report has one of `keys`. `silent_on_failures` is a sentence that says why the program cannot
-    count failures; it is empty if it can. `statuses` has the exit statuses other than 0 with which the program still
-    writes a whole report, with their meanings.
+    count failures. It is empty if the program can count them. `statuses` has the exit statuses other than 0 with which
+    the program still writes a whole report, with their meanings.
     """
 
     program: str
@@ -127,7 +130,7 @@ class Reader:
 
 
 def rate(label: str, at: Place = (), unit: str = "per_second", headline: bool = False) -> Figure:
-    """Return a figure for which higher is better."""
+    """Return a figure of which a higher value is better."""
     return Figure(label, unit, "higher", headline, at)
 
 
@@ -145,7 +148,7 @@ def reader(name: str) -> Reader:
 
 
 def last_text(output: str, first_line: str, line: str) -> str:
-    """Return the last complete report in a text: the last that has exactly one line that begins with `line`.
+    """Return the last complete report in a text. A complete report has exactly one line that begins with `line`.
 
     A report begins at a line that matches `first_line`. Raises `UnreadableError`.
     """
@@ -160,7 +163,7 @@ def last_text(output: str, first_line: str, line: str) -> str:
 
 
 def last_json(output: str, *keys: str) -> Any:
-    """Return the last JSON object in an output that has one of the keys; without keys, the last object or array.
+    """Return the last JSON object that has one of the keys, from an output; without keys, the last object or array.
 
     Raises `UnreadableError`.
     """
@@ -225,7 +228,7 @@ def _value_at(document: Any, path: tuple[str, ...]) -> Any:
 
 
 def objects_at(document: Any, *path: str) -> list[dict[str, Any]]:
-    """Return the objects in the list at a path of a JSON document; an empty list if there is no list."""
+    """Return the objects in the list at a path of a JSON document; [] if there is no list at this path."""
     found = _value_at(document, path)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 

@@ -1,7 +1,7 @@
 """fio: bandwidth, operations a second and completion latency for reads, writes and trims, and the latency of syncs.
 
-Tested with fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 (https://github.com/axboe/fio, stat.c). Latencies are in us in
-fio 2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s; those before 3.18 do not count latencies. If
+Tested with fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 (https://github.com/axboe/fio, stat.c). Latencies are in us in fio
+2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s. Versions before 3.18 do not count latencies. If
 there are several jobs, their rates are added up and their latencies averaged.
 
 Failed operations are the errors that fio counts with --continue_on_error. Without this option a job ends at its first
@@ -43,7 +43,7 @@ FIGURES = {
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no job read, wrote or trimmed anything."""
     jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
-    # In client/server mode fio adds up the clients itself, in a last entry.
+    # In client/server mode fio adds up the clients itself: the entry "All clients".
     jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
     figures: dict[str, float | None] = {}
     missing: dict[str, str] = {}

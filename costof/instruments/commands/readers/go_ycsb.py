@@ -1,10 +1,11 @@
 """go-ycsb: operations a second, and the latency of each kind of operation, from the lines that it prints at the end.
 
 Tested with go-ycsb 1.0.3 (https://github.com/pingcap/go-ycsb, pkg/measurement and pkg/client/dbwrapper.go). Latencies
-are in us and cover only successful operations. A read-modify-write counts as a READ and an UPDATE, and also has a line
-READ_MODIFY_WRITE. go-ycsb prints the same lines as interim results every `measurement.interval`; these are ignored.
+are in us and cover only successful operations. A read-modify-write counts as a READ and as an UPDATE. It also counts in
+the line READ_MODIFY_WRITE. go-ycsb also prints interim results in the same form every `measurement.interval`. The
+reader ignores them.
 
-Failed operations are those that the database client reports as errors; go-ycsb prints them on separate lines. A missing
+Failed operations are those that the database client reports as errors. go-ycsb prints them on separate lines. A missing
 record is an error in some databases, but not in Redis.
 """
 

@@ -1,7 +1,7 @@
 """hey: requests a second, and latency, from its text summary.
 
-Tested with hey 0.1.5; the source of 0.1.0 and later prints the same (https://github.com/rakyll/hey,
-requester/print.go). Times are in seconds with four decimal places, so the resolution is 0.1 ms.
+Tested with hey 0.1.5. According to hey's source code (https://github.com/rakyll/hey, requester/print.go), 0.1.0 and
+later print the same. Times are in seconds with four decimal places, so the resolution is 0.1 ms.
 
 A request counts as failed if it got no answer, or a status of 400 or above. hey does not notice truncated answers.
 """

@@ -1,11 +1,12 @@
 """k6: requests and iterations a second, and their times, from its JSON summary.
 
-Tested with k6 0.52.0, 1.8.1 and 2.2.0; 0.31 and later according to the source (https://github.com/grafana/k6). Times
-are in ms. The reader understands three formats: the file of --summary-export, the `data` of `handleSummary`, and
---new-machine-readable-summary.
+Tested with k6 0.52.0, 1.8.1 and 2.2.0. According to k6's source code (https://github.com/grafana/k6), 0.31 and later
+write the same formats. Times are in ms. The reader understands three formats: the file of --summary-export, the `data`
+of `handleSummary`, and --new-machine-readable-summary.
 
 A request counts as failed if its answer was unexpected: by default, a status below 200 or above 399. In the first two
-formats `passes` of http_req_failed is the number of failed requests. A script without HTTP counts no failures.
+formats the field `passes` of the metric http_req_failed is the number of failed requests. A script without HTTP has no
+count of failures.
 """
 
 from __future__ import annotations

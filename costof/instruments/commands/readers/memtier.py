@@ -1,9 +1,9 @@
 """memtier_benchmark: operations a second and latency, from its `--json-out-file`.
 
-Tested with memtier 1.2.17, 1.4.0, 2.3.0, 2f74d61 and 378cbb9 (after 2.3.1); 1.2.9 and later according to the source
-(https://github.com/redis/memtier_benchmark, run_stats.cpp). Times are in ms. The mean latency over all commands is
-computed from the mean of each command, since 2.3.0 truncates the overall mean to whole ms. If memtier made several runs
-(-x), the reader uses the averages over all runs.
+Tested with memtier 1.2.17, 1.4.0, 2.3.0, and the commits 2f74d61 and 378cbb9 (after 2.3.1). According to memtier's
+source code (https://github.com/redis/memtier_benchmark, run_stats.cpp), 1.2.9 and later write the same format. Times
+are in ms. The mean latency over all commands is computed from the mean of each command, since 2.3.0 truncates the
+overall mean to whole ms. If memtier made several runs (-x), the reader uses the averages over all runs.
 
 Failed operations are lost connections, which 2.3.0 and later count. A thread that memtier restarts counts from 0 again.
 """
@@ -40,11 +40,11 @@ def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     if total is None:
         raise UnreadableError("there are no 'Totals' of 'ALL STATS'")
     if not total:
-        # memtier measures a run's time by the wall clock, which may be set back meanwhile.
+        # memtier measures a run's duration by the wall clock, and somebody may set this clock back during the run.
         backwards = (number_at(stats, ("Runtime", "Total duration")) or 0.0) < 0
         raise UnreadableError("the machine's clock was set back" if backwards else "there was no operation")
-    # Leave out commands that were not sent: their figures are zeros or garbage. So are the totals of several runs,
-    # since memtier does not average histograms.
+    # Leave out commands that were not sent: their figures are zeros or garbage. Also leave out the percentiles of the
+    # totals of several runs: memtier does not average histograms.
     empty = {name for name in stats if 0 in (rates.get(name), number_at(stats, (name, "Max Latency")))}
     figures = {n: value for n, value in figures_at(stats, FIGURES).items() if str(FIGURES[n].at[0]) not in empty}
     means = [(weight, number_at(stats, (name, "Latency"))) for name, weight in rates.items() if weight]

@@ -1,10 +1,11 @@
 """PostgreSQL's pgbench: transactions a second, their latency, and the time to connect.
 
-Tested with pgbench 15.18, 17.10 and 18.6; 9.4 to 14 according to source and manual (https://www.postgresql.org/docs/,
-"pgbench").
+Tested with pgbench 15.18, 17.10 and 18.6. According to source code and manual (https://www.postgresql.org/docs/,
+"pgbench"), the reader also fits 9.4 to 14.
 
-Failed transactions are those that pgbench 15 and later give up after a serialization failure or a deadlock, and those
-that a client never began because another error ended it. Transactions skipped as too late (-R with -L) do not count.
+Failed transactions are of two kinds. pgbench 15 and later give up a transaction after a serialization failure or a
+deadlock. A client that an error ended never begins its remaining transactions. Transactions that pgbench skipped
+because they were too late (-R with -L) do not count as failed.
 """
 
 from __future__ import annotations

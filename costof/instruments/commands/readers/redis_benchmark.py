@@ -1,9 +1,10 @@
 """redis-benchmark and valkey-benchmark: requests a second and latency of each test, from the output of `--csv`.
 
-Tested with redis-benchmark 2.8.24, 6.0.20 and 7.0.15; 2.4.18 to 7.4.1, and valkey-benchmark up to 8.0.1, according to
-the source (https://github.com/redis/redis, src/redis-benchmark.c). Versions before 6.2 print no header, and only the
-rate. Each test has a row, and its name begins the names of its figures: `set_rps`, `lrange_100_latency_ms`. The row of
-a user-defined command is labelled with the command itself; here the test is called `command`.
+Tested with redis-benchmark 2.8.24, 6.0.20 and 7.0.15. According to the source code (https://github.com/redis/redis,
+src/redis-benchmark.c), redis-benchmark 2.4.18 to 7.4.1 and valkey-benchmark up to 8.0.1 print the same format. Versions
+before 6.2 print no header, and only the rate. Each test has a row. The names of a test's figures begin with the test's
+name: `set_rps`, `lrange_100_latency_ms`. The row of a user-defined command is labelled with the command itself, but the
+reader calls this test `command`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from dataclasses import replace
 
 from costof.instruments.commands.readers import Figure, Reader, Report, UnreadableError, number, rate
 
-#: The tests in redis-benchmark's order. Its row "LPUSH (needed to benchmark LRANGE)" only prepares other tests.
+#: The tests in redis-benchmark's order. The row "LPUSH (needed to benchmark LRANGE)" is no test: it only prepares the
+#: LRANGE tests.
 TESTS = (
     *("ping_inline", "ping_mbulk", "set", "get", "incr", "lpush", "rpush", "lpop", "rpop", "sadd", "hset", "spop"),
     *("zadd", "zpopmin", "lrange_100", "lrange_300", "lrange_500", "lrange_600", "mset", "xadd", "command"),
 )
 _OLDER_NAMES = {"ping_bulk": "ping_mbulk"}
 _OLDER_HEADER = ["test", "rps"]
-#: For each column of the table, the end of its figures' names, and a figure whose label has '{}' for the test's name.
+#: For each column of the table: the suffix of its figures' names, and a figure. '{}' in the figure's label stands for
+#: the test's name.
 _COLUMNS = {
     "rps": ("rps", rate("{} a second", headline=True)),
     "avg_latency_ms": ("latency_ms", Figure("latency of {}", "ms")),
@@ -44,7 +47,7 @@ def _report(output: str, _: dict[str, float]) -> Report:
         if row[0] == "test":
             header, rows = row, {}
         elif "needed to benchmark" not in row[0]:
-            # If there is no header, a new report begins where a test occurs again.
+            # Without a header, a new report begins where a test occurs for the second time.
             rows = {row[0]: row} if row[0] in rows else rows | {row[0]: row}
     if not rows:
         raise UnreadableError("there is no row of a test")
@@ -59,7 +62,7 @@ def _report(output: str, _: dict[str, float]) -> Report:
 
 
 def _rows(output: str) -> list[list[str]]:
-    """Return the rows of the table, the only lines that begin with a quotation mark. Raises `UnreadableError`."""
+    """Return the rows of the table: all lines that begin with a quotation mark. Raises `UnreadableError`."""
     lines = (line for line in output.split("\n") if line.startswith('"'))
     try:
         return [row for row in csv.reader(lines) if len(row) > 1]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 _PER_SECOND = rf": +\d+ +\({NUMBER} per sec"
-#: The rate as printed by each kind of test: SQL, cpu, memory, and all kinds in 1.1.
+#: Matches the line with the rate, which differs between SQL tests, cpu tests, memory tests, and all tests of 1.1.
 _RATE = rf"^(?: +transactions: +\d+ +\(| +events per second: +|Total operations: \d+ \(| +events/s \(eps\): +){NUMBER}"
 FIGURES = {
     "events_per_second": rate("events (transactions) a second", _RATE, headline=True),
@@ -33,7 +33,7 @@ FIGURES = {
 
 def _report(text: str, figures: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no event was finished."""
-    # Leave out rates of 0: they belong to something that the test does not do, such as reads in a write test.
+    # Leave out rates of 0: the test does not do such operations, for example reads in a write test.
     figures = {n: value for n, value in figures.items() if value or FIGURES[n].better == "lower"}
     events, errors = (number_at(text, rf"^ +{name}: +(\d+)") for name in ("total number of events", "ignored errors"))
     seconds, busy_ms = number_at(text, rf"^ +total time: +{NUMBER}s"), number_at(text, rf"^ +sum: +{NUMBER}")

@@ -1,8 +1,8 @@
 """wrk and wrk2: requests a second, and latency as printed with `--latency`.
 
-Tested with wrk 4.1.0 and wrk2 4.0.0; wrk 2.0 to 4.2.0 print the same lines (https://github.com/wg/wrk, src/wrk.c). wrk2
-(https://github.com/giltene/wrk2) prints two distributions of latency. The reader uses the first, in which latency
-begins when a request was due.
+Tested with wrk 4.1.0 and wrk2 4.0.0. According to wrk's source code (https://github.com/wg/wrk, src/wrk.c), 2.0 to
+4.2.0 print the same lines. wrk2 (https://github.com/giltene/wrk2) prints two distributions of latency. The reader uses
+the first distribution, in which a latency counts from the time at which the request was due.
 
 A request counts as failed if it got a status of 400 or above, a socket error, or a timeout. In wrk 4 a timeout is an
 answer that came after --timeout. wrk2 and older versions of wrk check every two seconds, and count each connection that
@@ -45,7 +45,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         missing["latency_ms"] = (
             "every answer came after wrk's timeout" if late else "wrk measured the latency of no answer"
         )
-    # wrk counts a late answer both as an answer and as a timeout; count it once.
+    # wrk counts a late answer both as an answer and as a timeout. Count such an answer only once.
     operations = answers + figures["socket_errors"] - errors["timeout"]
     return Report.build(figures, operations, refused + figures["socket_errors"], missing)
 

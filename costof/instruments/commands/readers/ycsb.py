@@ -1,7 +1,7 @@
 """YCSB: operations a second, and the latency of each kind of operation, from the lines that it prints at the end.
 
-Tested with YCSB 0.18.0-SNAPSHOT; 0.1.4 to 0.17.0 according to the source
-(https://github.com/brianfrankcooper/YCSB/wiki, "Running a Workload"). `costof ycsb` prints the same lines.
+Tested with YCSB 0.18.0-SNAPSHOT (https://github.com/brianfrankcooper/YCSB/wiki, "Running a Workload"). According to
+YCSB's source code, 0.1.4 to 0.17.0 print the same lines. `costof ycsb` prints the same lines.
 
 An operation counts as failed if its return status is not OK. Latencies cover only successful operations.
 """
@@ -45,7 +45,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         raise UnreadableError("no operation was done")
     truncated: set[str] = set()
     for name in _NAMES.values():
-        # YCSB's plain histogram, and versions before 0.5, truncate percentiles to whole ms. Leave these out.
+        # YCSB's plain histogram, and versions before 0.5, truncate percentiles to whole ms. Leave these percentiles
+        # out.
         percentiles = {f"{name}_p95_us", f"{name}_p99_us"} & figures.keys()
         if all(figures[each] % 1000 == 0 for each in percentiles):
             truncated |= percentiles
@@ -54,7 +55,7 @@ def _report(text: str, figures: dict[str, float]) -> Report:
         tried[operation] += int(count)
         failed[operation] += 0 if status in _OK else int(count)
     missing = {f"{_NAMES[o]}_latency_us": f"every {o} failed" for o in OPERATIONS if 0 < tried[o] == failed[o]}
-    # YCSB prints zeros for operations that never succeeded, so leave zeros out.
+    # YCSB prints zeros for kinds of operations that never succeeded, so leave zeros out.
     figures = {n: value for n, value in figures.items() if n not in truncated and value}
     return Report.build(figures, float(tried.total()) or None, float(failed.total()), missing)
 

@@ -48,7 +48,7 @@ from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
-#: Positions in the report: the cost model comes late, and the calculator, at the section's own position, early.
+#: The position of the cost model in the report, which is late. The calculator is early, at the section's position.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
@@ -87,10 +87,10 @@ class CostModelSection(Section[list[Operation], CostModel]):
     def lead(self, index: Index, data: CostModel) -> Lead:
         """Lead the answer if the run has several distances and at most `MOST_SENTENCES` protections.
 
-        In any case, no other sentence repeats the effects in the sentences about the example service.
+        Whether it leads or not, no other sentence repeats effects that the sentences about the example service have.
         """
         if data.load is not None:
-            # The costs at this load were measured, so the answer does not begin with the example service.
+            # The run measured the costs at this load, so the answer does not begin with an example service.
             return Lead()
         leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_SENTENCES
         follow, away = effects_in_sentences(index, data), bool(_away(data, default_load(index, data)))
@@ -113,7 +113,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 #: A sentence does not mention a shorter distance.
 LEAST_DISTANCE_MS = 0.01
-#: If the run has more protections, the answer has a sentence about only the first one; the calculator has all.
+#: If the run has at most this many protections, the answer has a sentence about each. If it has more, the answer has a
+#: sentence about only the first protection. The calculator always has all protections.
 MOST_SENTENCES = 3
 
 
@@ -145,7 +146,7 @@ def _away(model: CostModel, load: Load) -> str:
 
 
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
-    """Yield what each protection adds to a connection and an operation, and the cores that it needs more.
+    """Yield the time that each protection adds to a connection and to an operation, and the cores that it adds.
 
     The service is the default load of the calculator.
     """
@@ -198,7 +199,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
 
 
 def reasons(index: Index, model: CostModel) -> list[str]:
-    """Return a sentence on what a connection needs more, such as 'A connection with TLS needs 2 more round trips …'."""
+    """Return sentences such as 'A connection with TLS needs 2 more round trips …'."""
     texts = []
     for each in extras(index, model)[:1]:
         extra, parts = each.connection, []
@@ -286,7 +287,7 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
     head = ["with", "at", "predicted", "measured", "error"]
-    # The model's own input needs no comparison with itself.
+    # Leave out predictions for the distance from which the model was computed.
     tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
     for name in tested:
         shown = [each for each in model.predictions if each.metric == name]
@@ -341,7 +342,7 @@ def _summary(extra: ExtraCost) -> str:
 def near_end(index: Index, model: CostModel) -> str | None:
     """Return a note about the tunnels whose client end answers the TCP handshake; None if there are none.
 
-    The cost model does not count the round trip of this handshake, because it does not cross the link.
+    The cost model does not count the round trip of this handshake, because the handshake does not cross the link.
     """
     labels = []
     for cost in model.operations:
@@ -369,7 +370,7 @@ HOW_TO_READ = (
 
 @dataclass(frozen=True)
 class Line:
-    """The cost that one protection adds to one operation: the model's numbers and the measured effects."""
+    """The cost that one protection adds to one operation, as computed by the model and as measured."""
 
     colour: str
     control: OperationCost
@@ -448,7 +449,7 @@ def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
         far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
         share = _panel(lines, [*near, *far], Line.lost, lost)
         share.title = f"{name}s a second lost, %"
-        # Linear to 1 ms and logarithmic beyond, to show a LAN as well as a distance across an ocean.
+        # The axis is linear to 1 ms and logarithmic beyond, to show a LAN as well as a distance across an ocean.
         share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
         share.x_ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
         panels += [time, share]

@@ -1,6 +1,6 @@
 """The calculator of the page: the cost that a protection adds to a user's own service, from the cost model.
 
-The page's script, calculator.js, computes the same results; tests compare the two.
+The page's script, calculator.js, computes the same results. Tests compare both.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def extras(index: Index, model: CostModel) -> list[Extras]:
 
 
 def added(extra: Extras, load: Load) -> Added:
-    """Return the added cost of a protection under a load. `calculator.js` computes the same."""
+    """Return the added cost of a protection under a load. The script `calculator.js` computes the same cost."""
     connection, operation = _milliseconds(extra.connection, load), _milliseconds(extra.operation, load)
     later = max(0.0, load.operations - extra.inside)
     cpu = _sum([(1.0, extra.connection.cpu_ms), (later, extra.operation.cpu_ms)])
@@ -151,7 +151,8 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 def default_load(index: Index, model: CostModel) -> Load:
     """Return the load of the run or, if the run has none, the load of an example service.
 
-    The distance is the run's shortest one of at least 1 ms; if there is none, its shortest one, or 1 ms.
+    The distance is the run's shortest distance of at least 1 ms. If there is none, it is the run's shortest distance.
+    If the run has no distance, it is 1 ms.
     """
     measured = [ms for _, ms in distances(index, model)]
     load = Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
@@ -233,7 +234,8 @@ def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate
 def _fixed(model: CostModel) -> dict[str, float]:
     """Return the fields that the user cannot change, with their values; empty for a run without a load.
 
-    At a load, the CPU time of a connection includes its queries, so their number cannot be changed.
+    In a run at a load, the CPU time of a connection includes its queries, so the user cannot change the number of
+    queries.
     """
     return {} if model.load is None else {"operations": model.load.queries_per_connection, "clients": 0}
 

@@ -28,7 +28,7 @@ from costof.study.load import Arrivals
 
 
 class Operation(Model):
-    """The metric of a study from whose times the cost model of a connection or of an operation is computed."""
+    """The metric of a study whose times the cost model of a connection or of an operation uses."""
 
     operation: Literal["connection", "operation"]
     metric: str
@@ -81,7 +81,10 @@ class Prediction(Model):
 
 
 class RequestedLoad(Model):
-    """The load of a run with --load. Such a run knows only the CPU time of a connection together with its queries."""
+    """The load of a run with --load.
+
+    Such a run measures only the CPU time of a connection together with its queries.
+    """
 
     connections_per_second: Finite
     queries_per_connection: int
@@ -151,7 +154,7 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
     """Return the mean round-trip time of the arm's link in milliseconds, measured by TCP over all starts.
 
     Without a measurement, return the configured time, without uncertainty. For a target, return the round-trip time to
-    it.
+    the target.
     """
     if run.plan.target is not None:
         return Mean(way_to_target_ms(run), 0.0, math.inf)
@@ -170,7 +173,8 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
     """Return the slices that measured the operation's CPU time.
 
-    A run with --load has none for a query, because a query's CPU time is counted as part of its connection's.
+    A run with --load has no such slices for a query, because a query's CPU time counts as part of its connection's CPU
+    time.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return []
@@ -196,7 +200,7 @@ def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
 
 
 def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
-    """Return the cost that the arm adds to its control, paired by round; None if they have no common rounds."""
+    """Return the cost that the arm adds to its control, paired by round; None if the two have no common rounds."""
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
