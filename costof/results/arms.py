@@ -98,8 +98,10 @@ def context_in_words(plan: Plan, arm: PlannedArm) -> str:
     differing = [name for name in names if any(levels[name] != arm.levels[name] for levels in others)]
     changed = [study.factors[name].phrase(arm.levels[name]) for name in differing]
     if distance and len({control.levels[distance] for control in controls}) > 1:
-        level = arm.levels[distance]
-        place = f"at {level if level in study.factors[distance].milliseconds else milliseconds(float(level))}"
+        level, known = arm.levels[distance], study.factors[distance].milliseconds
+        place = (
+            f"at {level} ({milliseconds(known[level])} away)" if level in known else f"at {milliseconds(float(level))}"
+        )
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)
 
 

@@ -177,7 +177,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
 def _from(point: Point) -> str:
     """Return text such as 'from 52 queries a connection upwards [48, 57]'."""
     if point.high is not None and point.high <= 1:
-        return "from the first query on"
+        return "even with a single query a connection"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
     return f"from {queries} a connection upwards [{whole(point.low or 0)}, {high}]"

@@ -220,24 +220,31 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     texts, without_gain = [], []
     metric = f"'{index.metric_label(data.metric)}'"
     if helping:
-        more_than_all = f"gains more than {index.label(data.reference)} loses"
+        protection = index.label(data.reference)
+        more_than_all = f"more than {protection} costs"
         clauses: list[str] = []
         for each in helping:
             if each.recovered is None:
                 clauses.append(f"{each.label} changes {metric} by {_gain(index, data, each)}")
             elif each.recovered.low <= ALL:
-                clauses.append(f"{each.label} recovers {fmt.percentage(each.recovered)} of the loss")
+                clauses.append(
+                    f"{each.label} recovers {fmt.percentage(each.recovered)} of what {protection} costs in {metric}"
+                )
             else:
                 # A share such as 333 % of the loss is hard to read, so the gain itself is given.
                 is_first = not any(more_than_all in clause for clause in clauses)
-                gains, amount = (more_than_all, f"{metric} ") if is_first else ("does too", "")
-                clauses.append(f"{each.label} {gains} ({amount}{_gain(index, data, each)})")
+                changes = (
+                    f"compared with {protection}, {each.label} changes {metric}"
+                    if is_first
+                    else f"{each.label} changes it"
+                )
+                clauses.append(f"{changes} by {_gain(index, data, each)}, {'' if is_first else 'also '}{more_than_all}")
         texts.append("; ".join(clauses))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
         more = [f"{each.label} costs more ({metric} {_gain(index, data, each)})" for each in harmful]
-        without_gain.append(fmt.listed(more))
+        without_gain.append(f"compared with {index.label(data.reference)}, {fmt.listed(more)}")
     if without_gain:
         resolved = not (helping or unresolved)
         texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(without_gain)}")

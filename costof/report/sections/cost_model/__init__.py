@@ -237,7 +237,7 @@ def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
         return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
     share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
-    return f"adds {amount} to {operation}" if ms.value > 0 else f"takes {amount} off {operation}"
+    return f"adds {amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
 
 
 def _cores_change(cores: Estimate) -> str:
