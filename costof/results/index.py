@@ -174,7 +174,7 @@ class Index:
         return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
-        """Return the metric's label and view, such as "'query on an open connection' on the wire"; labels alone are not unique."""
+        """Return the metric's label and view, such as "'SCRAM' on the wire"; labels alone are not unique."""
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
 
     def metric_title(self, name: str) -> str:

@@ -274,7 +274,7 @@ def _place(arm: Arm) -> str:
 
     The first context has no name, so its levels are described: 'with 3 nodes'.
     """
-    return arm.at.strip() or arm.context_in_words
+    return arm.at_place.strip() or arm.context_in_words
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
