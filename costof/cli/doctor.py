@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
@@ -126,12 +127,17 @@ def examine_hosts(settings: HostsSettings) -> list[Finding]:
 
 @click.command()
 @hosts_options
-def doctor(hosts: HostsSettings | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a line for each finding.")
+def doctor(hosts: HostsSettings | None, as_json: bool) -> None:
     """Check what this machine has and lacks for a lab, and print how to get it. Installs nothing.
 
     With --hosts it checks the hosts of a Ray cluster instead.
     """
     findings = examine() if hosts is None else examine_hosts(hosts)
+    exit_status = EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED
+    if as_json:
+        click.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        sys.exit(exit_status)
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
     if hosts is None:
@@ -139,4 +145,4 @@ def doctor(hosts: HostsSettings | None) -> None:
     fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
     if fetchable:
         click.echo(f"To install the missing programs without root: costof fetch {' '.join(fetchable)}")
-    sys.exit(EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED)
+    sys.exit(exit_status)

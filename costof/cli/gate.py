@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from costof.results.ledger import Ledger
 if TYPE_CHECKING:
     from costof.results.index import Index
     from costof.results.limits import Outcome, State
+    from costof.run.events import LimitOutcome
 
 MARKDOWN_HEAD = "| limit | arm | measured | |\n| --- | --- | --- | --- |\n"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -39,7 +41,10 @@ def limit_option(command: F) -> F:
 @click.option(
     "--markdown", type=click.Path(path_type=Path), help="Write a Markdown table to this file, for a pull request."
 )
-def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, markdown: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a line for each limit and arm.")
+def gate(
+    folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, markdown: Path | None, as_json: bool
+) -> None:
     """Check the costs of a run against the limits of --limit or, without it, those of the run.
 
     Exit status: 0 if all limits are kept, 4 if one is exceeded, 3 if an interval is too wide to decide.
@@ -59,8 +64,33 @@ def gate(folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, 
     for path, render in ((junit, as_junit), (markdown, as_markdown)):
         if path is not None:
             _write(path, render(index, results))
-    print_outcomes(index, results)
+    if as_json:
+        click.echo(json.dumps([outcome.model_dump() for outcome in limit_outcomes(results)], indent=2))
+    else:
+        print_outcomes(index, results)
     sys.exit(status(outcome.state for outcome in results))
+
+
+def limit_outcomes(results: Iterable[Outcome]) -> list[LimitOutcome]:
+    """Return the outcomes in the form of `--json` and of the last event of a run."""
+    from costof.report.sections.limits import measured_words
+    from costof.run.events import LimitOutcome
+
+    outcomes = []
+    for each in results:
+        effect = each.effect
+        change = None if effect is None else effect.ratio if each.limit.relative else effect.difference
+        outcomes.append(
+            LimitOutcome(
+                metric=each.limit.metric,
+                arm=each.arm.name,
+                limit=each.limit.said,
+                state=each.state.value,
+                change=change,
+                measured=measured_words(each),
+            )
+        )
+    return outcomes
 
 
 def print_outcomes(index: Index, results: Sequence[Outcome], to_error: bool = False) -> None:

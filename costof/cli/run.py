@@ -12,7 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from costof.cli.answer_form import AnswerForm, answer_form_options
-from costof.cli.gate import limit_option, print_outcomes, status
+from costof.cli.gate import limit_option, limit_outcomes, print_outcomes, status
 from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import TargetArguments, check_hosts, check_hosts_options, hosts_options, target_options
 from costof.cli.resume import reopen
@@ -313,7 +313,7 @@ def _judge(plan: Plan, result: Result) -> RunOutcome:
 
 def _answer_event(result: Result, outcome: RunOutcome, ledger: Ledger, seconds: float) -> AnswerEvent:
     from costof.report.sections.answer import too_few_rounds
-    from costof.run.events import AnswerEvent, LimitOutcome
+    from costof.run.events import AnswerEvent
 
     return AnswerEvent(
         seconds=seconds,
@@ -322,10 +322,7 @@ def _answer_event(result: Result, outcome: RunOutcome, ledger: Ledger, seconds: 
         warnings=[*result.warnings, *(sentence.text for sentence in result.answer if sentence.kind == "warning")],
         partial=result.partial,
         rounds=result.rounds,
-        limits=[
-            LimitOutcome(metric=each.limit.metric, arm=each.arm.name, limit=each.limit.said, state=each.state.value)
-            for each in outcome.limits
-        ],
+        limits=limit_outcomes(outcome.limits),
         report=str(ledger.folder / "report.html"),
         result=str(ledger.folder / RESULT),
         exit_status=outcome.exit_status,

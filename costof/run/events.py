@@ -122,6 +122,11 @@ class LimitOutcome(Model):
     arm: str
     limit: str
     state: Literal["within", "exceeded", "undecided"]
+    change: Estimate | None = Field(
+        description="The measured change: for a limit in percent relative to the control (0.1 is 10 %), else in the "
+        "metric's unit. None if it was not measured."
+    )
+    measured: str = Field(description="The change in words, or why there is none or no decision.")
 
 
 class AnswerEvent(Model):

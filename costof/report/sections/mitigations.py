@@ -39,8 +39,8 @@ from costof.study.plan import Plan
 HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
     "Gain: the arm with the mitigation compared with the arm without it, paired by round. Recovered share: what the "
-    "mitigation gains, divided by what the protection loses, with Fieller's interval. Above 100 % the mitigation gains "
-    "more than the protection loses; below 0 it makes the loss larger."
+    "mitigation gains, divided by what the protection loses, with Fieller's interval. Above 100 %, the mitigation "
+    "gains more than the protection loses; below 0 %, the mitigation makes the protection's loss larger."
 )
 HOW_TO_READ = (
     "Points show the recovered share of the loss, lines its 95 % interval. 100 % is the whole loss; above it, the "

@@ -112,6 +112,17 @@ def test_gate_writes_junit_and_markdown(measured: Ledger, tmp_path: Path) -> Non
     assert "choose another file" in str(refused(gate, measured.folder, *limits, "--junit", tmp_path / "no" / "x.xml"))
 
 
+def test_gate_prints_each_limit_and_arm_as_json(measured: Ledger) -> None:
+    limits = ("--limit", QUERY, "+10%", "--limit", "connect and first query", "+2%")
+    done = called(gate, measured.folder, *limits, "--json")
+    assert done.exit_code == 4
+    outcomes = json.loads(done.output)
+    assert [each["limit"] for each in outcomes].count("+2%") == 2
+    exceeded = next(each for each in outcomes if each["state"] == "exceeded")
+    assert exceeded["change"]["low"] > 0.02
+    assert exceeded["measured"]
+
+
 def test_undecided_limit_is_a_junit_error(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, MongodbTruth(), rounds=2)
     done = called(gate, ledger.folder, "--limit", QUERY, "+99%", "--junit", tmp_path / "limits.xml")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 import platform
 import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -233,6 +235,9 @@ def test_doctor_suggests_one_command_to_fetch_all_missing_programs(monkeypatch: 
     result = CliRunner().invoke(doctor.doctor)
     assert result.output.splitlines()[-1] == "To install the missing programs without root: costof fetch nginx mongod"
     assert result.exit_code != 0
+    as_json = CliRunner().invoke(doctor.doctor, "--json")
+    assert json.loads(as_json.output) == [asdict(each) for each in missing]
+    assert as_json.exit_code == result.exit_code
 
 
 def test_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -303,8 +303,8 @@ def worst(index: Index, model: CostModel) -> str | None:
     far = fmt.plural(len(tested), "prediction")
     return (
         f"Of {far} for farther distances, the worst differs from the measurement by "
-        f"{fmt.percent(abs(most.error or 0.0))}: '{index.metric_label(most.metric)}' with {index.label(most.arm)} at "
-        f"{where(index.context(most.arm), most.round_trip_ms)}."
+        f"{fmt.percent(abs(most.error or 0.0))}: '{index.metric_label(most.metric)}' with {index.label(most.arm)} "
+        f"and a round trip of {fmt.milliseconds(most.round_trip_ms)}."
     )
 
 
