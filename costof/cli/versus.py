@@ -137,7 +137,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Without -r, -m or -M: seconds for which each command is measured in a round. Also replaces {seconds} in a command.",
+    help="Without -r, -m or -M: seconds for which each command is measured in a round. Also replaces {seconds} in "
+    "a command.",
 )
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
 @click.option(

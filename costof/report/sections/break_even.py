@@ -168,8 +168,8 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
-                f"{{}} costs {fmt.share(p.share)} or more{arm.at_place} with fewer than about {least} a connection; this "
-                "run cannot tell whether it costs less with more queries"
+                f"{{}} costs {fmt.share(p.share)} or more{arm.at_place} with fewer than about {least} a connection; "
+                "this run cannot tell whether it costs less with more queries"
             )
     return clauses
 
