@@ -9,11 +9,12 @@ import click
 
 from costof.studies import study_names
 from manual import commands, files, reports, studies
+from manual.llms import llms_text
 from manual.picture import picture
 
 DOCS = reports.DOCS
 #: Folders and files of generated pages, which are not committed.
-REFERENCE, REPORTS, INDEX = DOCS / "reference", DOCS / "reports", DOCS / "index.md"
+REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
 #: README's picture, and the study that it shows.
 PICTURE, PICTURED = DOCS / "report.svg", "mongodb-tls"
 
@@ -32,12 +33,13 @@ def man(folder: Path) -> None:
 
 @main.command()
 def pages() -> None:
-    """Write the generated pages of the site: its first page, the reference, and the reports."""
+    """Write the generated pages of the site: its first page, the reference, the reports, and llms.txt."""
     INDEX.write_text(index())
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
         (REFERENCE / f"{name}.md").write_text(text)
     reports.write_pages(reports.results(), REPORTS)
+    LLMS.write_text(llms_text())
 
 
 @main.command()

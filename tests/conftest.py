@@ -29,6 +29,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if any(item.get_closest_marker("servers") for item in session.items):
+        # Imported here, because the import takes long.
+        from tests.support.initdb import copy_from_now_on
+
+        copy_from_now_on()
+
+
 @pytest.fixture
 def temporary() -> Iterator[Path]:
     """Yield a TMPDIR for one test. Its path is short, because Unix sockets are created in it."""

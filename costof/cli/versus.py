@@ -131,7 +131,13 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="N",
     help="After each change to another command, run it N times unmeasured first.",
 )
-@click.option("-r", "--runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command exactly N times.")
+@click.option(
+    "-r",
+    "--runs",
+    type=NUMBER_OF_RUNS,
+    metavar="N",
+    help="Measure each command exactly N times; the first one twice as often, since its copy shows the noise.",
+)
 @click.option("-m", "--min-runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command at least N times.")
 @click.option("-M", "--max-runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command at most N times.")
 @click.option(
@@ -422,6 +428,9 @@ def _check_writable(path: Path) -> None:
         raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=path, detail=detail)
 
 
+TWICE_AS_OFTEN = "The control runs twice as often as the other commands, since its identical copy shows the noise."
+
+
 def _print_summary(
     result: Result, ledger: Ledger, comparison: Comparison, made: Sequence[Benchmark], to_error: bool
 ) -> None:
@@ -439,6 +448,8 @@ def _print_summary(
         single_runs=comparison.single_runs,
     )
     click.echo(err=to_error)
+    if tried.single_runs and len(made) > 1:
+        click.echo(TWICE_AS_OFTEN, err=to_error)
     for line in differences(result, names):
         click.echo(line, err=to_error)
     for text in warnings(read_run(ledger), names, tried):

@@ -44,6 +44,7 @@ class Layout:
     """The blocks of a document by their place on the page."""
 
     alerts: list[Block] = field(default_factory=list)
+    failed_checks: list[str] = field(default_factory=list)
     lead: list[Block] = field(default_factory=list)
     picture: Picture | None = None
     reading: str = ""
@@ -51,11 +52,6 @@ class Layout:
     below: list[Block] = field(default_factory=list)
     in_words: list[Block] = field(default_factory=list)
     sections: list[tuple[Part, list[Block]]] = field(default_factory=list)
-
-    @property
-    def failed_checks(self) -> list[str]:
-        checks = (check for block in self.below if isinstance(block, Checks) for check in block.checks)
-        return [check.words for check in checks if check.passed is False]
 
 
 def render_html(document: Document) -> str:
@@ -126,6 +122,9 @@ def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
     match block:
         case CallOut(kind="partial"):
             layout.alerts.append(block)
+        case Checks():
+            layout.failed_checks += [check.words for check in block.checks if check.passed is False]
+            layout.below.append(replace(block, checks=[check for check in block.checks if check.passed is not False]))
         case Headlines() | Bullets() | Details() if in_head:
             layout.in_words.append(block)
         case Headlines():
@@ -146,7 +145,8 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
     whole = fitting(sheet) == sheet
     name = figure.name if whole else f"{figure.name}-head"
     draw = figure.draw if whole else lambda width: fitting(figure.draw(width))
-    return picture(name, figure.title, figure.caption, draw, figure.legend, wide=HEAD_WIDTH), whole
+    shown = "" if whole else f" (first {len(fitting(sheet).panels)} of {len(sheet.panels)}; all are below)"
+    return picture(name, f"{figure.title}{shown}", figure.caption, draw, figure.legend, wide=HEAD_WIDTH), whole
 
 
 def _reasons(document: Document) -> Lines | None:

@@ -76,7 +76,7 @@ class KeyFigure(Model):
     @property
     def verdict_word(self) -> str:
         """Return the verdict without its margin, such as 'no difference'."""
-        return self.verdict.removesuffix(" above the margin")
+        return self.verdict.words(self.better).removesuffix(" above the margin")
 
     @property
     def relative(self) -> str:
@@ -102,16 +102,17 @@ class Summary(Model):
 
 def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
     """Return the key figure of a measured effect."""
-    arm, many_views = index.arm(effect.arm), len({each.view for each in index.headline_metrics}) > 1
+    arm = index.arm(effect.arm)
     assert arm is not None
-    where = arm.at or f" {arm.context_in_words}".rstrip()
-    label = index.metric_title(metric.name) if many_views else metric.label
-    words = index.metric_in_view(metric.name) if many_views else f"'{metric.label}'"
+    label = index.metric_title(metric.name) if index.many_views else metric.label
+    words = index.metric_in_view(metric.name) if index.many_views else f"'{metric.label}'"
+    near = metric.unit == "ms" and any(lead.computed_away for lead in index.leads)
+    places = [arm.where, " on one machine" if near else ""]
     return KeyFigure(
         name=metric.name,
         arm=arm.protection,
         arm_label=arm.label,
-        label=f"{label},{where}" if where else label,
+        label=",".join(filter(None, [label, *places])),
         words=f"{words}{arm.at}",
         unit=metric.unit,
         better=metric.better,
@@ -148,12 +149,21 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
-    """Return the first figures of each arm, equally many of each and not more than `most` in all."""
+    """Return the first figures of each arm, equally many of each and not more than `most` in all.
+
+    If an arm's figures are of one quantity, at more sizes than that, the largest ones are among them.
+    """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
         by_arm.setdefault(figure.arm, []).append(figure)
     each = max(1, most // max(1, len(by_arm)))
-    return [figure for group in by_arm.values() for figure in group[:each]][:most]
+    return [figure for group in by_arm.values() for figure in _some(group, each)][:most]
+
+
+def _some(figures: Sequence[KeyFigure], most: int) -> Sequence[KeyFigure]:
+    """Return the first figures, or the first and last ones if all are of one quantity, in several contexts."""
+    last = most // 2 if len({figure.name for figure in figures}) == 1 and len(figures) > most else 0
+    return [*figures[: most - last], *figures[len(figures) - last :]]
 
 
 def _first(index: Index, kind: str) -> str:

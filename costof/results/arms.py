@@ -89,16 +89,19 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (44.648 ms away)'.
+    The words name the levels that differ from the first context. For the first context itself, which has no name, and
+    for all contexts if several factors of one differ, they name the levels of every factor that the contexts vary.
 
-    The words name the levels that differ from the first context. For the first context itself, which has no name, they
-    name its levels that differ in other contexts.
+    `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (44.648 ms away)'.
     """
     study, controls = plan.study, plan.controls
     distance, place = study.distance_factor, ""
     names = [name for name, factor in study.factors.items() if factor.context and name != distance]
-    others = [control.levels for control in controls] if not arm.context else [controls[0].levels]
-    differing = [name for name in names if any(levels[name] != arm.levels[name] for levels in others)]
+    first = controls[0].levels
+    varied = [name for name in names if any(each.levels[name] != first[name] for each in controls)]
+    crossed = any(sum(each.levels[name] != first[name] for name in varied) > 1 for each in controls)
+    all_named = crossed or not arm.context
+    differing = [name for name in varied if all_named or arm.levels[name] != first[name]]
     changed = [study.factors[name].phrase(arm.levels[name]) for name in differing]
     if distance and len({control.levels[distance] for control in controls}) > 1:
         level, known = arm.levels[distance], study.factors[distance].milliseconds

@@ -32,6 +32,8 @@ class Lead:
     """Arms that the answer leaves out because they are not protections, such as an arm without the gateway."""
     follow: frozenset[tuple[str, str]] = frozenset()
     """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
+    computed_away: bool = False
+    """Whether the section's key figures are computed for a distance, while the run measured on one machine."""
 
 
 @dataclass(frozen=True)
@@ -160,9 +162,9 @@ class Index:
         return self._arms[arm].label if arm in self._arms else arm
 
     def label_at(self, arm: str) -> str:
-        """Return the arm's label with its context, such as 'TLS 1.3 at us-us'."""
-        entry = self._arms[arm]
-        return entry.label + entry.at
+        """Return the arm's label with its context, such as 'TLS 1.3 at us-us'; its name if the result lacks the arm."""
+        entry = self._arms.get(arm)
+        return entry.label + entry.where if entry else arm
 
     def metric_label(self, name: str) -> str:
         """Return the metric's label, or its name if the result does not have the metric."""
@@ -246,6 +248,11 @@ class Index:
         return [metric for metric in self.core.metrics if metric.headline]
 
     @property
+    def many_views(self) -> bool:
+        """Return whether headline metrics have several views, so that each figure has to name its view."""
+        return len({metric.view for metric in self.headline_metrics}) > 1
+
+    @property
     def many_arms(self) -> bool:
         """Return whether the run has several protections, so that each row of a table has to name its arm."""
         return len(self.protections) > 1
@@ -269,7 +276,7 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
         return "unresolved; within the noise"
     if effect.needed_seconds:
         return f"unresolved; about {fmt.roughly(effect.needed_seconds)} more"
-    return "unresolved; too noisy" if effect.too_noisy else effect.verdict.value
+    return "unresolved; too noisy" if effect.too_noisy else effect.verdict.words(metric.better)
 
 
 def hidden_by_noise(effect: Effect) -> bool:

@@ -84,6 +84,11 @@ class Arm(Model):
         """Return the context as `at` does, with the round-trip time of a named distance: ' at us-us (44 ms away)'."""
         return f" {self.place}" if self.context and self.place else self.at
 
+    @property
+    def where(self) -> str:
+        """Return the context as part of a sentence. The first one, which has no name, is described: ' with 3 nodes'."""
+        return self.at or f" {self.context_in_words}".rstrip()
+
 
 class Metric(Model):
     name: str = Field(description="The name in the study, such as 'wire.tls'; the part before the dot is the view.")

@@ -17,6 +17,10 @@ class Verdict(StrEnum):
     NO_COST = "no cost above the margin"
     UNRESOLVED = "unresolved"
 
+    def words(self, better: str) -> str:
+        """Return the verdict in words for a metric that is better if 'lower' or 'higher': a higher rate is a gain."""
+        return "gains" if self is Verdict.SAVES and better == "higher" else self.value
+
 
 class Estimate(Model):
     """A number with its 95 % interval."""

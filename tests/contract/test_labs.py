@@ -33,7 +33,7 @@ def test_every_lab_leaves_nothing_after_kill_9(lab: str) -> None:
 
 @needs_root
 def test_end_of_one_lab_removes_it_and_does_not_affect_another() -> None:
-    opened = ("-m", "tests.support.services", "mysql")
+    opened = ("-m", "tests.support.services", "redis")
     with lab_process(*opened) as one, lab_process(*opened) as other:
         assert not one.pids & other.pids
         assert not one.paths & other.paths

@@ -18,7 +18,8 @@ from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.plan import Plan
 from costof.study.schema import Study
-from manual.__main__ import reference
+from manual import llms
+from manual.__main__ import index, reference
 from manual.commands import contexts, write_manual_pages
 from manual.reports import ROOT
 from tests.manual.command_lines import committed_pages
@@ -91,3 +92,22 @@ def test_each_page_of_the_docs_is_in_the_navigation() -> None:
     committed = [str(path.relative_to(ROOT / "docs")) for path in committed_pages()[1:]]
     made = ["index.md", *(f"reference/{name}.md" for name in pages())]
     assert sorted(navigation) == sorted([*committed, *made])
+
+
+def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The generated pages need every report, so committed pages stand in for the whole site."""
+    for page in committed_pages()[1:]:
+        copy = tmp_path / page.relative_to(ROOT / "docs")
+        copy.parent.mkdir(exist_ok=True, parents=True)
+        copy.write_text(page.read_text())
+    for name, text in {"index": index(), **{f"reference/{name}": text for name, text in reference().items()}}.items():
+        (tmp_path / "reference").mkdir(exist_ok=True)
+        (tmp_path / f"{name}.md").write_text(text)
+    monkeypatch.setattr(llms, "DOCS", tmp_path)
+    text = llms.llms_text()
+    assert re.findall(r"\]\(([^)]+)\)", text) == [
+        str(Path(page).with_suffix(".html"))
+        for page in re.findall(r"([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    ]
+    pages_without = [line for line in text.splitlines() if line.startswith("- ") and "): " not in line]
+    assert pages_without == []

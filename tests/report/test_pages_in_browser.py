@@ -80,7 +80,7 @@ def test_page_is_accessible_and_fits_its_window(
         assert not serious(page)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(chromium: Browser, path: Path) -> Iterator[Page]:
     with opened(chromium, path, **size(*LAPTOP), permissions=["clipboard-read", "clipboard-write"]) as page:
         yield page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from costof.report.summary import CORES, KeyFigure, verdict_sentence
+from costof.report.summary import CORES, KeyFigure, first_of_each_arm, verdict_sentence
 from costof.statistics.estimate import Estimate, Verdict
 
 
@@ -59,3 +59,15 @@ def test_arms_with_the_same_effect_share_one_clause() -> None:
     same = [figure(arm, "a query", 0.0, Verdict.NO_DIFFERENCE) for arm in ("one", "two")]
     other = figure("three", "a query", 2.0)
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."
+
+
+def test_gain_of_a_rate_is_no_saving() -> None:
+    faster = figure("TLS", "'queries a second'", 30.0, Verdict.SAVES, unit="per_second", better="higher")
+    assert faster.verdict_word == "gains"
+    assert figure("a pool", "a connection", -3.0, Verdict.SAVES).verdict_word == "saves"
+
+
+def test_figures_of_one_quantity_include_the_largest_sizes() -> None:
+    sizes = [figure("chain", "'operations a second'", value) for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
+    shown = first_of_each_arm(sizes, 4)
+    assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]

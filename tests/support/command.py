@@ -15,6 +15,7 @@ from pathlib import Path
 
 from costof.__main__ import main
 from costof.cli.main import COMMANDS
+from tests.support.initdb import copy_from_now_on
 
 _IMPORTED = multiprocessing.get_context("forkserver")
 #: Modules that commands import only when they need them.
@@ -54,5 +55,6 @@ def _run(arguments: tuple[str, ...], cwd: Path, env: dict[str, str], out: Path, 
     os.environ.clear()
     os.environ.update(env)
     tempfile.tempdir = None
+    copy_from_now_on()
     sys.argv = ["costof", *arguments]
     main()

@@ -13,6 +13,7 @@ from costof.lab.lab import Lab
 from costof.messages.plan import Transport
 from costof.programs.postgres.lab import ACCESS, DATABASE, PORT, USER, PostgresServer
 from costof.programs.server import Place
+from tests.support import initdb
 from tests.support.programs import eventually
 
 
@@ -120,12 +121,18 @@ def make_accounts(server: RunningServer) -> None:
     server.ask(f"GRANT CREATE ON DATABASE {DATABASE} TO guest")
 
 
+class AnotherServer(RunningServer):
+    """A server with its own system identifier."""
+
+    initialise = initdb.initialise
+
+
 @contextlib.contextmanager
 def another_postgres(lab: Lab, first: RunningServer) -> Iterator[RunningServer]:
     """Start another server at the address of `first`, which has ended, with the same authority and accounts."""
     host = Host("server", None, loopback=first.address)
     place = Place(lab, host, first.authority, ["rsa-2048", "ecdsa-p256"], lambda: first.address)
-    server = RunningServer(place)
+    server = AnotherServer(place)
     with contextlib.closing(server):
         server.start()
         make_accounts(server)

@@ -231,6 +231,11 @@ class PostgresServer(LabServer):
         new.rename(self._certificate_file)
 
     def _make_cluster(self, initdb: Path) -> None:
+        self.initialise(initdb)
+        self._user.write(self._data / "postgresql.conf", self.configuration().encode())
+        self.write_access_rules(ACCESS)
+
+    def initialise(self, initdb: Path) -> None:
         password_file = self._folder / "password"
         self._user.write(password_file, self._admin_password.get_secret_value().encode())
         options = [f"--username={ADMINISTRATOR}", f"--pwfile={password_file}", "--auth=scram-sha-256"]
@@ -239,8 +244,6 @@ class PostgresServer(LabServer):
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
         self._place.lab.run(f"{NAME}-initdb", [*self._user.prefix, str(initdb), *options])
         password_file.unlink()
-        self._user.write(self._data / "postgresql.conf", self.configuration().encode())
-        self.write_access_rules(ACCESS)
 
     def write_access_rules(self, access: str) -> None:
         """Write pg_hba.conf. A running server reads it at the next reload."""

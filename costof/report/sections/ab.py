@@ -52,16 +52,18 @@ class AbSection(Section[None, list[AbFigures]]):
             effect = _effect(index, each, "slice")
             figures = [each.requests_per_second, each.ms_per_request, each.ms_across_all, each.kbytes_per_second]
             relative = fmt.relative(effect.ratio) if effect and effect.ratio else fmt.NONE
-            rates.append([each.arm, *map(_number, figures), f"{sum(each.failed.values()):,}", relative])
+            rates.append([index.label_at(each.arm), *map(_number, figures), f"{sum(each.failed.values()):,}", relative])
         yield Table.of(RATES, rates, title="The table that ab prints")
-        times = [[each.arm, *(f"{_ms(each.times[n].mean)} ±{_ms(each.times[n].sd)}" for n in PHASES)] for each in data]
+        times = [
+            [index.label_at(each.arm), *(f"{_ms(each.times[n].mean)} ±{_ms(each.times[n].sd)}" for n in PHASES)]
+            for each in data
+        ]
         yield Table.of(["mean ±sd, ms", *map(fmt.capital, PHASES)], times)
         names = [str(percent) for percent in PERCENTILES]
-        served = [[each.arm, *(_ms(each.percentiles[name]) for name in names)] for each in data]
+        served = [[index.label_at(each.arm), *(_ms(each.percentiles[name]) for name in names)] for each in data]
         yield Table.of(["served within, ms", *(fmt.with_unit(name, "%") for name in names)], served, note=NOTE)
         for each in data:
-            arm = index.arm(each.arm)
-            title = f"{arm.label}{arm.at} ({arm.name})" if arm else each.arm
+            title = index.label_at(each.arm)
             head = ["", "value", "difference from the control"]
             lines = [_time(index, each, name) for name in PHASES]
             tables = [

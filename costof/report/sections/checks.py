@@ -15,6 +15,9 @@ from costof.results.warnings import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.study.commands import COMMAND
 
 CLIENT = "client"
+NO_EVIDENCE = "no evidence for {arms}, whose figures may be of something else"
+BUSY = "; all figures are less certain, and times may be too long"
+OVERLOADED = "with {arms}, whose times are those of an overloaded service"
 
 
 class ChecksSection(Section[None, list[Check]]):
@@ -41,10 +44,10 @@ def _verified(run: Run, core: Core) -> Check:
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
     if unverified:
-        return Check(passed=False, label="arms not verified", detail=f"no evidence for {fmt.listed(unverified)}")
+        return Check(passed=False, label="arms not verified", detail=NO_EVIDENCE.format(arms=fmt.listed(unverified)))
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     if discarded:
-        detail = f"{fmt.plural(discarded, 'slice')} discarded, because the evidence did not match the arm"
+        detail = f"{fmt.plural(discarded, 'slice')} without evidence left out"
         return Check(passed=False, label="not all slices verified", detail=detail)
     if run.plan.study.service.kind != COMMAND:
         return Check(passed=True, label="arms verified")
@@ -65,7 +68,7 @@ def _quiet(run: Run) -> Check:
     if steal > STEAL_WORTH_A_WORD:
         disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU time")
     label = "machine busy" if disturbers else "machine quiet"
-    return Check(passed=not disturbers, label=label, detail=fmt.listed(disturbers))
+    return Check(passed=not disturbers, label=label, detail=f"{fmt.listed(disturbers)}{BUSY}" if disturbers else "")
 
 
 def _client(run: Run, core: Core) -> Check:
@@ -73,13 +76,16 @@ def _client(run: Run, core: Core) -> Check:
 
     At one core, the load generator itself may limit the rate.
     """
-    rates = {metric.workload for metric in core.metrics if metric.headline and metric.unit == "per_second"}
-    many = {name for name in rates if run.plan.study.workloads[name].workers > 1}
-    busy = dict.fromkeys(each.workload for each in core.cpu if each.busiest == CLIENT and each.workload in many)
-    labels = [f"'{run.plan.study.workloads[name].label}'" for name in busy]
-    if not labels:
+    busy = {each.workload for each in core.cpu if each.busiest == CLIENT}
+    rates = [
+        f"'{metric.label}'"
+        for metric in core.metrics
+        if metric.headline and metric.unit == "per_second" and metric.workload in busy
+        if run.plan.study.workloads[metric.workload].workers > 1
+    ]
+    if not rates:
         return Check(passed=True, label="load generator not the limit")
-    detail = f"it used most of one core during {fmt.listed(labels)}"
+    detail = f"{fmt.listed(rates)} may be too low (its core was nearly full)"
     return Check(passed=False, label="load generator may be the limit", detail=detail)
 
 
@@ -87,7 +93,9 @@ def _carried(core: Core, overloaded: Sequence[str]) -> Check:
     arms = [arm.label + arm.at for arm in core.arms if arm.name in overloaded and not arm.replicate]
     if not overloaded:
         return Check(passed=True, label="load carried")
-    return Check(passed=False, label="load not carried", detail=f"with {fmt.listed(arms)}" if arms else "")
+    return Check(
+        passed=False, label="load not carried", detail=OVERLOADED.format(arms=fmt.listed(arms)) if arms else ""
+    )
 
 
 def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
@@ -98,9 +106,16 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
     missing = dict.fromkeys(
         f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline and each.arm not in overloaded
     )
-    details = [f"{fmt.plural(failed, 'error')} in measured slices"] if failed else []
-    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded ones"] if failed and elsewhere else []
-    details += [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices"] if elsewhere and not failed else []
+    details = []
+    if failed:
+        first, *more = dict.fromkeys(record.workload for record in run.counted if record.answer.failed)
+        where = [
+            f"'{run.plan.study.workloads[first].label}'",
+            *([fmt.plural(len(more), "more workload")] if more else []),
+        ]
+        details = [f"{fmt.plural(failed, 'error')} in {fmt.listed(where)}, whose figures count only successes"]
+    elif elsewhere:
+        details = [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices, which no figure includes"]
     details += [f"{fmt.listed([*missing])} missing"] if missing else []
     label = "operations failed" if failed or elsewhere else "figures missing" if missing else "nothing failed"
     return Check(passed=not details, label=label, detail=" and ".join(details))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.errors import WarningText
-from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Heading, Paragraph, Table
+from costof.report.blocks import FILES, HTML, Block, Bullets, Heading, Paragraph, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index
 from costof.results.models import Sentence
@@ -30,10 +30,9 @@ class EvidenceSection(Section[None, None]):
             "Evidence shows that each arm used what it should, such as TLS 1.3. An arm without evidence has no figures."
         )
         yield Paragraph(text, media=HTML)
-        rows: list[list[str | Cell]] = []
+        rows: list[list[str]] = []
         for arm in index.core.arms:
-            role = "; copy of the control" if arm.replicate else "; control" if arm.control else ""
-            name = Cell(arm.name, full=f"{arm.name}: {arm.label}{role}")
+            name = index.label_at(arm.name) + ("; control" if arm.control and not arm.replicate else "")
             for item in arm.evidence:
                 facts = "; ".join(f"{fact}: {value}" for fact, value in item.facts.items())
                 rows.append([name, item.view, facts, str(item.slices), str(item.discarded)])
@@ -56,8 +55,8 @@ class EvidenceSection(Section[None, None]):
             title = f"Links: configured and measured{' in the last start' if index.core.starts else ''}"
             yield Table.of(LINKS, links, title=title, texts=(0, 1), media=FILES)
         errors = [
-            f"{error.count:,} × {error.error_class} in '{index.workload_label(error.workload)}' with {error.arm}; the "
-            f"first: {error.detail}"
+            f"{error.count:,} × {error.error_class} in '{index.workload_label(error.workload)}' with "
+            f"{index.label_at(error.arm)}; the first: {error.detail}"
             for error in index.core.errors
         ]
         yield Heading("Errors", media=FILES if errors else HTML)

@@ -175,8 +175,8 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     )
     text = (
         f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: '{metric.label}' {worse} of the other "
-        f"slices in {each.slices} of {each.of} slices. The control and its copy had such slices in {each.usual} of "
-        f"{each.usual_of}."
+        f"slices in {each.slices} of {each.of} slices, compared with {each.usual} of {each.usual_of} with the control and "
+        "its copy."
     )
     if effect is None:
         return text
@@ -191,7 +191,7 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     text = (
         f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
         f"{fmt.percent(each.share)} of the operations of '{metric.label}' take at least 1.5 times as long as the "
-        f"median one. With the control and its copy, {fmt.percent(each.usual)} do."
+        f"median one, compared with {fmt.percent(each.usual)} with the control and its copy."
     )
     if effect is None:
         return text

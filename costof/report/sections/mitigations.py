@@ -77,6 +77,9 @@ class Mitigation(Model):
         description="Share of the reference's loss against its control; 1 is the whole loss. None if that loss is "
         "unresolved."
     )
+    unencrypted: bool = Field(
+        default=False, description="Whether the clients' connections, encrypted on the reference, are plain text."
+    )
     verdict: Verdict = Field(
         description="saves: the mitigation recovers something; costs: it makes the loss larger; no difference above "
         "the margin: it changes nothing; no cost above the margin: it does not gain more than the margin."
@@ -208,10 +211,16 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
                 arm=each.arm.name,
                 gain=gain,
                 recovered=recovered,
+                unencrypted=reference.settings.speaks_tls and _plain_clients(each.arm),
                 verdict=INVERSE.get(verdict, verdict),
             )
         )
     return mitigations
+
+
+def _plain_clients(arm: PlannedArm) -> bool:
+    """Return whether clients send plain text to another host, not to a tunnel's end on their own."""
+    return not arm.settings.speaks_tls and not arm.settings.near_round_trips
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
@@ -225,20 +234,19 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
         clauses: list[str] = []
         for each in helping:
             if each.recovered is None:
-                clauses.append(f"{each.label} changes {metric} by {_gain(index, data, each)}")
+                clause = f"{each.label} changes {metric} by {_gain(index, data, each)}"
             elif each.recovered.low <= ALL:
-                clauses.append(
-                    f"{each.label} recovers {fmt.percentage(each.recovered)} of what {protection} costs in {metric}"
-                )
+                share = fmt.percentage(each.recovered)
+                cost = f"what {protection} costs in {metric}"
+                whole = round(each.recovered.value, 2) >= ALL
+                clause = f"{each.label} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the gain itself is given.
                 is_first = not any(more_than_all in clause for clause in clauses)
-                changes = (
-                    f"compared with {protection}, {each.label} changes {metric}"
-                    if is_first
-                    else f"{each.label} changes it"
-                )
-                clauses.append(f"{changes} by {_gain(index, data, each)}, {'' if is_first else 'also '}{more_than_all}")
+                changes = f"compared with {protection}, {each.label} changes {metric}"
+                changes = changes if is_first else f"{each.label} changes it"
+                clause = f"{changes} by {_gain(index, data, each)}, {'' if is_first else 'also '}{more_than_all}"
+            clauses.append(clause + _but(index, data, each))
         texts.append("; ".join(clauses))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
@@ -251,6 +259,19 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     if names := [each.label for each in unresolved]:
         texts.append(f"this run cannot tell what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'}")
     return [f"{fmt.capital(text)}." for text in texts]
+
+
+def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
+    """Return what a reader must know beside the gain: plain clients, and the cost if the control has the change too."""
+    text = ", but the clients' connections are then not encrypted" if each.unencrypted else ""
+    effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
+    elsewhere = arm is not None and arm.context != index.context(data.reference)
+    if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
+        rate = index.metrics[data.metric].better == "higher"
+        amount = fmt.loss(effect.ratio) if rate else fmt.relative(effect.ratio)
+        control, protection = index.label(data.control), index.label(data.reference)
+        text += f", but if {control} has it too, {protection} still costs {amount}"
+    return text
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:

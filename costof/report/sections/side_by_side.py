@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.report.blocks import HTML, Block, Figure
-from costof.report.canvas import NARROW, Panel, Scale, Sheet
+from costof.report.canvas import NARROW, Panel, Scale, Sheet, text_width
 from costof.report.palette import colour_of
 from costof.report.sections import Section
 from costof.results.index import Context, Index
 from costof.results.models import Arm, Metric, Value
 
 BAR = 0.42
+LETTERS, BOLD = 11.5, 1.14
+"""The size of an arm's label, and by how much bold letters are wider."""
+MOST_IN_COLUMN, EDGES = 2, 40
+"""The number of panels from which two columns are used if the labels fit, and the width that a panel's edges take."""
 MOST_RATIO = 20
 """Contexts share one scale unless their values differ by more than this factor."""
 HOW_TO_READ = (
@@ -50,6 +54,9 @@ def _figure(index: Index, metric: Metric, shown: list[tuple[Context, list[tuple[
     if max(means) <= MOST_RATIO * min(means):
         ends = [max(ends)] * len(ends)
 
+    words = [_words(index, metric, *each) for _, values in shown for each in values]
+    widest = max(BOLD * text_width(each, LETTERS) for each in words) + EDGES
+
     def draw(width: int) -> Sheet:
         heights = [
             (56 if context.title else 34) + (62 if len(shown) == 1 else 48) * len(values) for context, values in shown
@@ -58,7 +65,9 @@ def _figure(index: Index, metric: Metric, shown: list[tuple[Context, list[tuple[
             _panel(index, metric, context.title, values, end, width)
             for (context, values), end in zip(shown, ends, strict=True)
         ]
-        return Sheet(width, panels, heights)
+        columns = 2 if len(shown) > MOST_IN_COLUMN and width / 2 > widest else 1
+        rows = [max(heights[first : first + columns]) for first in range(0, len(heights), columns)]
+        return Sheet(width, panels, rows, columns)
 
     reading = HOW_TO_READ.format(unit=index.unit)
     title = fmt.capital(fmt.titled(index.metric_title(metric.name), metric.unit))
@@ -78,11 +87,15 @@ def _panel(index: Index, metric: Metric, title: str, values: list[tuple[Arm, Val
             panel.line([(max(0.0, mean.low), row), (mean.high, row)], "ink", 1.4)
             for x in (max(0.0, mean.low), mean.high):
                 panel.line([(x, row - BAR / 5), (x, row + BAR / 5)], "ink", 1.4)
-        effect = index.effect(metric.name, arm.name)
-        share = f"  ·  {fmt.relative(effect.ratio).value}" if effect is not None and effect.ratio is not None else ""
-        amount = fmt.absolute(mean, metric.unit).value if width > NARROW else fmt.absolute(mean).value
-        panel.word(0, row - BAR / 2, f"{arm.label}  ·  {amount}{share}", up=11, size=11.5, bold=True)
+        words = _words(index, metric, arm, value, with_unit=width > NARROW)
+        panel.word(0, row - BAR / 2, words, up=11, size=LETTERS, bold=True)
     return panel
+
+
+def _words(index: Index, metric: Metric, arm: Arm, value: Value, *, with_unit: bool = True) -> str:
+    effect = index.effect(metric.name, arm.name)
+    share = f"  ·  {fmt.relative(effect.ratio).value}" if effect is not None and effect.ratio is not None else ""
+    return f"{arm.label}  ·  {fmt.absolute(value.mean, metric.unit if with_unit else '').value}{share}"
 
 
 SECTION = SideBySideSection()

@@ -109,7 +109,9 @@ class SyncTreeSection(Section[None, list[Tree]]):
             same = f" ({SAME_SET_UP})" if len(each.labels) > 1 else ""
             lines.append(f"{each.members} members, {fmt.listed(each.labels)}: {shape(each.tree)}{same}")
         discarded = {tree.arm: tree.discarded for tree in data if tree.discarded}
-        lines += [f"{name}: {fmt.plural(count, 'slice')} discarded" for name, count in discarded.items()]
+        lines += [
+            f"{index.label_at(name)}: {fmt.plural(count, 'slice')} discarded" for name, count in discarded.items()
+        ]
         yield Bullets(lines, label="Trees", media=TERMINAL)
 
 

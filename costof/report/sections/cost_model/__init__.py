@@ -24,7 +24,16 @@ from costof.report.blocks import (
 from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
 from costof.report.palette import arm_colour
 from costof.report.sections import Section, sentences
-from costof.report.sections.cost_model.calculator import Extras, Load, added, calculator, default_load, extras, where
+from costof.report.sections.cost_model.calculator import (
+    Extras,
+    Load,
+    added,
+    calculator,
+    default_load,
+    distances,
+    extras,
+    where,
+)
 from costof.report.sections.cost_model.model import (
     CostModel,
     ExtraCost,
@@ -84,7 +93,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
             # The costs at this load were measured, so the answer does not begin with the example service.
             return Lead()
         leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_SENTENCES
-        return Lead(leads=leads, follow=effects_in_sentences(index, data))
+        follow, away = effects_in_sentences(index, data), bool(_away(data, default_load(index, data)))
+        return Lead(leads=leads, follow=follow, computed_away=away and not distances(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
         """Return the sentences about an example service, and the reason for its costs."""
@@ -118,13 +128,14 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
         f"each{far}"
     )
+    same = f"at the same load{' and distance' if far else ''}"
     for number, each in enumerate(_in_sentences(index, model)):
         costs = added(each, load)
         shares = dict(_measured_effects(index, model, each.protection))
         connection = _time_change("a new connection", costs.connection_ms, shares.get("connection"))
         operation = _time_change("an operation", costs.operation_ms, shares.get("operation"))
-        text = f"{each.label} {connection}, {operation} and {_cores_change(costs.cores)}"
-        yield f"{fmt.capital(text)}, for {'the same service' if number else service}."
+        at = same if number else f"for {service}"
+        yield fmt.capital(f"{each.label} {connection}, {operation} and {_cores_change(costs.cores)}, {at}.")
 
 
 def _away(model: CostModel, load: Load) -> str:
@@ -139,7 +150,10 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     The service is the default load of the calculator.
     """
     load = default_load(index, model)
-    reference = index.reference
+    reference, away = index.reference, _away(model, load)
+    # Beside figures of an application's driver or of another distance, the name says that this is neither.
+    computed = away and not distances(index, model)
+    at = ", computed" if computed else ", on the wire" if index.many_views else ""
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms
         for cost in model.operations
@@ -150,9 +164,9 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
             continue
         costs = added(each, load)
         effects = dict(_measured_effects(index, model, each.protection))
-        for name, words, difference in (
-            ("connection", f"a new connection{_away(model, load)}", costs.connection_ms),
-            ("operation", "an operation", costs.operation_ms),
+        for name, words, place, difference in (
+            ("connection", f"a new connection{away}", at, costs.connection_ms),
+            ("operation", "an operation", f"{away if computed else ''}{at}", costs.operation_ms),
         ):
             effect = effects.get(name)
             without = effect.control_value if effect is not None else control.get(name)
@@ -160,7 +174,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 name=name,
                 arm=each.protection,
                 arm_label=each.label,
-                label=words,
+                label=f"{words}{place}",
                 words=words,
                 unit="ms",
                 without=without,

@@ -1,0 +1,39 @@
+"""`llms.txt` of the site: every page with its first sentence, for programs that read documentation (llmstxt.org)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from manual.reports import DOCS, ROOT
+
+
+def llms_text() -> str:
+    """Return the pages of the site's navigation, by section. Reads the generated pages too."""
+    site = YAML(typ="safe").load(ROOT / "mkdocs.yml")
+    lines = [f"# {site['site_name']}", "", f"> {site['site_description']}", "", "## Start", ""]
+    for entry in site["nav"]:
+        ((title, pages),) = entry.items()
+        if isinstance(pages, list):
+            lines += ["", f"## {title}", ""]
+        lines += [_line(DOCS / page) for page in ([pages] if isinstance(pages, str) else pages)]
+    return "\n".join([*lines, ""])
+
+
+def _line(path: Path) -> str:
+    text = path.read_text()
+    title = next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
+    page = path.relative_to(DOCS).with_suffix(".html")
+    sentence = next(_first_sentences(text), "")
+    return f"- [{title}]({page}){f': {sentence}' if sentence else ''}"
+
+
+def _first_sentences(text: str) -> Iterator[str]:
+    """Yield the first sentence of each paragraph, without links."""
+    for paragraph in re.split(r"\n{2,}", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
+        if re.match(r"[A-Z`*]", paragraph):
+            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+            yield re.split(r"(?<=[.!?:]) (?=[A-Z`])", plain)[0]

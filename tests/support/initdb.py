@@ -1,0 +1,56 @@
+"""Makes PostgreSQL servers of this process start from a copy of an initialised data folder.
+
+`initdb` takes a second of CPU time. The folder is in the user's cache, one for each version and way to initialise. All
+copies have the same system identifier; a test of two different servers initialises one of them with `initialise`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import inspect
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+from platformdirs import user_cache_path
+
+from costof.programs.postgres.lab import ADMINISTRATOR, PostgresServer, postgres_version
+
+initialise = PostgresServer.initialise
+CACHE = user_cache_path("costof") / "test-postgres"
+
+
+def copy_from_now_on() -> None:
+    PostgresServer.initialise = copy_initialised  # type: ignore[method-assign]
+
+
+def copy_initialised(server: PostgresServer, initdb: Path) -> None:
+    """Initialise the server's data folder. The second time, copy it, and set the administrator's new password."""
+    version = postgres_version(initdb.with_name("postgres"))
+    way = f"{os.geteuid()} {initdb.parent} {version} {inspect.getsource(initialise)}"
+    kept = CACHE / hashlib.sha256(way.encode()).hexdigest()[:16]
+    if kept.exists():
+        copy(kept, server._data)
+        set_password(server, initdb.with_name("postgres"))
+        return
+    initialise(server, initdb)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as folder:
+        complete = Path(folder) / "data"
+        copy(server._data, complete)
+        # Another process may have been faster.
+        with contextlib.suppress(OSError):
+            complete.rename(kept)
+
+
+def copy(source: Path, copied: Path) -> None:
+    subprocess.run(["cp", "--archive", str(source), str(copied)], check=True)
+
+
+def set_password(server: PostgresServer, postgres: Path) -> None:
+    # A server for a single user reads statements from its standard input.
+    statement = f"ALTER ROLE {ADMINISTRATOR} PASSWORD '{server._admin_password.get_secret_value()}'\n"
+    argv = [*server._user.prefix, str(postgres), "--single", "-D", str(server._data), "postgres"]
+    subprocess.run(argv, input=statement.encode(), check=True, capture_output=True)
