@@ -175,8 +175,8 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     )
     text = (
         f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: '{metric.label}' {worse} of the other "
-        f"slices in {each.slices} of {each.of} slices, compared with {each.usual} of {each.usual_of} with the control and "
-        "its copy."
+        f"slices in {each.slices} of {each.of} slices, compared with {each.usual} of {each.usual_of} with the control "
+        "and its copy."
     )
     if effect is None:
         return text
