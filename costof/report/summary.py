@@ -32,7 +32,7 @@ class KeyFigure(Model):
     arm_label: str
     label: str = Field(description="The quantity as a title, such as 'a new connection'.")
     words: str = Field(
-        description="The quantity as part of a sentence, such as \"'query on an open connection' on the wire\"."
+        description="The quantity as part of a sentence, such as \"'query on open connection' on the wire\"."
     )
     unit: str
     better: str = Field(default="lower", description="'lower' or 'higher'.")

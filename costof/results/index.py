@@ -180,7 +180,7 @@ class Index:
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
 
     def metric_title(self, name: str) -> str:
-        """Return the metric's label and view as a title, such as 'query on an open connection, on the wire'."""
+        """Return the metric's label and view as a title, such as 'query on open connection, on the wire'."""
         view = self.metrics[name].view if name in self.metrics else ""
         return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(view)]))
 
@@ -264,7 +264,7 @@ class Index:
 
 
 def in_view(label: str, view: str) -> str:
-    """Return a metric's label with its view, such as "'query on an open connection' on the wire"."""
+    """Return a metric's label with its view, such as "'query on open connection' on the wire"."""
     return f"'{label}' {VIEWS.get(view, '')}".rstrip()
 
 

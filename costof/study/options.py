@@ -148,9 +148,9 @@ def _metrics(study: Study, name_or_label: str) -> list[str]:
 def _present_label(label: str) -> str:
     """Return a label in lower case and in its present form.
 
-    Older runs say 'reused query' for 'query on an open connection'. A user can name a metric of any run by either.
+    Older runs say 'reused query' for 'query on open connection'. A user can name a metric of any run by either.
     """
-    return _REUSED.sub(r"\1 on an open connection", label.casefold())
+    return _REUSED.sub(r"\1 on open connection", label.casefold())
 
 
 def _limit(study: Study, name: str, text: str) -> Limit:

@@ -230,7 +230,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     metric = f"'{index.metric_label(data.metric)}'"
     if helping:
         protection = index.label(data.reference)
-        more_than_all = f"more than {protection} costs"
+        compared = f"compared with {protection}"
         clauses: list[str] = []
         for each in helping:
             if each.recovered is None:
@@ -242,10 +242,9 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{each.label} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the gain itself is given.
-                is_first = not any(more_than_all in clause for clause in clauses)
-                changes = f"compared with {protection}, {each.label} changes {metric}"
-                changes = changes if is_first else f"{each.label} changes it"
-                clause = f"{changes} by {_gain(index, data, each)}, {'' if is_first else 'also '}{more_than_all}"
+                is_first = not any(compared in clause for clause in clauses)
+                changes = f"{compared}, {each.label} changes {metric}" if is_first else f"{each.label} changes it"
+                clause = f"{changes} by {_gain(index, data, each)}"
             clauses.append(clause + _but(index, data, each))
         texts.append("; ".join(clauses))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:

@@ -42,7 +42,7 @@ from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_tls import MongodbTruth
 
 HEADLINE, QUERY = "wire.connect_and_first_query", "app.reused_query"
-QUERY_LABEL = "query on an open connection"
+QUERY_LABEL = "query on open connection"
 PLAN = plan_of(MONGODB)
 Runs = Mapping[str, tuple[Plan, Truth]]
 
@@ -72,7 +72,7 @@ def test_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
     done = limited(measured, QUERY_LABEL, "+10%", "app.connect_and_first_query", "+9ms")
     assert done.exit_code == 0
     assert [line.partition(":")[0] for line in done.output.splitlines()] == ["within"] * 3
-    assert "within: 'query on an open connection' on the wire +10%, TLS 1.3 (rsa-2048): +" in done.output
+    assert "within: 'query on open connection' on the wire +10%, TLS 1.3 (rsa-2048): +" in done.output
 
 
 def test_exit_status_of_an_exceeded_limit_takes_precedence_over_an_undecided_one(measured: Ledger) -> None:
@@ -144,7 +144,7 @@ def test_gate_uses_the_limits_of_the_run(tmp_path: Path, measured: Ledger) -> No
 @pytest.mark.parametrize(
     ("metric", "limit", "text"),
     [
-        ("querry on an open connection", "+10%", r"did you mean 'query on an open connection'\?"),
+        ("querry on open connection", "+10%", r"did you mean 'query on open connection'\?"),
         *((QUERY_LABEL, limit, r"write it as \+10% or \+2ms") for limit in ("10%", "-10%", "+10/s", "+ten%")),
     ],
 )
