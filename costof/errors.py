@@ -82,8 +82,8 @@ class ErrorText:
     PARAMETER_TWICE = usage(lambda name: f"the parameter '{name}' is given twice; remove one of the two")
     SHELL_UNUSABLE = usage(lambda text, detail: f"'{text}' is not a shell that runs `-c`: {detail}; for sh write "
         "--shell default, and for no shell -N")
-    RUNS_TOO_FEW = usage(lambda: "an interval needs at least 2 runs of each command, and a verdict 5; give -r 10 or "
-        "more")
+    RUNS_TOO_FEW = usage(lambda: "an interval needs at least 2 runs of each command, and a verdict at least 5; give "
+        "-r 5 or more (10 or more for a narrow interval)")
     RUNS_CONTRADICTORY = usage(lambda low, high: f"--min-runs {low} is above --max-runs {high}; change one of them")
     BAD_STATUSES = usage(lambda text: f"'{text}' is not a list of exit statuses from 1 to 255; write it as "
         "--ignore-failure=1,2")
@@ -159,7 +159,7 @@ class ErrorText:
     PASSWORD_VARIABLE = usage(lambda name: f"the value of the environment variable {name} is not UTF-8; set it to "
         "UTF-8 text")
     TARGET_OPTION_UNUSED = usage(lambda option: f"{option} works only with --target and the URL of a database server, "
-        f"such as mysql://…; add it, or remove {option}")
+        f"such as mysql://…; add --target, or remove {option}")
     BAD_SERVER_CPU = usage(lambda text, detail: f"--server-cpu '{text}' is not a valid command: {detail}")
     SERVER_CPU_UNREAD = failed(lambda program, detail: f"--server-cpu {program}: {detail}; the command must print the "
         "seconds of CPU time that the servers have used so far")
@@ -271,7 +271,7 @@ class WarningText:
 
     # fmt: off
     REPLICATE_DIFFERS = Message(lambda metrics: f"the identical copy of the control differs from the control in "
-        f"{metrics} by more than chance: do not trust effects of that size")
+        f"{metrics} by more than chance: do not trust effects that are as small as this difference")
     COMMAND_NOTE = Message(lambda arm, note: f"{arm}: {note}")
     LEFT_RUNNING = Message(lambda arm, children, slices: f"{arm} left {children} running in the background (in "
         f"{slices}): costof ended it, and no figure contains its work; make the command wait for it")
@@ -311,7 +311,8 @@ class WarningText:
     SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "
         "run continues without it")
     SERVER_COUNTS_NONE = Message(lambda opened, what: f"the server counted none of the first {opened} {what}, so only "
-        "the client's evidence covers them: its counter does not include them, or a proxy in front of it accepts them")
+        "the client's evidence covers them: the server's counter does not include them, or a proxy in front of the "
+        "server accepts them")
     NO_NODE_SHARES = Message(lambda: "without root the replica set's members have no CPU limits and compete for this "
         "machine's CPU, which hides how much load secondaries take off the primary")
     PRIMARY_DEPOSED = Message(lambda nodes, times: f"the replica set of {nodes} members elected another primary "
@@ -326,8 +327,8 @@ class WarningText:
     NOT_VERIFIED = Message(lambda arms, how: f"no certificate was verified with {arms} ({how}): such a connection is "
         "open to a man in the middle")
     FEW_ROUNDS = Message(lambda units, needed: f"only {units}: intervals are wide, and verdicts need at least {needed}")
-    YCSB_WITHOUT_EFFECT = Message(lambda names: f"ignored, because without effect in costof: {names}")
-    YCSB_UNKNOWN = Message(lambda names: f"ignored, because unknown to costof: {names}")
+    YCSB_WITHOUT_EFFECT = Message(lambda names: f"ignored, because they have no effect in costof: {names}")
+    YCSB_UNKNOWN = Message(lambda names: f"ignored, because costof does not know them: {names}")
     YCSB_FAILED = Message(lambda count, name, detail: f"{count} operations failed with '{name}', the first one: "
         f"{detail}")
     TPCC_UNSOUND = Message(lambda detail: "the TPC-C data was inconsistent after the run, so transactions were not "
@@ -367,9 +368,9 @@ class Undecipherable:
 
     # fmt: off
     MASTER_KEY = Message(lambda: "a master key must be 16 bytes, or 32 hexadecimal digits")
-    KEY_MISSING = Message(lambda name: f"it needs the master key {name}, which is not in master_keys")
-    KEY_WRONG = Message(lambda name: f"master key {name}: the master key is wrong, or the data key was changed")
-    KEY_PAST = Message(lambda: "its data key is not the current key of the session")
+    KEY_MISSING = Message(lambda name: f"decryption needs the master key {name}, which is not in master_keys")
+    KEY_WRONG = Message(lambda name: f"master key {name} is wrong, or the data key was changed")
+    KEY_PAST = Message(lambda: "the value was encrypted with a data key that is not the session's current one")
     KEYS_GONE = Message(lambda: "the connection was closed and its keys were erased: open a new connection")
     ENVELOPE = Message(lambda: "the gateway's encryption data after the column's definition are missing or damaged")
     ENVELOPE_OLDER = Message(lambda: "the gateway sends its encryption data in an older format: update the gateway")
@@ -377,7 +378,7 @@ class Undecipherable:
     ORDER = Message(lambda: "a value is repeated or out of order, or a value before it is missing")
     REQUIRED_NAME = Message(lambda name: f'must_be_encrypted: {name} must be a list of column names '
         '"database.table.column", without patterns or quotes')
-    NOT_ENCRYPTED = Message(lambda: "must_be_encrypted lists it, but it is not encrypted for this client")
+    NOT_ENCRYPTED = Message(lambda: "this column is listed in must_be_encrypted, but is not encrypted for this client")
     # fmt: on
 
 

@@ -23,6 +23,13 @@ UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
 """Symbols of units that are not printed by their names."""
 
 
+class Verbs(NamedTuple):
+    """The verbs for a change of a quantity to less, such as 'shortens', and to more."""
+
+    less: str
+    more: str
+
+
 class Text(NamedTuple):
     """A formatted figure: the value with its unit, and the interval in brackets ('' if there is none)."""
 
@@ -77,6 +84,11 @@ def number(value: float, decimals: int | None = None, *, signed: bool = False) -
 def with_unit(text: str, unit: str) -> str:
     """Return a number with its unit, '14.2 ms', joined by a no-break space; the number alone if there is no unit."""
     return f"{text}{NBSP}{UNITS.get(unit, unit)}" if unit else text
+
+
+def verbs(unit: str) -> Verbs:
+    """Return the verbs for changes of a quantity in this unit: a time is shortened, anything else is lowered."""
+    return Verbs("shortens", "lengthens") if unit in ("ms", "us", "s") else Verbs("lowers", "raises")
 
 
 def titled(label: str, unit: str) -> str:

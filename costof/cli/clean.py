@@ -12,7 +12,7 @@ from costof.programs.access import Access
 
 @click.command()
 @server_options
-@click.option("--yes", is_flag=True, help="Remove them without confirmation.")
+@click.option("--yes", is_flag=True, help="Remove the databases without confirmation.")
 def clean(access: Access, yes: bool) -> None:
     """List databases that killed runs left on a target, and remove them.
 

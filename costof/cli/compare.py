@@ -59,11 +59,11 @@ class Comparison(Model):
 def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_json: bool) -> None:
     """Compare the costs of two runs of one study.
 
-    The output begins with the differences between the runs. If load, questions or levels differ, it shows the costs
-    side by side without verdicts.
+    The output begins with the differences between the runs. If the study's question, the load or the levels of
+    factors differ, it shows the costs side by side without verdicts.
 
-    Limits are percentages of the arm's value in the first run. The exit status is that of `costof gate`: 0 if all
-    limits are kept, 4 if one is exceeded, 3 if some cannot be decided.
+    With --limit, each limit is a percentage of the value that the arm had in the first run. The exit status is then
+    that of `costof gate`: 0 if all limits are kept, 4 if one is exceeded, 3 if some cannot be decided.
     """
     before, after = Ledger.open(first), Ledger.open(second)
     limits_to_check = parse_limits(before.plan().study, limits)

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def limit_option(command: F) -> F:
     """Add `--limit METRIC LIMIT`, which may be repeated."""
-    words = "Maximum by which METRIC may get worse: --limit 'reused query' +10% (or +2ms)."
+    words = "Maximum by which METRIC may get worse: --limit 'connect and first query' +10% (or +2ms)."
     return click.option("--limit", "limits", nargs=2, multiple=True, metavar="METRIC LIMIT", help=words)(command)
 
 

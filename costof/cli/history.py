@@ -66,7 +66,8 @@ class Histories(Model):
 def history(folder: Path, study: str | None, out: Path | None, as_json: bool) -> None:
     """Show how costs changed over the runs in FOLDER, and at which run a lasting change began.
 
-    Runs that differ in question, load, levels, servers or server releases form separate series.
+    Runs that differ in the study's question, the load, the levels of factors, the servers or their releases form
+    separate series.
     """
     runs = _runs(folder, study)
     by_series: dict[frozenset[tuple[str, str]], list[_Run]] = {}

@@ -132,7 +132,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     type=WARMUP_RUNS,
     default=0,
     metavar="N",
-    help="Run a command N times unmeasured each time it follows another command.",
+    help="After each change to another command, run it N times unmeasured first.",
 )
 @click.option(
     "-r",
@@ -146,7 +146,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Without -r, -m or -M: seconds that a command is measured at a time. Also replaces {seconds} in a command.",
+    help="Without -r, -m or -M: seconds for which each command is measured in a round. Also replaces {seconds} in "
+    "a command.",
 )
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
 @click.option(
@@ -168,8 +169,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--setup-each",
     is_flag=True,
-    help="Run --setup each time that a command is measured, and --cleanup after it, because the setup of one command "
-    "undoes that of another.",
+    help="Run --setup each time that a command is measured, and --cleanup after it, for commands whose setups "
+    "undo each other.",
 )
 @click.option("-N", "no_shell", is_flag=True, help="Run commands without a shell, as --shell=none.")
 @click.option(

@@ -31,7 +31,9 @@ class KeyFigure(Model):
     arm: str = Field(description="The arm's name without its context.")
     arm_label: str
     label: str = Field(description="The quantity as a title, such as 'a new connection'.")
-    words: str = Field(description="The quantity as part of a sentence, such as \"'reused query' on the wire\".")
+    words: str = Field(
+        description="The quantity as part of a sentence, such as \"'query on open connection' on the wire\"."
+    )
     unit: str
     better: str = Field(default="lower", description="'lower' or 'higher'.")
     without: Finite | None = Field(default=None, description="Value of the control; None if it is unknown.")
@@ -197,7 +199,8 @@ def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     objects: dict[str, list[str]] = {}
     for verb, words in clauses:
         if subjects > 1:
-            verb = verb.replace("has", "have", 1) if verb.startswith("has") else verb.replace("s", "", 1)
+            singular, *after = verb.split(" ")
+            verb = " ".join(["have" if singular == "has" else singular.removesuffix("s"), *after])
         objects.setdefault(verb, []).append(words)
     *first, last = [f"{verb} {fmt.listed(each)}" for verb, each in objects.items()]
     return f"{', '.join(first)}, and {last}" if first else last
@@ -221,5 +224,5 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
         return "raises" if saves else "lowers", f"{figure.words} by {amount}"
     share = f" ({figure.relative})" if figure.ratio is not None else ""
     if saves:
-        return "takes", f"{amount}{share} off {figure.words}"
+        return fmt.verbs(figure.unit).less, f"{figure.words} by {amount}{share}"
     return "adds", f"{amount}{share} to {figure.words}"

@@ -39,6 +39,7 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
         baseline=arm.baseline,
         context=arm.context,
         context_in_words=context_in_words(run.plan, arm),
+        place=context_in_words(run.plan, arm, with_round_trip=True),
         factors=[Factor(name=name, level=level) for name, level in arm.levels.items()],
         same_set_up=same_set_up,
         evidence=evidence,
@@ -85,12 +86,14 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
     return facts | {name: f"{count:,}" for name, count in counted.items()}
 
 
-def context_in_words(plan: Plan, arm: PlannedArm) -> str:
+def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
     The words name the levels that differ from the first context. In two cases they name the levels of every factor that
     the contexts vary: for the first context itself, which has no name, and for all contexts if several factors of one
     context differ.
+
+    `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (44.648 ms away)'.
     """
     study, controls = plan.study, plan.controls
     distance, place = study.distance_factor, ""
@@ -102,8 +105,9 @@ def context_in_words(plan: Plan, arm: PlannedArm) -> str:
     differing = [name for name in varied if all_named or arm.levels[name] != first[name]]
     changed = [study.factors[name].phrase(arm.levels[name]) for name in differing]
     if distance and len({control.levels[distance] for control in controls}) > 1:
-        level = arm.levels[distance]
-        place = f"at {level if level in study.factors[distance].milliseconds else milliseconds(float(level))}"
+        level, known = arm.levels[distance], study.factors[distance].milliseconds
+        place = f"at {level if level in known else milliseconds(float(level))}"
+        place += f" ({milliseconds(known[level])} away)" if with_round_trip and known.get(level) else ""
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)
 
 

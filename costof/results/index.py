@@ -180,11 +180,11 @@ class Index:
         return self.core.workloads.get(name, name)
 
     def metric_in_view(self, name: str) -> str:
-        """Return the metric's label and view, such as "'reused query' on the wire". Labels alone are not unique."""
+        """Return the metric's label and view, such as "'SCRAM' on the wire". Labels alone are not unique."""
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
 
     def metric_title(self, name: str) -> str:
-        """Return the metric's label and view as a title, such as 'reused query, on the wire'."""
+        """Return the metric's label and view as a title, such as 'query on open connection, on the wire'."""
         view = self.metrics[name].view if name in self.metrics else ""
         return ", ".join(filter(None, [self.metric_label(name), VIEWS.get(view)]))
 
@@ -224,8 +224,8 @@ class Index:
             amount = fmt.with_unit(fmt.number(worst.absolute, fmt.significant_decimals(worst.absolute, 2)), unit)
             where = f"{self.metric_in_view(worst.metric)}{self.at(worst.context)}"
             lines.append(
-                f"Two identical copies of {self.control_label} differ by up to {fmt.percent(worst.relative)} "
-                f"({amount}, {where}). A smaller difference may be noise."
+                f"Two identical copies of the control ('{self.control_label}') differ by up to "
+                f"{fmt.percent(worst.relative)}: by {amount} in {where}. A smaller difference may be noise."
             )
         if self.core.between_starts:
             most = max(self.core.between_starts, key=lambda each: each.share.value)
@@ -268,7 +268,7 @@ class Index:
 
 
 def in_view(label: str, view: str) -> str:
-    """Return a metric's label with its view, such as "'reused query' on the wire"."""
+    """Return a metric's label with its view, such as "'query on open connection' on the wire"."""
     return f"'{label}' {VIEWS.get(view, '')}".rstrip()
 
 

@@ -50,6 +50,11 @@ class Arm(Model):
         default="",
         description="The context in words, such as 'with a balancer of 0.5 cores'; if '', use 'at <context>'.",
     )
+    place: str = Field(
+        default="",
+        description="The context in words, with the round-trip time of a distance that has a name: 'at us-us (44 ms "
+        "away)'.",
+    )
     factors: list[Factor]
     same_set_up: list[str] = Field(
         default=[],
@@ -73,6 +78,11 @@ class Arm(Model):
         if not self.context:
             return ""
         return f" {self.context_in_words or f'at {self.context}'}"
+
+    @property
+    def at_place(self) -> str:
+        """Return the context as `at` does, with the round-trip time of a named distance: ' at us-us (44 ms away)'."""
+        return f" {self.place}" if self.context and self.place else self.at
 
     @property
     def where(self) -> str:

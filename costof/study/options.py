@@ -16,6 +16,7 @@ MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
 #: Limits of --restarts. An interval needs at least two starts.
 FEWEST_STARTS, MOST_STARTS = 2, 1000
+_REUSED = re.compile(r"\breused (query|get|set)\b")
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
@@ -132,14 +133,24 @@ def parse_limits(study: Study, limits: Iterable[tuple[str, str]]) -> list[Limit]
 
 
 def _metrics(study: Study, name_or_label: str) -> list[str]:
-    folded = name_or_label.strip().casefold()
-    names = [name for name, metric in study.metrics.items() if folded in (name.casefold(), metric.label.casefold())]
+    wanted = _present_label(name_or_label.strip())
+    names = [
+        name for name, metric in study.metrics.items() if wanted in (name.casefold(), _present_label(metric.label))
+    ]
     if not names:
         allowed = list(dict.fromkeys(metric.label for metric in study.metrics.values()))
         listed = ", ".join(f"'{label}'" for label in allowed)
         near = nearest(name_or_label, allowed)
         raise CostofError(ErrorText.UNKNOWN_METRIC, name=name_or_label, study=study.name, nearest=near, allowed=listed)
     return names
+
+
+def _present_label(label: str) -> str:
+    """Return a label in lower case and in its present form.
+
+    Older runs say 'reused query' for 'query on open connection'. A user can name a metric of any run by either.
+    """
+    return _REUSED.sub(r"\1 on open connection", label.casefold())
 
 
 def _limit(study: Study, name: str, text: str) -> Limit:

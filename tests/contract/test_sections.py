@@ -55,7 +55,9 @@ def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
-    limited = fake_run(folder / "limited", plan_of("mongodb-tls", limits=[("reused query", "+10%")]), Truth(), rounds=6)
+    limited = fake_run(
+        folder / "limited", plan_of("mongodb-tls", limits=[("query on open connection", "+10%")]), Truth(), rounds=6
+    )
     of_hosts = fake_run_of_hosts(folder, plan_of("redis-tls"), {"load-2": 1.2})
     carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
     remembering = analyse(noisy).model_copy(update={"carry_over": [carried]})

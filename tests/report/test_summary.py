@@ -43,7 +43,7 @@ def test_verdict_on_a_single_arm_names_the_first_three_figures() -> None:
 
 def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
     rate = {"unit": "per_second", "better": "higher"}
-    assert text(figure("a pool", "a connection", -3.0, Verdict.SAVES)) == "A pool takes 3.00 ms off a connection."
+    assert text(figure("a pool", "a connection", -3.0, Verdict.SAVES)) == "A pool shortens a connection by 3.00 ms."
     slower = figure("TLS", "'queries a second'", -30.0, ratio=estimate(0.7, 0.01), **rate)
     assert text(slower) == "TLS lowers 'queries a second' by 30.0 %."
     faster = figure("TLS", "'queries a second'", 30.0, Verdict.SAVES, ratio=estimate(1.3, 0.01), **rate)

@@ -150,7 +150,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     reached: dict[float, list[str]] = {}
     for arm, p in points:
         if p.operations is not None:
-            reached.setdefault(p.share, []).append(f"{arm.at} {_from(p)}".strip())
+            reached.setdefault(p.share, []).append(f"{arm.at_place} {_from(p)}".strip())
     out_of_reach = [(arm, p) for arm, p in points if p.operations is None and p.low is None]
     never = [(arm, p) for arm, p in out_of_reach if p.saves is None]
     saving = {arm.name: (arm, p.saves) for arm, p in out_of_reach if p.saves is not None}
@@ -158,18 +158,18 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
     clauses = [f"{{}} costs {fmt.listed(parts)}"] if parts else []
     if never:
         share = max(p.share for _, p in never)
-        where = fmt.listed([arm.at.strip() for arm, p in never if p.share == share])
+        where = fmt.listed([arm.at_place.strip() for arm, p in never if p.share == share])
         clauses.append(
             f"{{}} costs {fmt.share(share)} or more {where}".rstrip() + ", however many queries a connection carries"
         )
     for arm, saves in saving.values():
-        clauses.append(f"{{}} saves time{arm.at} {_below(saves)}, and costs time on connections with more")
+        clauses.append(f"{{}} saves time{arm.at_place} {_below(saves)}, and costs time on connections with more")
     for arm, p in points:
         if p.operations is None and p.low is not None:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
-                f"{{}} costs {fmt.share(p.share)} or more{arm.at} with fewer than about {least} a connection; this run "
-                "cannot tell whether it costs less with more queries"
+                f"{{}} costs {fmt.share(p.share)} or more{arm.at_place} with fewer than about {least} a connection; "
+                "this run cannot tell whether it costs less with more queries"
             )
     return clauses
 
@@ -177,7 +177,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
 def _from(point: Point) -> str:
     """Return text such as 'from 52 queries a connection upwards [48, 57]'."""
     if point.high is not None and point.high <= 1:
-        return "from the first query on"
+        return "even with a single query a connection"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(point.operations or 0), "query", "queries")
     return f"from {queries} a connection upwards [{whole(point.low or 0)}, {high}]"

@@ -27,9 +27,11 @@ from costof.study.arms import PlannedArm
 
 HEAD = ["part", "before the step", "added by the step", "share of the added"]
 METHOD = (
-    "Each row shows what a step adds to one operation, paired by round. A share is the part's added amount divided by "
-    "that of all parts, with Fieller's interval. A part that becomes cheaper has a negative share, and the others can "
-    "then exceed 100 %. If the cores are busy, added CPU time lowers the throughput."
+    "A step adds the gateway, or encrypts columns. Each part is the CPU time of one program for an operation; its row "
+    "shows that time before the step, and what the step adds, paired by round. The part's share is what the step adds "
+    "to it, divided by what the step adds to all parts, with Fieller's interval. If a part becomes smaller, its share "
+    "is negative, and the shares of the others can exceed 100 %. If all cores are busy, added CPU time lowers the "
+    "throughput."
 )
 TOTAL = "total"
 

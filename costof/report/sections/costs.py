@@ -190,8 +190,11 @@ def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
     most = "is one of the most expensive" if _overlap(ranked[-1], ranked[-2]) else "is the most expensive"
     least = "is one of the cheapest" if _overlap(ranked[0], ranked[1]) else "is the cheapest"
     return [
-        (ranked[-1], f"{ranked[-1].label} {most} of {len(main)} protections: it {_clauses(ranked[-1])}."),
-        (ranked[0], f"{ranked[0].label} {least}: it {_clauses(ranked[0])}."),
+        (
+            ranked[-1],
+            f"{ranked[-1].label} {most} of {len(main)} protections: it {_clauses(ranked[-1])}.{_noise(ranked[-1])}",
+        ),
+        (ranked[0], f"{ranked[0].label} {least}: it {_clauses(ranked[0])}.{_noise(ranked[0])}"),
     ]
 
 
@@ -205,7 +208,15 @@ def _overlap(one: Line, other: Line) -> bool:
 def sentence(line: Line, lines: list[Line]) -> str:
     """Return a line as a sentence. If `lines`, all lines of the answer, have several views, name the view."""
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
-    return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".")
+    return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".") + _noise(line)
+
+
+def _noise(line: Line) -> str:
+    """Return a sentence about the effects that are as small as the noise of this run; '' if there are none."""
+    hidden = [(arm, effect) for arm, effect in line.effects if hidden_by_noise(effect)]
+    if not hidden:
+        return ""
+    return f" Identical copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
 
 
 def _clauses(line: Line) -> str:
@@ -236,22 +247,18 @@ def _clause(
         )
     has_places = with_places or any(arm.at for arm, _ in effects)
     if verdict is Verdict.UNRESOLVED and has_places:
-        parts = []
-        for arm, effect in effects:
-            noise = "; identical copies of the control differ as much" if hidden_by_noise(effect) else ""
-            parts.append(f"{_place(arm)} ({_amount(metric, effect)}{noise})")
+        parts = [f"of {_amount(metric, effect)} {_place(arm)}" for arm, effect in effects]
         return f"has an unresolved effect{f' on {name}' if named else ''} {fmt.listed(parts)}"
     if verdict is Verdict.UNRESOLVED:
-        effect = effects[0][1]
-        noise = " (identical copies of the control differ as much)" if hidden_by_noise(effect) else ""
-        return f"has an unresolved effect of {_amount(metric, effect)}{noise} on {name}"
+        return f"has an unresolved effect of {_amount(metric, effects[0][1])} on {name}"
     if has_places:
-        verb = "lowers" if rate == (verdict is Verdict.COSTS) else "raises"
+        less, more = fmt.verbs(metric.unit)
+        verb = less if rate == (verdict is Verdict.COSTS) else more
         return f"{verb} {name} {fmt.listed([f'{_place(arm)} by {_amount(metric, effect)}' for arm, effect in effects])}"
     amount = _amount(metric, effects[0][1])
     if verdict is Verdict.COSTS:
         return f"lowers {name} by {amount}" if rate else f"adds {amount} to {name}"
-    return f"raises {name} by {amount}" if rate else f"takes {amount} off {name}"
+    return f"{'raises' if rate else fmt.verbs(metric.unit).less} {name} by {amount}"
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
@@ -261,7 +268,7 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
         return ""
     if any(arm.context_in_words and not arm.context_in_words.startswith("at ") for arm in arms):
         return " " + fmt.listed([_place(arm) for arm, _ in effects])
-    return f" at {fmt.listed([arm.context for arm in arms])}"
+    return f" at {fmt.listed([_place(arm).removeprefix('at ') for arm in arms])}"
 
 
 def _place(arm: Arm) -> str:
@@ -269,7 +276,7 @@ def _place(arm: Arm) -> str:
 
     The first context has no name, so its levels are described: 'with 3 nodes'.
     """
-    return arm.at.strip() or arm.context_in_words
+    return arm.at_place.strip() or arm.context_in_words
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
@@ -312,13 +319,16 @@ def _costs(index: Index, arm: Arm) -> list[str]:
     texts = []
     for view, words in VIEWS.items():
         metrics = [metric for metric in index.headline_metrics if metric.view == view]
-        parts = [
-            _clause(metric, effect.verdict, [(arm, effect)], f"'{metric.label}'")
+        lines = [
+            Line(view, metric, [(arm, effect)])
             for metric in metrics
             if (effect := index.effect_to_report(metric.name, arm.name)) is not None
         ]
+        parts = [
+            _clause(line.metric, line.effects[0][1].verdict, line.effects, f"'{line.metric.label}'") for line in lines
+        ]
         text = f"{fmt.capital(arm.label)} {fmt.listed(parts)} {words}".rstrip()
-        texts += [f"{text}."] if parts else []
+        texts += [f"{text}.{''.join(map(_noise, lines))}"] if parts else []
     return texts
 
 

@@ -16,13 +16,14 @@ CLIENT = "client"
 LEAST_SHOWN = 0.005
 """Smaller shares of throttling and steal are not shown."""
 MEANINGS = {
-    "throttled": "Throttled: share of the time for which the role was stopped, because it had used up its CPU limit.",
+    "throttled": "Throttled: share of the time for which the program that the column names had to wait, because it had "
+    "used up its CPU limit.",
     "steal": "Steal: share of the machine's CPU time that the hypervisor used for others.",
 }
 Bars = tuple[str, Context, list[Cpu]]
 """Content of one panel of the figure: a workload, a context, and the CPU time of each arm."""
 
-HOW_TO_READ = "Each bar is the CPU time of all roles together for 1,000 operations; its parts are their shares."
+HOW_TO_READ = "Each bar is the CPU time of all programs together for 1,000 operations; its colours are the programs."
 
 
 class CpuSection(Section[None, None]):
@@ -100,7 +101,7 @@ def _limits(cpu: Cpu) -> dict[str, float]:
 
 def _bottlenecks(index: Index) -> str:
     """Return one sentence for each role that used most of one core, the client's first; '' if none did."""
-    busy: dict[str, dict[str, dict[str, list[str]]]] = {}
+    busy: dict[str, dict[str, list[str]]] = {}
     measured: dict[str, int] = {}
     for cpu in index.core.cpu:
         arm = index.arm(cpu.arm)
@@ -108,14 +109,13 @@ def _bottlenecks(index: Index) -> str:
             continue
         measured[cpu.workload] = measured.get(cpu.workload, 0) + 1
         if cpu.busiest:
-            names = busy.setdefault(cpu.busiest, {}).setdefault(cpu.workload, {}).setdefault(arm.at, [])
-            names.append(f"'{index.short(cpu.arm)}'")
+            names = busy.setdefault(cpu.busiest, {}).setdefault(cpu.workload, [])
+            names.append(f"'{index.short(cpu.arm)}{arm.at}'")
     sentences = []
     for role, by_workload in sorted(busy.items(), key=lambda item: item[0] != CLIENT):
         workloads_by_arms: dict[str, list[str]] = {}
-        for workload, by_context in by_workload.items():
-            every = sum(map(len, by_context.values())) == measured[workload] > 2
-            arms = "all arms" if every else ", ".join(fmt.listed(names) + at for at, names in by_context.items())
+        for workload, names in by_workload.items():
+            arms = "all arms" if len(names) == measured[workload] > 2 else fmt.listed(names)
             workloads_by_arms.setdefault(arms, []).append(f"'{index.workload_label(workload)}'")
         places = [f"with {arms} in {fmt.listed(workloads)}" for arms, workloads in workloads_by_arms.items()]
         sentences.append(f"The {role} used most of one core {'; '.join(places)}.")

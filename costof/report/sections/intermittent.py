@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from operator import neg
 
 from pydantic import Field
 
@@ -177,7 +178,8 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
     )
     text = (
         f"{fmt.capital(index.label_at(each.arm))} has an intermittent cost: '{metric.label}' {worse} of the other "
-        f"slices in {each.slices} of {each.of} slices (control and its copy: {each.usual} of {each.usual_of})."
+        f"slices in {each.slices} of {each.of} slices, compared with {each.usual} of {each.usual_of} with the control "
+        "and its copy."
     )
     if effect is None:
         return text
@@ -192,12 +194,14 @@ def _slow_sentence(index: Index, each: Slow) -> str:
     text = (
         f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
         f"{fmt.percent(each.share)} of the operations of '{metric.label}' take at least 1.5 times as long as the "
-        f"median one (control and its copy: {fmt.percent(each.usual)})."
+        f"median one, compared with {fmt.percent(each.usual)} with the control and its copy."
     )
     if effect is None:
         return text
-    mean = fmt.absolute(effect.difference, effect.unit, signed=True)
-    return f"{text} The mean of '{metric.label}' differs from the control's by {mean}."
+    is_more = effect.difference.value > 0
+    size = effect.difference if is_more else effect.difference.through(neg)
+    than = "higher than" if is_more else "lower than"
+    return f"{text} The mean of '{metric.label}' is {fmt.absolute(size, effect.unit)} {than} the control's."
 
 
 SECTION = IntermittentSection()

@@ -232,7 +232,7 @@ def _clause(metric: Metric, effect: Effect) -> str:
         case Verdict.COSTS:
             return f"adds {_amount(effect, 1)} to {what}"
         case Verdict.SAVES:
-            return f"takes {_amount(effect, -1)} off {what}"
+            return f"shortens {what} by {_amount(effect, -1)}"
         case Verdict.NO_DIFFERENCE:
             return f"changes {what} by less than {fmt.share(metric.margin)}"
         case Verdict.NO_COST:
@@ -240,7 +240,7 @@ def _clause(metric: Metric, effect: Effect) -> str:
     if effect.rounds < FEWEST_ROUNDS:
         why = f"a verdict needs {FEWEST_ROUNDS} rounds and there were {effect.rounds}"
     elif hidden_by_noise(effect):
-        why = "two identical copies of the control differ as much"
+        why = "identical copies of the control differ as much"
     elif effect.difference.low <= 0 <= effect.difference.high:
         why = "the interval includes 0"
     else:

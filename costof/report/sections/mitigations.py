@@ -39,8 +39,8 @@ from costof.study.plan import Plan
 HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
     "Gain: the arm with the mitigation compared with the arm without it, paired by round. Recovered share: what the "
-    "mitigation gains, divided by what the protection loses, with Fieller's interval. Above 100 % the mitigation gains "
-    "more than the protection loses; below 0 it makes the loss larger."
+    "mitigation gains, divided by what the protection loses, with Fieller's interval. Above 100 %, the mitigation "
+    "gains more than the protection loses; below 0 %, the mitigation makes the protection's loss larger."
 )
 HOW_TO_READ = (
     "Points show the recovered share of the loss, lines its 95 % interval. 100 % is the whole loss; above it, the "
@@ -229,27 +229,29 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     texts, without_gain = [], []
     metric = f"'{index.metric_label(data.metric)}'"
     if helping:
-        more_than_all = f"gains more than {index.label(data.reference)} loses"
+        protection = index.label(data.reference)
+        compared = f"compared with {protection}"
         clauses: list[str] = []
         for each in helping:
             if each.recovered is None:
                 clause = f"{each.label} changes {metric} by {_gain(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
+                cost = f"what {protection} costs in {metric}"
                 whole = round(each.recovered.value, 2) >= ALL
-                clause = f"{each.label} recovers {f'all of the loss ({share})' if whole else f'{share} of the loss'}"
+                clause = f"{each.label} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
                 # A share such as 333 % of the loss is hard to read, so the gain itself is given.
-                is_first = not any(more_than_all in clause for clause in clauses)
-                gains, amount = (more_than_all, f"{metric} ") if is_first else ("does too", "")
-                clause = f"{each.label} {gains} ({amount}{_gain(index, data, each)})"
+                is_first = not any(compared in clause for clause in clauses)
+                changes = f"{compared}, {each.label} changes {metric}" if is_first else f"{each.label} changes it"
+                clause = f"{changes} by {_gain(index, data, each)}"
             clauses.append(clause + _but(index, data, each))
         texts.append("; ".join(clauses))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
         more = [f"{each.label} costs more ({metric} {_gain(index, data, each)})" for each in harmful]
-        without_gain.append(fmt.listed(more))
+        without_gain.append(f"compared with {index.label(data.reference)}, {fmt.listed(more)}")
     if without_gain:
         resolved = not (helping or unresolved)
         texts.append(f"{'No mitigation recovers anything: ' if resolved else ''}{'; '.join(without_gain)}")

@@ -55,13 +55,15 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
         for effect in noisy
         if effect.ratio is not None and effect.ratio.low > 0
     ]
+    size = "an unresolved cost"
     if costs:
-        unlikely = f" A cost above {fmt.with_unit(fmt.number(100 * max(costs), 1), '%')} is unlikely."
+        largest = fmt.with_unit(fmt.number(100 * max(costs), 1), "%")
+        unlikely, size = f" A cost above {largest} is unlikely.", f"a cost of up to {largest}"
     margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
     return (
         f"{_names(index, noisy)} would stay unresolved even with {more}.{reason}{unlikely} Measure on an "
-        f"idle machine, or use longer slices{longer}. If a cost of that size does not matter to you, raise 'margin' "
-        f"in the study's file (now {margins})."
+        f"idle machine, or use longer slices{longer}. If {size} does not matter to you, raise 'margin' in "
+        f" the study's file (now {margins})."
     )
 
 

@@ -231,7 +231,7 @@ def _clause(index: Index, each: PredictedEffect) -> str:
     amount = fmt.with_interval(size, each.unit, each.ratio)
     if size.low <= 0 <= size.high:
         return f"has an unresolved effect on {what}: {amount}"
-    return f"takes {amount} off {what}" if is_saving else f"adds {amount} to {what}"
+    return f"shortens {what} by {amount}" if is_saving else f"adds {amount} to {what}"
 
 
 def _row(index: Index, each: PredictedEffect) -> list[str | Text]:

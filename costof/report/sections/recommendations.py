@@ -114,7 +114,8 @@ class RecommendationsSection(Section[Spec, Recommendations]):
                 if figure.fits(arm.levels) and figure.series
             }
             note = published.cited + "".join(
-                f" The published series for '{label}' is '{name}'." for label, name in series.items()
+                f" The published figures beside '{label}' were measured with '{name}'."
+                for label, name in series.items()
             )
         head = [*COLUMNS[:CONTROL], index.control_heading, *COLUMNS[CONTROL + 1 :]]
         for title, rows in tables:

@@ -32,8 +32,8 @@ SHOWN_EXAMPLE = (10_000, 10.0)
 CHECKS = ["arm", "new clients", "cores", "predicted time", "measured time", "error of the prediction"]
 MODEL = (
     "Cores = clients × CPU time of one client ÷ seconds. Predicted time of a burst = time of the burst without the "
-    "protection on the same cores + clients × CPU time that the protection adds ÷ cores. The two times add up, because "
-    "the last client waits for its answer only after its handshake."
+    "protection on the same cores + clients × CPU time that the protection adds ÷ cores. The two terms are "
+    "added, because the last client sends its request only after its handshake, so the two do not overlap."
 )
 
 

@@ -42,6 +42,7 @@ from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_tls import MongodbTruth
 
 HEADLINE, QUERY = "wire.connect_and_first_query", "app.reused_query"
+QUERY_LABEL = "query on open connection"
 PLAN = plan_of(MONGODB)
 Runs = Mapping[str, tuple[Plan, Truth]]
 
@@ -68,10 +69,10 @@ def limited(ledger: Ledger, *limits: str) -> Result:
 
 
 def test_gate_exits_with_0_if_all_limits_are_kept(measured: Ledger) -> None:
-    done = limited(measured, "reused query", "+10%", "app.connect_and_first_query", "+9ms")
+    done = limited(measured, QUERY_LABEL, "+10%", "app.connect_and_first_query", "+9ms")
     assert done.exit_code == 0
     assert [line.partition(":")[0] for line in done.output.splitlines()] == ["within"] * 3
-    assert "within: 'reused query' on the wire +10%, TLS 1.3 (rsa-2048): +" in done.output
+    assert "within: 'query on open connection' on the wire +10%, TLS 1.3 (rsa-2048): +" in done.output
 
 
 def test_exit_status_of_an_exceeded_limit_takes_precedence_over_an_undecided_one(measured: Ledger) -> None:
@@ -79,7 +80,7 @@ def test_exit_status_of_an_exceeded_limit_takes_precedence_over_an_undecided_one
     assert middle is not None
     done = limited(measured, QUERY, f"+{(middle.value - 1) * 100:.4f}%")
     assert (done.exit_code, done.output.count("undecided")) == (3, 1)
-    both = limited(measured, "reused query", "+0.1%", "connect and first query", "+2%")
+    both = limited(measured, QUERY_LABEL, "+0.1%", "connect and first query", "+2%")
     assert (both.exit_code, both.output.count("exceeded: 'connect and first query'")) == (4, 2)
 
 
@@ -100,7 +101,7 @@ def test_limit_on_a_rate_is_exceeded_by_a_lower_rate(tmp_path: Path) -> None:
 
 def test_gate_writes_junit_and_markdown(measured: Ledger, tmp_path: Path) -> None:
     junit, markdown = tmp_path / "limits.xml", tmp_path / "limits.md"
-    limits = ("--limit", "reused query", "+10%", "--limit", "connect and first query", "+2%")
+    limits = ("--limit", QUERY_LABEL, "+10%", "--limit", "connect and first query", "+2%")
     assert called(gate, measured.folder, *limits, "--junit", junit, "--markdown", markdown).exit_code == 4
     (suite,) = JUnitXml.fromfile(str(junit))
     assert (suite.tests, suite.failures, suite.errors) == (4, 2, 0)
@@ -131,7 +132,7 @@ def test_undecided_limit_is_a_junit_error(tmp_path: Path) -> None:
 
 
 def test_gate_uses_the_limits_of_the_study_and_of_the_options_of_the_run(tmp_path: Path, measured: Ledger) -> None:
-    study = load_study(MONGODB).model_copy(update={"limits": {"reused query": "+10%"}})
+    study = load_study(MONGODB).model_copy(update={"limits": {QUERY_LABEL: "+10%"}})
     plan = resolve(study, Options("quick"))
     assert [(each.metric, each.worst) for each in plan.limits] == [(QUERY, 0.1), ("wire.reused_query", 0.1)]
     plan = resolve(study, Options("quick", limits=[("app.connect_and_first_query", "+100us")]))
@@ -143,8 +144,8 @@ def test_gate_uses_the_limits_of_the_study_and_of_the_options_of_the_run(tmp_pat
 @pytest.mark.parametrize(
     ("metric", "limit", "text"),
     [
-        ("reused querry", "+10%", r"did you mean 'reused query'\?"),
-        *(("reused query", limit, r"write it as \+10% or \+2ms") for limit in ("10%", "-10%", "+10/s", "+ten%")),
+        ("querry on open connection", "+10%", r"did you mean 'query on open connection'\?"),
+        *((QUERY_LABEL, limit, r"write it as \+10% or \+2ms") for limit in ("10%", "-10%", "+10/s", "+ten%")),
     ],
 )
 def test_invalid_limit_of_gate_is_refused(metric: str, limit: str, text: str) -> None:
@@ -152,11 +153,16 @@ def test_invalid_limit_of_gate_is_refused(metric: str, limit: str, text: str) ->
         parse_limits(load_study(MONGODB), [(metric, limit)])
 
 
+def test_metric_can_be_named_by_the_label_of_older_runs() -> None:
+    older, present = (parse_limits(load_study(MONGODB), [(name, "+10%")]) for name in ("reused query", QUERY_LABEL))
+    assert older == present != []
+
+
 @pytest.mark.parametrize(
     ("limits", "text"),
     [
         ([("app.connect_and_first_query", "+9ms")], "The limit is kept."),
-        ([("reused query", "+20%")], "All 2 limits are kept."),
+        ([(QUERY_LABEL, "+20%")], "All 2 limits are kept."),
         ([("app.connect_and_first_query", "+9ms"), ("connect and first query", "+1ms")], "2 of 3 limits are exceeded."),
     ],
 )
@@ -391,7 +397,7 @@ def test_history_writes_table_page_and_json(tmp_path: Path) -> None:
     (tmp_path / "runs" / "no-run").mkdir()
     ended = costof("history", "runs", "--out", "history.html", cwd=tmp_path)
     assert ended.status == 0, ended.err
-    assert "reused query" in ended.out
+    assert QUERY_LABEL in ended.out
     assert f"at least {FEWEST_RUNS} runs" in ended.out
     assert (tmp_path / "history.html").read_text().count("<svg") == 2 * 4, "each in a wide and a narrow version"
     (one,) = json.loads(costof("history", "runs", "--json", cwd=tmp_path).out)["series"]

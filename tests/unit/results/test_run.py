@@ -428,7 +428,7 @@ def test_slower_tail_is_reported_although_the_mean_is_equal() -> None:
     assert of_query.keys() == {50.0, 95.0, 99.0}
     assert of_query[50.0].ratio.high < 1 < 1.5 < of_query[99.0].ratio.low
     assert [each.percentile for each in tails.undetermined if each.metric == QUERY] == [99.9]
-    assert "raises the p99 of 'reused query' to " in " ".join(sentence_texts(result.answer, "detail"))
+    assert "raises the p99 of 'query on open connection' to " in " ".join(sentence_texts(result.answer, "detail"))
 
 
 def test_share_of_slow_operations_is_reported() -> None:

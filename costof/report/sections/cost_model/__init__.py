@@ -252,7 +252,7 @@ def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
         return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
     share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
-    return f"adds {amount} to {operation}" if ms.value > 0 else f"takes {amount} off {operation}"
+    return f"adds {amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
 
 
 def _cores_change(cores: Estimate) -> str:
@@ -318,8 +318,8 @@ def worst(index: Index, model: CostModel) -> str | None:
     far = fmt.plural(len(tested), "prediction")
     return (
         f"Of {far} for farther distances, the worst differs from the measurement by "
-        f"{fmt.percent(abs(most.error or 0.0))}: '{index.metric_label(most.metric)}' with {index.label(most.arm)} at "
-        f"{where(index.context(most.arm), most.round_trip_ms)}."
+        f"{fmt.percent(abs(most.error or 0.0))}: '{index.metric_label(most.metric)}' with {index.label(most.arm)} "
+        f"and a round trip of {fmt.milliseconds(most.round_trip_ms)}."
     )
 
 
