@@ -6,6 +6,8 @@ from typing import Any
 
 from costof.report.summary import CORES, KeyFigure, first_of_each_arm, verdict_sentence
 from costof.statistics.estimate import Estimate, Verdict
+from costof.study.load import CONNECTION, FIRST_QUERY, RequestedLoad
+from tests.report.results import at_load
 
 
 def estimate(value: float, half: float = 0.1) -> Estimate:
@@ -71,3 +73,8 @@ def test_figures_of_one_quantity_include_the_largest_sizes() -> None:
     sizes = [figure("chain", "'operations a second'", value) for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
+
+
+def test_load_of_one_query_a_connection_has_the_first_query_as_a_key_figure() -> None:
+    names = [figure.name for figure in at_load(load=RequestedLoad("300/s", "1")).summary.figures]
+    assert names == [CONNECTION, FIRST_QUERY, CORES]

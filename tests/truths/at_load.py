@@ -39,7 +39,7 @@ class AtLoad(Truth):
             queries = plan.load.queries_per_connection
             counts = {"scheduled_connect": served, "first_operation": served, "operation": served * (queries - 1)}
         every = {"scheduled_connect": CONNECT, "first_operation": FIRST, "operation": LATER}
-        times = {name: every[name][protected] for name in counts}
+        times = {name: every[name][protected] for name, count in counts.items() if count}
         client, server = (each * chance.more(0.02) for each in CPU_MS[protected])
         return Slice(
             operations=served,

@@ -198,7 +198,7 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
 
 def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
     for metric, effect in _effects(index, arm):
-        if metric.name == FIRST_QUERY:
+        if not metric.headline:
             continue
         words = fmt.with_article(metric.label)
         update = {"label": f"{words},{arm.at}" if arm.at else words, "words": f"{words}{arm.at}"}

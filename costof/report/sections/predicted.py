@@ -115,13 +115,13 @@ class PredictedSection(Section[None, Predicted]):
         return sentences("answer", [text for text in texts if text])
 
     def key_figures(self, index: Index, data: Predicted) -> list[KeyFigure]:
-        """Return the predicted effects at the first distance, with those on a first query last."""
+        """Return the predicted effects at the first distance."""
         distance = data.distances_ms[0]
         effects = {(each.arm, each.metric): each for each in data.effects if each.round_trip_ms == distance}
         return [
             _key_figure(index, arm, effects[arm.name, metric.name])
             for arm in index.answered
-            for metric in sorted(index.headline_metrics, key=lambda each: each.name == FIRST_QUERY)
+            for metric in index.headline_metrics
             if (arm.name, metric.name) in effects
         ]
 
