@@ -126,8 +126,8 @@ def _download(names: Sequence[str], archives: Path) -> None:
     # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
     lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
     versions = {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
-    # Of the dependencies, download only libraries, and the real package (postgresql-15) if the requested package is
-    # empty.
+    # Download only dependencies that are libraries. If the requested package is empty, download also the package that
+    # has its programs, such as postgresql-15.
     required = [
         f"{name}={version}"
         for name, version in versions.items()

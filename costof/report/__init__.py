@@ -33,7 +33,6 @@ from costof.report.blocks import (
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
-from costof.report.sections.predicted import UNITS
 from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
@@ -62,9 +61,6 @@ def build_result(core: Core, sections: Sections) -> Result:
     index = Index(core, leads, sentences)
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
-    if predicted := [figure for figure in figures if figure.predicted]:
-        # The user's distance is the question, so no time at another distance stands beside the predicted ones.
-        figures = [*predicted, *(figure for figure in figures if not figure.predicted and figure.unit not in UNITS)]
     return Result(**dict(core), answer=sentences, summary=summary(index, figures), sections=sections)
 
 

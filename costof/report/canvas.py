@@ -198,6 +198,10 @@ def text_at(
     return f'<text x="{x:.1f}" y="{y:.1f}" style="{style}">{escape(text)}</text>'
 
 
+BOLD = 1.14
+"""How many times wider bold letters are than ordinary ones."""
+
+
 def text_width(text: str, size: float) -> float:
     """Return an upper estimate of a text's width in pixels, because the font of the user's browser is not known."""
     narrow = sum(letter in "iljtfrI.,:;'|!()[] \N{NO-BREAK SPACE}" for letter in text)

@@ -7,7 +7,7 @@ from html import escape as escape_xml
 
 from costof import format as fmt
 from costof.report.blocks import Handout
-from costof.report.canvas import text_width
+from costof.report.canvas import BOLD, text_width
 from costof.report.markdown import escape
 from costof.report.palette import COLOURS
 from costof.report.summary import KeyFigure, first_of_each_arm
@@ -89,8 +89,6 @@ WIDTH, HEIGHT = 1200, 630
 EDGE, GAP = 56, 20
 VERDICT_SIZES = (38, 34, 30, 26, 22)
 MOST_LINES = 4
-BOLD = 1.14
-"""How many times wider bold letters are than ordinary ones."""
 TILE_TOP, TILE_HEIGHT = 270, 196
 SANS = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"

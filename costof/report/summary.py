@@ -14,6 +14,7 @@ from costof import format as fmt
 from costof.model import Finite, Model
 from costof.results.index import Index
 from costof.results.models import Effect, Metric
+from costof.results.samples import NS_PER_UNIT
 from costof.statistics.estimate import Estimate, Verdict
 
 MOST_FIGURES = 6
@@ -109,7 +110,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
     assert arm is not None
     label = index.metric_title(metric.name) if index.many_views else metric.label
     words = index.metric_in_view(metric.name) if index.many_views else f"'{metric.label}'"
-    near = metric.unit == "ms" and any(lead.computed_away for lead in index.leads)
+    near = metric.unit == "ms" and index.computed_away
     places = [arm.where, " on one machine" if near else ""]
     return KeyFigure(
         name=metric.name,
@@ -137,7 +138,7 @@ def interval_verdict(difference: Estimate) -> Verdict:
 
 def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     """Return the summary of a result whose sections have these key figures, the most important ones first."""
-    shown = first_of_each_arm(figures, MOST_FIGURES)
+    shown = first_of_each_arm(_at_the_distance(figures), MOST_FIGURES)
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
@@ -149,6 +150,18 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         mitigation=_first(index, "mitigation"),
         break_even=_first(index, "break_even"),
     )
+
+
+def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
+    """Return the figures; if some are predicted for the user's distance, these first, and no times measured elsewhere.
+
+    The user asks about this distance, so a time at another distance would be read as the answer.
+    """
+    every = [*figures]
+    predicted = [figure for figure in every if figure.predicted]
+    if not predicted:
+        return every
+    return [*predicted, *(figure for figure in every if not figure.predicted and figure.unit not in NS_PER_UNIT)]
 
 
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:

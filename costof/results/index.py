@@ -36,7 +36,7 @@ class Lead:
     follow: frozenset[tuple[str, str]] = frozenset()
     """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
     computed_away: bool = False
-    """Whether the section's key figures are computed for a distance, while the run measured on one machine."""
+    """True if the run measured on one machine, and the section computes its key figures for a longer distance."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,11 @@ class Index:
     def reference(self) -> str | None:
         """Return the only arm whose costs are in the answer, if a section compares all other arms with this arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
+
+    @property
+    def computed_away(self) -> bool:
+        """Return whether a section computes key figures for a longer distance than the run measured at."""
+        return any(lead.computed_away for lead in self.leads)
 
     def arm(self, name: str) -> Arm | None:
         return self._arms.get(name)

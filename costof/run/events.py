@@ -1,6 +1,6 @@
 """Events of a run in progress. Displays draw them, and `--json-lines` prints them as one JSON object a line.
 
-`seconds` is the time since the command began the run, by a clock that nobody can set. Other times are in seconds too.
+`seconds` is the time since the run began, by a monotonic clock. Other times are in seconds too.
 Figures have the unit of their metric. Every run ends with an `answer` or an `error`.
 """
 

@@ -72,9 +72,9 @@ NULL, PIPE = "null", "pipe"
 
 @dataclass(frozen=True)
 class Streams:
-    """Where a command reads its input and writes its output.
+    """The input and output files of a command.
 
-    By default its input is empty, and its output is kept in memory.
+    By default the input is empty, and the output is kept in memory.
 
     `stdin` is a file. `stdout` is `NULL`, `PIPE`, or a file that each run overwrites. `shown` is a file to which
     standard output and standard error are appended, such as costof's standard error.

@@ -63,7 +63,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     return (
         f"{_names(index, noisy)} would stay unresolved even with {more}.{reason}{unlikely} Measure on an "
         f"idle machine, or use longer slices{longer}. If {size} does not matter to you, raise 'margin' in "
-        f" the study's file (now {margins})."
+        f"the study's file (now {margins})."
     )
 
 

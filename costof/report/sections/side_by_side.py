@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from costof import format as fmt
 from costof.report.blocks import HTML, Block, Figure
-from costof.report.canvas import NARROW, Panel, Scale, Sheet, text_width
+from costof.report.canvas import BOLD, NARROW, Panel, Scale, Sheet, text_width
 from costof.report.palette import colour_of
 from costof.report.sections import Section
 from costof.results.index import Context, Index
 from costof.results.models import Arm, Metric, Value
 
 BAR = 0.42
-LETTERS, BOLD = 11.5, 1.14
-"""The size of an arm's label, and by how much bold letters are wider."""
+LETTERS = 11.5
+"""The size of an arm's label."""
 MOST_IN_COLUMN, EDGES = 2, 40
 """The number of panels from which two columns are used if the labels fit, and the width that a panel's edges take."""
 MOST_RATIO = 20

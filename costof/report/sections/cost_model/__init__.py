@@ -153,7 +153,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     load = default_load(index, model)
     reference, away = index.reference, _away(model, load)
     # Beside figures of an application's driver or of another distance, the name says that this is neither.
-    computed = away and not distances(index, model)
+    computed = index.computed_away
     at = ", computed" if computed else ", on the wire" if index.many_views else ""
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms

@@ -66,8 +66,7 @@ pub struct Failure {
     /// The name of the phase that failed. Only workloads with several kinds of operations set it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that another server is responsible, because the answering server is not (or no
-    /// longer) the primary.
+    /// Whether the server answered that it is not the primary.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.

@@ -24,8 +24,8 @@ pub struct Prepared {
     statement: Arc<Statement>,
     is_approved: bool,
     parameters: Vec<Parameter>,
-    /// Whether the parameter types that the client sent last were allowed. A later execution may send no types, and the
-    /// server then uses the last ones again.
+    /// Whether the client's most recent parameter types were allowed. If an execution sends no types, the server uses
+    /// the most recent ones.
     has_types: bool,
     /// The number of bytes that the client has sent by SEND_LONG_DATA for the next execution.
     pub long_data: usize,
@@ -35,8 +35,8 @@ pub struct Prepared {
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Whether the last value of the parameter had a type other than text. If the client then sends a text by
-    /// SEND_LONG_DATA, MariaDB 10.11 keeps the old type and uses the text's address in memory as the value.
+    /// Whether the parameter's most recent value was not text. If its next value is text, sent by SEND_LONG_DATA,
+    /// MariaDB 10.11 keeps the old type and uses the text's address in memory as the value.
     was_not_text: bool,
 }
 

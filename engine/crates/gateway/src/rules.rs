@@ -395,9 +395,9 @@ fn refusal(path: &Path, message: String) -> Failure {
     Failure::new(Class::Plan, format!("{}: {message}", path.display()))
 }
 
-/// Read a file, and refuse the file if users other than its owner have any of the permissions in `denied`. The
-/// permissions are those of the opened file, so nobody can replace the file after the check. The text may contain keys,
-/// so it is erased when dropped.
+/// Read a file. Refuse it if users other than its owner have any of the permissions in `denied`. The check uses the
+/// opened file, so replacing the file after the check has no effect. The text may contain keys, so its memory is erased
+/// when it is dropped.
 fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;
     let metadata = file.metadata().map_err(|error| error.to_string())?;

@@ -190,7 +190,7 @@ enum Mode {
 struct Pinning {
     /// The server's OK for the client, to be sent once the settings are confirmed.
     held: Vec<u8>,
-    /// Whether the server has applied the settings. The server's answer with the values that are read back follows.
+    /// Whether the server has applied the settings. The next answer has the settings as read back.
     is_set: bool,
     row: Option<Vec<u8>>,
 }

@@ -852,7 +852,7 @@ fn guarded_session_has_separate_timeouts_for_the_first_and_the_last_byte_of_a_co
     assert_eq!(seconds(test.session.waiting(true)), None, "commands sent ahead have no timeout");
     test.server(&packet(1, OK));
     assert_ne!(test.session.waiting(false), idle, "each wait has a new number");
-    // As for any command, the timeout of a refused command covers the time from its first to its last byte.
+    // The timeout of a command begins with its first byte and ends with its last, also if the command is refused.
     let long = packet(0, &[b'\x03'; 100]);
     let begun = test.session.waiting(true);
     test.client(&long[..50]);

@@ -16,8 +16,8 @@ use std::task::Poll;
 pub(super) struct Source {
     pub(super) readable: Cell<bool>,
     pub(super) writable: Cell<bool>,
-    /// Whether the peer has ended or reset the connection. The kernel reports no event after that, so the descriptor
-    /// stays marked as readable.
+    /// Whether the peer has ended or reset the connection. The descriptor then stays marked as readable, because the
+    /// kernel reports no further event.
     pub(super) hung_up: Cell<bool>,
     pub(super) waiter: Cell<Option<TaskId>>,
 }
