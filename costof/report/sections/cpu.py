@@ -16,8 +16,8 @@ CLIENT = "client"
 LEAST_SHOWN = 0.005
 """Smaller shares of throttling and steal are not shown."""
 MEANINGS = {
-    "throttled": "Throttled: share of the time for which the program that the column names had to wait, because it had "
-    "used up its CPU limit.",
+    "throttled": "Throttled: share of the time for which a program had to wait, because it had used up its CPU limit. "
+    "The column's heading names the program.",
     "steal": "Steal: share of the machine's CPU time that the hypervisor used for others.",
 }
 Bars = tuple[str, Context, list[Cpu]]
@@ -117,8 +117,8 @@ def _bottlenecks(index: Index) -> str:
         for workload, names in by_workload.items():
             arms = "all arms" if len(names) == measured[workload] > 2 else fmt.listed(names)
             workloads_by_arms.setdefault(arms, []).append(f"'{index.workload_label(workload)}'")
-        places = [f"with {arms} in {fmt.listed(workloads)}" for arms, workloads in workloads_by_arms.items()]
-        sentences.append(f"The {role} used most of one core {'; '.join(places)}.")
+        places = [f"{fmt.listed(workloads)} (with {arms})" for arms, workloads in workloads_by_arms.items()]
+        sentences.append(f"The {role} used most of one core in {'; in '.join(places)}.")
     return " ".join(sentences)
 
 

@@ -32,8 +32,8 @@ METHOD = (
     "In each round, the slices of arm, control and the control's copy are compared. A slice is outlying if its median "
     "operation is more than two robust standard deviations, and more than 10 %, worse than both other slices. A "
     "randomization test decides whether the arm's slices are outlying more often and farther than the others. "
-    "An operation is slow if it takes longer than the median of its slice by more than half of that median or half of "
-    "the control's median, whichever is longer. A t-test by {unit} compares the share of slow operations with the "
+    "An operation is slow if it takes longer than the median of its slice by more than half of that median, and by "
+    "more than half of the control's median. A t-test by {unit} compares the share of slow operations with the "
     "control and its copy."
 )
 #: Number of statistical tests for each metric and arm: one for outlying slices, one for slow operations.

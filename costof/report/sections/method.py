@@ -88,7 +88,7 @@ def _method(index: Index) -> list[str]:
 def _workload(index: Index, slice_name: str) -> str:
     """Return the label of the workload that a slice measures, such as “queries on 8 connections”."""
     name = slice_name.removesuffix(FAR)
-    return f"“{index.workload_label(name)}”" + (" at a distance" if name != slice_name else "")
+    return f"“{index.workload_label(name)}”" + (" (for distant clients)" if name != slice_name else "")
 
 
 def _metric(metric: Metric) -> list[str | Cell]:

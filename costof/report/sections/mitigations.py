@@ -231,10 +231,11 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     if helping:
         protection = index.label(data.reference)
         compared = f"compared with {protection}"
+        improves = "raises" if _is_rate(index, data) else fmt.verbs(index.metrics[data.metric].unit).less
         clauses: list[str] = []
         for each in helping:
             if each.recovered is None:
-                clause = f"{each.label} changes {metric} by {_gain(index, data, each)}"
+                clause = f"{each.label} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
                 cost = f"what {protection} costs in {metric}"
@@ -243,8 +244,8 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
             else:
                 # A share such as 333 % of the loss is hard to read, so the gain itself is given.
                 is_first = not any(compared in clause for clause in clauses)
-                changes = f"{compared}, {each.label} changes {metric}" if is_first else f"{each.label} changes it"
-                clause = f"{changes} by {_gain(index, data, each)}"
+                what = f"{compared}, {each.label} {improves} {metric}" if is_first else f"{each.label} {improves} it"
+                clause = f"{what} by {_improvement(index, data, each)}"
             clauses.append(clause + _but(index, data, each))
         texts.append("; ".join(clauses))
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
@@ -266,16 +267,24 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
     elsewhere = arm is not None and arm.context != index.context(data.reference)
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
-        rate = index.metrics[data.metric].better == "higher"
-        amount = fmt.loss(effect.ratio) if rate else fmt.relative(effect.ratio)
+        amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        text += f", but if {control} has it too, {protection} still costs {amount}"
+        text += f", but if '{control}' has it too, {protection} still costs {amount}"
     return text
+
+
+def _is_rate(index: Index, data: Mitigations) -> bool:
+    return index.metrics[data.metric].better == "higher"
+
+
+def _improvement(index: Index, data: Mitigations, each: Mitigation) -> Text:
+    """Return by how much a mitigation raises a rate, '140 % [131, 149]', or lowers a time, '28 % [25, 31]'."""
+    return fmt.gain(each.gain) if _is_rate(index, data) else fmt.loss(each.gain)
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
     """Return the gain as text: of a rate '+140 % [131, 149]', of a time like any other relative change."""
-    if index.metrics[data.metric].better == "lower" or each.gain.value < 1:
+    if not _is_rate(index, data) or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)
     return Text(f"+{shown.value}", shown.interval)

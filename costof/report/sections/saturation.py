@@ -169,8 +169,8 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
         )
     for time in dict.fromkeys(time.label for each in of_metric for time in _times(index, data, each)):
         yield (
-            f"'{fmt.capital(time)}' follows from '{metric.label}': with workers that are always busy, time = workers ÷ "
-            "rate (Little's law)."
+            f"'{fmt.capital(time)}' is computed from '{metric.label}': with workers that are always busy, time = "
+            "workers ÷ rate (Little's law)."
         )
 
 

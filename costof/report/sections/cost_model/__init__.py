@@ -209,12 +209,13 @@ def reasons(index: Index, model: CostModel) -> list[str]:
             parts.append(f"{fmt.plural_formatted(trips, f'{more} round trip', f'{more} round trips')}")
         if extra.cpu_ms.low > 0 or extra.cpu_ms.high < 0:
             size = _size(extra.cpu_ms)
-            parts.append(f"{fmt.absolute(size, 'ms').value} {'more' if extra.cpu_ms.value > 0 else 'less'} CPU time")
+            of_roles = f" ({fmt.listed(extra.roles)})" if extra.roles else ""
+            more = "more" if extra.cpu_ms.value > 0 else "less"
+            parts.append(f"{fmt.absolute(size, 'ms').value} {more} CPU time{of_roles}")
         if abs(extra.bytes) >= LEAST_BYTES:
             parts.append(f"{fmt.bytes_text(abs(extra.bytes))} {'more' if extra.bytes > 0 else 'less'} data")
         if parts:
-            roles = f" ({fmt.listed(extra.roles)})" if extra.roles and "CPU" in " ".join(parts) else ""
-            texts.append(f"A new connection with {each.label} needs {fmt.listed(parts)}{roles}.")
+            texts.append(f"A new connection with {each.label} needs {fmt.listed(parts)}.")
     return texts
 
 
