@@ -199,7 +199,7 @@ def test_mitigation_has_no_recovered_share_if_the_protection_costs_nothing() -> 
     assert (each.recovered, each.verdict) == (None, Verdict.SAVES)
     text = spaced(" ".join(each.text for each in free.answer))
     assert "of the loss" not in text
-    assert "keep-alive for 100 requests a connection changes 'requests a second' by +" in text.lower()
+    assert "keep-alive for 100 requests a connection raises 'requests a second' by " in text.lower()
 
 
 def test_clients_per_core_match_the_simulated_cpu_time() -> None:
