@@ -374,8 +374,8 @@ class Undecipherable:
     KEY_WRONG = Message(lambda name: f"master key {name} is wrong, or the data key was changed")
     KEY_PAST = Message(lambda: "the value was encrypted with a data key that is not the session's current one")
     KEYS_GONE = Message(lambda: "the connection was closed and its keys were erased: open a new connection")
-    ENVELOPE = Message(lambda: "the encryption data that the gateway appends to the column's definition in a result "
-        "are missing or damaged")
+    ENVELOPE = Message(lambda: "the encryption data that the gateway appends to the column's definition in a "
+        "result are missing or damaged")
     ENVELOPE_OLDER = Message(lambda: "the gateway sends its encryption data in an older format: update the gateway")
     VALUE = Message(lambda: "a value was changed, or was encrypted for another column or session")
     ORDER = Message(lambda: "a value is repeated or out of order, or a value before it is missing")

@@ -183,7 +183,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "contains shell syntax, else no shell.",
 )
 @click.option(
-    "-i", "--ignore-failure", is_flag=True, help="Measure failed runs too. To accept only some exit statuses: -i=1,2 (with '=')."
+    "-i",
+    "--ignore-failure",
+    is_flag=True,
+    help="Measure failed runs too. To accept only some exit statuses: -i=1,2 (with '=').",
 )
 @click.option("--ignore-status", metavar="N,…", hidden=True)
 @click.option("--input", "stdin", metavar="FILE|null", help="File that commands read as their input. Default: null.")
@@ -197,7 +200,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--show-output", is_flag=True, help="Print what commands write, as --output=inherit.")
 @click.option(
-    "--read", metavar="READER", help="Read the figures in the output of program READER, such as wrk. Default: measure time."
+    "--read",
+    metavar="READER",
+    help="Read the figures in the output of program READER, such as wrk. Default: measure time.",
 )
 @click.option("--export-json", "as_hyperfine", type=FILE, help="Write all single runs as hyperfine's JSON.")
 @click.option("--export-csv", "as_csv", type=FILE, help="Write mean, median, … of each command as hyperfine's CSV.")

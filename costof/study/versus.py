@@ -26,7 +26,7 @@ MOST_COMMANDS = 100
 MOST_ROUNDS_OF_RUNS = 1000
 WORKLOAD = "run"
 _NAME_OF_PARAMETER = re.compile(r"[A-Za-z_]\w*")
-#: A name that may be part of an arm's name. The suffix is that of the control's identical copy.
+#: A name that may be part of an arm's name. It must not end in '-copy', the suffix of the control's identical copy.
 _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 
 
