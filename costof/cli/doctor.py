@@ -144,7 +144,7 @@ def doctor(hosts: HostsSettings | None, as_json: bool) -> None:
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
     if hosts is None:
-        click.echo("To see what this machine can resolve, in a minute: costof selftest")
+        click.echo("To see in one minute which effects this machine can resolve: costof selftest")
     fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
     if fetchable:
         click.echo(f"To install the missing programs without root: costof fetch {' '.join(fetchable)}")

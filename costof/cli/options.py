@@ -32,7 +32,7 @@ TLS_CA = click.option(
     "--tls-ca",
     "ca_file",
     type=FILE,
-    help="CA file (PEM) of the target; demands TLS, as tls=true in the URL does.",
+    help="CA file (PEM) of the target; requires TLS, as tls=true in the URL does.",
 )
 ALLOW_PLAIN = click.option(
     "--allow-plain",

@@ -39,7 +39,7 @@ DRAWING_SECONDS = 0.25
 #: The maximum number of effects in a plain line.
 MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
-#: out of reach.
+#: up to where the cursor cannot erase them.
 WIDEST = 79
 #: The table shows a bar for each interval from the first width on, and the time until a verdict from the second.
 WITH_BARS, WITH_VERDICTS = 72, 56

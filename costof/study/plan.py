@@ -448,8 +448,8 @@ def as_served(study: Study) -> Study:
     """Return the study as it applies to a target, whose servers cannot be changed.
 
     A study has a `target_control` if only a lab can vary its main factor. In such a study, the first factor that can be
-    varied on a target becomes the main factor, and lab-only factors become part of the context. A factor with `as_served`
-    gets the level `AS_SERVED` as its default. Workloads use their `target_workers`.
+    varied on a target becomes the main factor, and lab-only factors become part of the context. A factor with
+    `as_served` gets the level `AS_SERVED` as its default. Workloads use their `target_workers`.
     """
     served = {
         name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})

@@ -34,9 +34,10 @@ _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 class Comparison:
     """The options of `versus` that say what to run. Texts may contain parameters such as '{threads}'.
 
-    `prepare`, `conclude` and `stdout` have no entry, one entry for all commands, or one for each. If `shell` is None, a
-    shell runs the commands if one of them needs a shell. 'none' means no shell, and 'default' means sh. With
-    `single_runs` a round has one run of each command. Otherwise each command is repeated for some time.
+    `prepare`, `conclude` and `stdout` have no entry, one entry for all commands, or one for each. If `shell` is None,
+    all commands run in sh if one of them needs a shell, or else without a shell. 'none' means no shell, and 'default'
+    means sh. With `single_runs`, a round has one run of each command. Otherwise a round repeats each command for some
+    time.
     """
 
     commands: Sequence[str]
