@@ -76,19 +76,20 @@ class ErrorText:
     COMMAND_NAMES_MISMATCH = usage(lambda names, commands: f"-n gives {names} different names for {commands} commands; "
         "repeat -n so that each command has its own name")
     NOT_ONE_FOR_EACH = usage(lambda option, times, commands: f"{option} was given {times} times for {commands} "
-        "commands; give it once for all of them, or once for each, the reference included")
+        f"commands; give {option} once for all commands, or once for each command, the one of --reference included")
     BAD_PARAMETER = usage(lambda option, detail: f"{option}: {detail}; write it as -L threads 1,2,4 or as -P threads "
         "1 8")
     PARAMETER_TWICE = usage(lambda name: f"the parameter '{name}' is given twice; remove one of the two")
-    SHELL_UNUSABLE = usage(lambda text, detail: f"'{text}' is not a shell that runs `-c`: {detail}; for sh write "
-        "--shell default, and for no shell -N")
+    SHELL_UNUSABLE = usage(lambda text, detail: f"'{text}' cannot be used as the shell (it must run `-c COMMAND`): "
+        f"{detail}; write --shell default for sh, or -N for no shell")
     RUNS_TOO_FEW = usage(lambda: "an interval needs at least 2 runs of each command, and a verdict at least 5; give "
         "-r 5 or more (10 or more for a narrow interval)")
     RUNS_CONTRADICTORY = usage(lambda low, high: f"--min-runs {low} is above --max-runs {high}; change one of them")
     BAD_STATUSES = usage(lambda text: f"'{text}' is not a list of exit statuses from 1 to 255; write it as "
         "--ignore-failure=1,2")
     INPUT_UNREADABLE = usage(lambda path, detail: f"cannot read {path}: {detail}; --input needs a file, or null")
-    UNKNOWN_READER = usage(lambda name, nearest, allowed: f"unknown reader '{name}'{nearest} (choose from: {allowed})")
+    UNKNOWN_READER = usage(lambda name, nearest, allowed: f"costof cannot read the output of '{name}'{nearest} "
+        f"(choose from: {allowed})")
     UNKNOWN_CLIENT = usage(lambda name, nearest, allowed: f"unknown client '{name}'{nearest} (choose from: {allowed})")
     CLIENT_FOR_OTHER_SERVICE = usage(lambda client, supported, study, service: f"{client} is a client for {supported}, "
         f"but {study} measures {service}; choose another --client, or remove it")
@@ -107,8 +108,8 @@ class ErrorText:
     NO_LIMITS = usage(lambda path: f"the run in {path} has no limits; give one with --limit METRIC LIMIT")
     ROUNDS_ARE_EXACT = usage(lambda options: f"--rounds (or -r) already sets when the run ends; remove {options}, or "
         "--rounds")
-    RESTARTS_ARE_EXACT = usage(lambda: "--restarts already sets the number of starts; remove --precision, or "
-        "--restarts")
+    RESTARTS_ARE_EXACT = usage(lambda: "--restarts sets exactly how many starts are measured, so the run cannot end "
+        "at a precision; remove --precision, or --restarts")
     RESTARTS_NEED_LAB = usage(lambda: "--restarts works only in a lab; remove --restarts or --target")
     UNKNOWN_PROFILE = usage(lambda study, name, allowed: f"unknown profile '{name}' for {study} (choose from: "
         f"{allowed})")
@@ -145,7 +146,7 @@ class ErrorText:
     PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"the lab needs {program} ({detail}); install "
         f"it (Debian: apt-get install {package}), or set {variable} to its path")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
-    NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave it out")
+    NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
     NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")
@@ -280,10 +281,11 @@ class WarningText:
     EXPOSED_IN_COMMAND = Message(lambda places: f"the value after {places} looks like a password and is visible in the "
         'report, the plan and the process list; pass it in the environment ("$NAME" in a line that a shell runs), by '
         "[secrets] of a study file, or in a file that the program reads")
-    SETUP_REPEATED = Message(lambda: "the commands differ only in --setup, so one setup would replace the other's "
-        "result: it runs each time that a command is measured, as with --setup-each")
-    SHORT_IN_SHELL = Message(lambda command, took, remedy: f"{command} takes only {took}, and the start of the shell "
-        f"is a part of it, the same for all commands: differences are right, but percentages too small; {remedy}")
+    SETUP_REPEATED = Message(lambda: "the commands differ only in --setup, so one command's setup would undo the "
+        "other's: therefore each command's setup runs again whenever that command is measured, as with --setup-each")
+    SHORT_IN_SHELL = Message(lambda command, took, remedy: f"{command} takes only {took}, including the start of the "
+        "shell, which takes equally long for all commands: differences are right, but percentages are too small; "
+        f"{remedy}")
     FIRST_RUN_SLOW = Message(lambda command, first, others, remedy: f"the first run of {command} took {first}, and the "
         f"others about {others}, perhaps because caches were still cold; {remedy}")
     OUTLIERS = Message(lambda command, runs, share, remedy: f"{runs} of {command} took far longer than the others and "
@@ -311,8 +313,8 @@ class WarningText:
     SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "
         "run continues without it")
     SERVER_COUNTS_NONE = Message(lambda opened, what: f"the server counted none of the first {opened} {what}, so only "
-        "the client's evidence covers them: the server's counter does not include them, or a proxy in front of the "
-        "server accepts them")
+        "the client confirms that they were made as intended. Either the server's counter leaves them out, or a proxy "
+        "in front of the server accepts them")
     NO_NODE_SHARES = Message(lambda: "without root the replica set's members have no CPU limits and compete for this "
         "machine's CPU, which hides how much load secondaries take off the primary")
     PRIMARY_DEPOSED = Message(lambda nodes, times: f"the replica set of {nodes} members elected another primary "
@@ -323,7 +325,7 @@ class WarningText:
     VERIFICATION_OFF = Message(lambda arm, level: f"{arm} does not fully verify the server's certificate (verify = "
         f"{level})")
     NO_CPU_SHARE = Message(lambda hosts, factors: f"without root {hosts} had no CPU limit and used whatever was free "
-        f"on this machine: {factors} had no effect")
+        f"on this machine, so {factors} had no effect")
     NOT_VERIFIED = Message(lambda arms, how: f"no certificate was verified with {arms} ({how}): such a connection is "
         "open to a man in the middle")
     FEW_ROUNDS = Message(lambda units, needed: f"only {units}: intervals are wide, and verdicts need at least {needed}")
@@ -347,12 +349,12 @@ class WarningText:
         "each other")
     HOSTS_WITHOUT_APPLICATIONS = Message(lambda views: f"left out, because hosts run only costof's engine: {views}")
     HOST_BUSY = Message(lambda host, share: f"{host} used {share} of its CPU time during slices: its figures may show "
-        "its own limit")
+        "the limit of this host instead of the limit of the servers")
     HOST_SLOW = Message(lambda host, effect, metric: f"{host} measured '{metric}' {effect} slower than the other hosts")
     HOST_DECIDES = Message(lambda host, what, verdict: f"the verdict on {what} depends on {host}: it is {verdict} with "
         f"all hosts, and a different one without {host}")
     HOST_PORTS = Message(lambda host, connections, ports: f"{host} opened up to {connections} connections a minute and "
-        f"has {ports} local ports, and a port is blocked for a minute after use: add hosts, or widen "
+        f"has {ports} local ports, each of which is blocked for a minute after use: add hosts, or widen "
         "net.ipv4.ip_local_port_range")
     SELFTEST_WRONG = Message(lambda: "run `costof selftest` once more, since about one run in a hundred fails by "
         "chance; if it fails again, report it with the folder of `costof selftest --out FOLDER`")
@@ -372,7 +374,8 @@ class Undecipherable:
     KEY_WRONG = Message(lambda name: f"master key {name} is wrong, or the data key was changed")
     KEY_PAST = Message(lambda: "the value was encrypted with a data key that is not the session's current one")
     KEYS_GONE = Message(lambda: "the connection was closed and its keys were erased: open a new connection")
-    ENVELOPE = Message(lambda: "the gateway's encryption data after the column's definition are missing or damaged")
+    ENVELOPE = Message(lambda: "the encryption data that the gateway appends to the column's definition in a "
+        "result are missing or damaged")
     ENVELOPE_OLDER = Message(lambda: "the gateway sends its encryption data in an older format: update the gateway")
     VALUE = Message(lambda: "a value was changed, or was encrypted for another column or session")
     ORDER = Message(lambda: "a value is repeated or out of order, or a value before it is missing")

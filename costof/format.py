@@ -24,7 +24,7 @@ UNITS = {"per_second": "/s", "us": "µs", "percent": "%", "bytes": "B"}
 
 
 class Verbs(NamedTuple):
-    """The verbs for a change of a quantity to less, such as 'shortens', and to more."""
+    """The verbs for a decrease of a quantity, such as 'shortens', and for an increase, such as 'lengthens'."""
 
     less: str
     more: str

@@ -100,8 +100,8 @@ def measure_url(options: AbOptions) -> AbReport:
     figures = ab_figures(ARM, WORKLOAD, options.concurrency, [answer])
     if figures is None:
         raise _unanswered(options, *answer.errors[:1])
-    # ab counts a response of another length as failed. costof does not, so such responses do not make the exit status
-    # fail.
+    # ab counts a response as failed if its length differs from the first one's. The report shows this number, but such
+    # responses do not change costof's exit status.
     failed = any(count for name, count in figures.failed.items() if name != "length")
     if options.variable_length:
         figures = without_lengths(figures)

@@ -16,8 +16,8 @@ from costof.programs.access import Access
 def clean(access: Access, yes: bool) -> None:
     """List databases that killed runs left on a target, and remove them.
 
-    Removes only databases with costof's marker, and empty databases with a name that costof created, if no run uses
-    them. Without --yes it asks for confirmation on a terminal, and elsewhere only lists them.
+    Removes only databases that no run uses and that have costof's marker, or are empty and have a name of the kind that
+    costof creates. Without --yes, it asks for confirmation on a terminal; elsewhere it only lists the databases.
     """
     from costof.programs.leftovers import open_leftovers
 

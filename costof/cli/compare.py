@@ -40,7 +40,7 @@ class JudgedLimit(Model):
 class Comparison(Model):
     """The output of `--json`.
 
-    Runs are named by their folders. `incomparable` is the reason if no change can have a verdict.
+    `first` and `second` are the runs' folders. `incomparable`: why no change can have a verdict; None if changes can.
     """
 
     first: str
@@ -60,7 +60,7 @@ def compare(first: Path, second: Path, limits: tuple[tuple[str, str], ...], as_j
     """Compare the costs of two runs of one study.
 
     The output begins with the differences between the runs. If the study's question, the load or the levels of
-    factors differ, it shows the costs side by side without verdicts.
+    factors differ, the output shows the costs side by side without verdicts.
 
     With --limit, each limit is a percentage of the value that the arm had in the first run. The exit status is then
     that of `costof gate`: 0 if all limits are kept, 4 if one is exceeded, 3 if some cannot be decided.

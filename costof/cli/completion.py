@@ -14,8 +14,8 @@ SHELLS = ("bash", "zsh", "fish")
 def completion(context: click.Context, shell: str) -> None:
     """Print a script with which SHELL completes costof's commands, options and studies.
 
-    Write it to ~/.local/share/bash-completion/completions/costof (bash), a file _costof in a folder of $fpath (zsh), or
-    ~/.config/fish/completions/costof.fish (fish).
+    Save the script as ~/.local/share/bash-completion/completions/costof (bash), as _costof in a folder of $fpath (zsh),
+    or as ~/.config/fish/completions/costof.fish (fish).
     """
     completion_class = get_completion_class(shell)
     assert completion_class is not None

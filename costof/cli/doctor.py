@@ -27,7 +27,10 @@ NETEM = "sch_netem"
 
 @dataclass(frozen=True)
 class Finding:
-    """A requirement of a lab, and whether this machine fulfils it. `detail`: where it was found, or how to get it."""
+    """A requirement of a lab, and whether this machine fulfils it.
+
+    `detail`: where the required program or feature was found, or how to get it.
+    """
 
     what: str
     good: bool
@@ -55,9 +58,9 @@ def _find(what: str, look: Callable[[], str]) -> Finding:
 
 
 def _unpacked() -> list[Finding]:
-    """Return a finding on the versions of packages that scripts/system-packages has unpacked; [] if there are none.
+    """Return a finding with the versions of packages that scripts/system-packages has unpacked; [] if there are none.
 
-    apt does not update these packages.
+    The user should see these versions, because apt does not update such packages.
     """
     packages_by_program = unpacked_from()
     if not packages_by_program:
@@ -129,9 +132,9 @@ def examine_hosts(settings: HostsSettings) -> list[Finding]:
 @hosts_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a line for each finding.")
 def doctor(hosts: HostsSettings | None, as_json: bool) -> None:
-    """Check what this machine has and lacks for a lab, and print how to get it. Installs nothing.
+    """Check what this machine has and lacks for a lab, and print how to get what is missing. Installs nothing.
 
-    With --hosts it checks the hosts of a Ray cluster instead.
+    With --hosts, the command checks the hosts of a Ray cluster instead.
     """
     findings = examine() if hosts is None else examine_hosts(hosts)
     exit_status = EXIT_ANSWERED if all(finding.good for finding in findings) else EXIT_FAILED
@@ -141,7 +144,7 @@ def doctor(hosts: HostsSettings | None, as_json: bool) -> None:
     for finding in findings:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
     if hosts is None:
-        click.echo("To see what this machine can resolve, in a minute: costof selftest")
+        click.echo("To see in one minute which effects this machine can resolve: costof selftest")
     fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
     if fetchable:
         click.echo(f"To install the missing programs without root: costof fetch {' '.join(fetchable)}")

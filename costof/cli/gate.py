@@ -45,7 +45,7 @@ def limit_option(command: F) -> F:
 def gate(
     folder: Path, limits: tuple[tuple[str, str], ...], junit: Path | None, markdown: Path | None, as_json: bool
 ) -> None:
-    """Check the costs of a run against the limits of --limit or, without it, those of the run.
+    """Check the costs of a run against the limits of --limit or, without --limit, the limits stored with the run.
 
     Exit status: 0 if all limits are kept, 4 if one is exceeded, 3 if an interval is too wide to decide.
     """

@@ -69,7 +69,8 @@ def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Call
     Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the engine dies.
     """
     with GatewayProcess() as process:
-        # Use handlers. sigwait() needs blocked signals, and the threads of libraries would receive these.
+        # Use handlers instead of sigwait(), which works only if every thread blocks the signals: the threads of
+        # libraries do not.
         signals: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))
@@ -121,18 +122,20 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
 )
 @click.option(
     "--limit", "limits", type=(str, click.IntRange(min=1)), multiple=True, metavar="NAME NUMBER",
-    help="Change a limit from its default: connections, connections_an_address, logins, login_seconds, "
-    "command_seconds, write_seconds, idle_seconds, statement_bytes, long_data_bytes, prepared_statements, "
-    "catalogue_seconds.",
+    help="Change a limit from its default. NAME: connections, connections_an_address (for each client address), logins "
+    "(at the same time), login_seconds, command_seconds (from a command's first byte to its last), write_seconds "
+    "(waiting for a peer that receives nothing), idle_seconds, statement_bytes, long_data_bytes (parameters that are "
+    "sent separately), prepared_statements, catalogue_seconds (between two queries of the server's columns).",
 )  # fmt: skip
 @click.option(
     "--learn", type=click.Path(path_type=Path), metavar="FILE",
-    help="Write each new statement of the accounts of --learn-account to this file, for a person to review. Nothing in "
-    "it is approved.",
+    help="Write each new statement of the accounts of --learn-account to this file, for a person to review. Statements "
+    "in this file are not yet approved.",
 )  # fmt: skip
 @click.option(
     "--learn-account", "learn_accounts", multiple=True, metavar="NAME",
-    help="Account whose statements are learned; it is not guarded. May be repeated.",
+    help="Account whose statements are written to the file of --learn. They need no approval, and nothing in their "
+    "answers is encrypted. May be repeated.",
 )  # fmt: skip
 @click.option("--check", "only_check", is_flag=True, help="Check the rules, and exit.")
 def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: Any) -> None:

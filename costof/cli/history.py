@@ -35,8 +35,8 @@ PANEL_HEIGHT = 150
 class Series(Model):
     """Runs with the same question and servers, named by their folders, oldest first.
 
-    `title` says how the series differs from the other series. `changes` has differences between its runs that may
-    explain why a cost changed.
+    `title` says how this series differs from the other series. `changes` lists differences between the runs of this
+    series that may explain why a cost changed.
     """
 
     title: str

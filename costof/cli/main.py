@@ -71,7 +71,7 @@ costof measures what a protection costs a service. Three commands to try:
 
   costof run mongodb-tls --profile quick     what TLS costs a MongoDB client, in about a minute
   costof versus 'sleep 0.1' 'sleep 0.11'     the difference between two commands of your own
-  costof list                                all questions with a lab of their own
+  costof list                                all questions that costof can answer in a lab
 
 `costof --help` lists all commands.
 """

@@ -12,7 +12,7 @@ from costof.errors import CostofError, ErrorText
 from costof.instruments.commands import templates
 from costof.instruments.commands.readers import reader, reader_names
 
-#: The template without a reader, which measures the time of commands.
+#: The template for programs whose output costof does not read. It measures the time of commands.
 PLAIN = "command"
 
 
@@ -26,7 +26,7 @@ PLAIN = "command"
     help="Program that prints the figures to compare, such as pgbench.",
 )
 def new(file: Path, program: str) -> None:
-    """Write FILE, a study of your own commands, to fill in. Its name must end with .toml."""
+    """Write FILE, a template for a study of your own commands. The file's name must end with .toml."""
     if file.suffix != ".toml":
         raise CostofError(ErrorText.NOT_A_STUDY_FILE, path=file)
     text = _template(program)
@@ -42,8 +42,9 @@ def new(file: Path, program: str) -> None:
 
 
 def _template(program: str) -> str:
-    """Return the program's template. A program without a template gets the general one, with the program's reader.
+    """Return the program's template.
 
+    A program without a template gets the general one, which names the reader (the parser) of the program's output.
     Raises `UNKNOWN_READER`.
     """
     folder = resources.files(templates)

@@ -26,13 +26,13 @@ PLAIN_TARGET = click.option(
     "--plain-target",
     "plain_url",
     metavar="URL",
-    help="Plain HTTP address of the target of an HTTP study; --target is its HTTPS address.",
+    help="For an HTTP study: the target's plain HTTP address; --target is then its HTTPS address.",
 )
 TLS_CA = click.option(
     "--tls-ca",
     "ca_file",
     type=FILE,
-    help="CA file (PEM) of the target; demands TLS, as tls=true in the URL does.",
+    help="CA file (PEM) of the target; requires TLS, as tls=true in the URL does.",
 )
 ALLOW_PLAIN = click.option(
     "--allow-plain",
@@ -152,16 +152,16 @@ def server_options(command: Command) -> Command:
     required = click.option(
         "--target", "url", metavar="URL", required=True, help="The server, such as mongodb://… or mysql://…"
     )
-    only = click.option("--database", metavar="NAME", help="Only this database.")
+    only = click.option("--database", metavar="NAME", help="List and remove only this database.")
     for option in reversed((required, TLS_CA, PASSWORD_FILE, ASK_PASSWORD, only)):
         with_access = option(with_access)
     return with_access
 
 
 def _password(file: Path | None, ask: bool) -> Password | None:
-    """Return the password of the given option.
+    """Return the password from --password-file or --ask-password, if the user gave one of these options.
 
-    Without such an option, return COSTOF_PASSWORD, which the root command has stored.
+    Otherwise return the value of COSTOF_PASSWORD, which the root command has stored; None if the variable is not set.
     """
     return read_password(file, ask, click.get_current_context().find_root().obj)
 
@@ -197,7 +197,7 @@ AUTO, CLIENT_SCHEME = "auto", "ray://"
 def hosts_options(command: Command) -> Command:
     """Add the options of hosts.
 
-    The command receives them as one argument, `hosts`. It is None to measure on this machine.
+    The command receives them as one argument, `hosts`, which is None if this machine measures.
     """
 
     @wraps(command)
@@ -214,7 +214,7 @@ def hosts_options(command: Command) -> Command:
 def hosts_settings(
     address: str | None, where: Sequence[str], least: int | None, unauthenticated: bool
 ) -> HostsSettings | None:
-    """Return the settings of the hosts that measure; None without an address, which means this machine.
+    """Return the settings of the hosts that measure; None without an address, because then this machine measures.
 
     Raises `HOSTS_ADDRESS`, `HOSTS_LABEL` and `HOSTS_OPTION_UNUSED`.
     """
@@ -237,13 +237,13 @@ def hosts_settings(
 def check_hosts_options(study: Study, load: Load | None, access: Access | None, hosts: HostsSettings) -> None:
     """Raise `HOSTS_NEED_TARGET` for a lab, and `HOSTS_CANNOT` for --hosts-least with a rate of commands.
 
-    With a rate, each host's command line contains the host's share of the rate. The remaining hosts could not take over
-    the share of a failed host.
+    With a rate, each host's command line contains the part of the rate that this host must send. If a host fails, the
+    remaining hosts cannot take over its part.
     """
     if access is None and study.service.kind != COMMAND:
         raise CostofError(ErrorText.HOSTS_NEED_TARGET)
     if hosts.least is not None and isinstance(load, CommandRate):
-        detail = "each host gets its share of the rate once, and cannot take over the share of a host that fails"
+        detail = "each host sends a fixed part of the rate, and cannot take over the part of a host that fails"
         raise CostofError(ErrorText.HOSTS_CANNOT, what="--hosts-least with the placeholder {rate}", detail=detail)
 
 
@@ -267,7 +267,7 @@ def check_hosts(plan: Plan, service: Service) -> None:
         detail = "unmeasured runs end at different times, but hosts must measure at the same time"
         raise CostofError(ErrorText.HOSTS_CANNOT, what="--warmup", detail=detail)
     if any(each.keep_runs for each in programs):
-        detail = "hosts send only their sums"
+        detail = "hosts send only sums over their runs, not the single runs"
         raise CostofError(
             ErrorText.HOSTS_CANNOT, what="--export-json, --export-csv and --export-markdown", detail=detail
         )

@@ -39,9 +39,9 @@ DRAWING_SECONDS = 0.25
 #: The maximum number of effects in a plain line.
 MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
-#: out of reach.
+#: up to where the cursor cannot erase them.
 WIDEST = 79
-#: The minimum widths at which the table shows a bar for each interval, and the time until a verdict.
+#: The table shows a bar for each interval from the first width on, and the time until a verdict from the second.
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
@@ -67,12 +67,12 @@ class JsonLines:
         self._out = out
 
     def show(self, event: Event) -> None:
-        """Print the event. Raises `KeyboardInterrupt` if the reader of standard output has closed it."""
+        """Print the event. Raises `KeyboardInterrupt` if the program that reads standard output has closed it."""
         try:
             self._out.write(event.model_dump_json() + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # Otherwise the interpreter, when it ends, fails once more to write the rest of the output.
+            # Without this, the interpreter would fail once more when it ends and writes the remaining output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
             raise KeyboardInterrupt from None
 
@@ -252,7 +252,10 @@ class Names:
         return fmt.absolute(effect.difference, self.unit(effect.metric), signed=True)
 
     def effects(self, effects: Sequence[RunningEffect]) -> list[str]:
-        """Return the first effects as texts, one for each arm: 'TLS: new connection +4.8 ms [4.6, 5.0]'."""
+        """Return the first effects as texts, one text for each arm: 'TLS: new connection +4.8 ms [4.6, 5.0]'.
+
+        If there are more than `MOST_IN_LINE` effects, the last text says how many are not shown.
+        """
         by_arm: dict[str, list[str]] = {}
         for effect in self.by_arm(effects)[:MOST_IN_LINE]:
             by_arm.setdefault(effect.arm, []).append(f"{self.metric(effect.metric)} {self.added(effect)}")
@@ -317,7 +320,7 @@ def _line(text: str, width: int, style: str = "") -> Text:
 
 
 def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Text]:
-    """Return a line for each arm and each of its effects below a line of headings, `room` lines at most.
+    """Return a line of headings, then a line for each arm and for each of the arm's effects; `room` lines at most.
 
     The columns are padded here, because a table of rich takes ten times the CPU time.
     """
@@ -368,7 +371,8 @@ def _needed(effect: RunningEffect) -> str:
 def bar(estimate: Estimate) -> str:
     """Return the interval on a scale that contains 0, such as '│     ──●── '.
 
-    The scale ends at 1, 2 or 5 times a power of ten. It changes rarely, so the user can see how the interval narrows.
+    The scale ends at 1, 2 or 5 times a power of ten. This end changes rarely, so the user can see how the interval
+    narrows.
     """
     least, most = min(0.0, estimate.low), max(0.0, estimate.high)
     end = _step_above(max(-least, most))

@@ -66,9 +66,9 @@ def reopen(
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The completed run has used up its error rate on its final verdicts, which its user has seen. The longer run
-        # may use half of the final verdicts' part once more, so that over all continuations the total stays below
-        # twice the error rate.
+        # The completed run has spent its whole allowed error rate, the last part of it on the final verdicts, which its
+        # user has seen. The longer run may spend half of that last part once more. So the total of all continuations
+        # stays below twice the error rate.
         look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
         # An interrupted run measures its last round again. A completed run does not, because its last round is
         # complete.
@@ -127,9 +127,9 @@ def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
 
 
 def _complete(folder: Path, plan: Plan, target: TargetArguments, original: TargetOptions) -> Access:
-    """Return the given options, completed with the plan's.
+    """Return how to reach the target: by the options that the user gave again and, for all others, by the plan's.
 
-    Raises `RESUME_NEEDS` for options that the plan does not fully store.
+    Raises `RESUME_NEEDS` for an option that the plan does not fully store and that the user did not give again.
     """
 
     def option_value(option: str, stored: str | None, given: str | None) -> str | None:

@@ -125,7 +125,7 @@ def run(
 ) -> None:
     """Run STUDY: measure, and report what the protection costs.
 
-    The report's calculator shows the cost at other loads and distances; --load and --distance measure at yours.
+    The report's calculator predicts the cost at any load and distance; --load and --distance measure at your own.
     """
     check_json_lines(json_lines, answer_form, dry_run)
     requested_load = RequestedLoad(load, queries_per_connection, pool, think_time)
@@ -196,8 +196,8 @@ def run_study(
     `finish` is called after the answer was printed.
     """
     plan = resolve(study, options)
-    # Import this only after checking the options, so that an error in an option is shown at once: it imports numpy,
-    # which is slow.
+    # Import the report's code only after the options are checked: it imports numpy, which is slow, and an error in an
+    # option should be shown at once.
     from costof.report.sections import check
 
     check(study)
@@ -231,7 +231,7 @@ def run_study(
 def enter_namespace(service: Service) -> None:
     """Restart this command in a user namespace if the lab needs one for its hosts.
 
-    Call it before anything is created.
+    Call this before anything is created, because the command then starts again from its beginning.
     """
     if service.makes_hosts:
         enter()
@@ -249,7 +249,10 @@ def measure_and_report(
     earlier: Run | None = None,
     finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
-    """Measure, write the answer and print it; return the exit status. `earlier` is the run so far if it is resumed."""
+    """Measure, write the answer and print it; return the exit status.
+
+    `earlier`: what a resumed run measured before; None for a new run.
+    """
     from costof.cli.progress import open_display
     from costof.run.experiment import run_starts
     from costof.run.progress import RunProgress

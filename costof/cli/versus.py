@@ -48,9 +48,10 @@ if TYPE_CHECKING:
     from costof.results.ledger import Ledger
 
 INHERIT = "inherit"
-#: Timeout of the test whether a program is a shell, which runs an empty command with it.
+#: Timeout of the test whether a program is a shell. The test runs an empty command with the program.
 SHELL_SECONDS = 10.0
-#: The groups of options in the help, by their first names. Other options are in the last group.
+#: The groups of options in the help. Each option is listed by its first name. The help adds a last group with all other
+#: options.
 GROUPS = {
     "Names and parameters": ("-n", "--reference", "--reference-name", "-L", "-P", "-D"),
     "Runs": ("-w", "--warmup-each", "-r", "-m", "-M", "--seconds", "--rounds"),
@@ -70,7 +71,7 @@ CONTRADICTORY = (
 
 
 class VersusCommand(click.Command):
-    """A command with its options in groups, and with hyperfine's form `--ignore-failure=1,2`."""
+    """A command whose help shows its options in groups. It also accepts hyperfine's form `--ignore-failure=1,2`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         end = args.index("--") if "--" in args else len(args)
@@ -106,8 +107,8 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "names",
     multiple=True,
     metavar="NAME",
-    help="Name for a command; give it once for each command, in their order. With -L it may contain {VAR}. Default: "
-    "the command itself.",
+    help="Name for a command; give -n once for each command, in the same order. With -L, NAME may contain {VAR}. "
+    "Default: the command itself.",
 )
 @click.option("--reference", metavar="CMD", help="Compare all commands with this one instead of the first one.")
 @click.option("--reference-name", metavar="NAME", help="Name for the reference.")
@@ -132,22 +133,23 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     type=WARMUP_RUNS,
     default=0,
     metavar="N",
-    help="After each change to another command, run it N times unmeasured first.",
+    help="Whenever the run changes to another command, run that command N times before measuring it.",
 )
 @click.option(
     "-r",
     "--runs",
     type=NUMBER_OF_RUNS,
     metavar="N",
-    help="Measure each command exactly N times; the first one twice as often, since its copy shows the noise.",
+    help="Measure each command exactly N times. The first one runs 2N times, because half of its runs count as an "
+    "identical copy, which shows the noise.",
 )
 @click.option("-m", "--min-runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command at least N times.")
 @click.option("-M", "--max-runs", type=NUMBER_OF_RUNS, metavar="N", help="Measure each command at most N times.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
-    help="Without -r, -m or -M: seconds for which each command is measured in a round. Also replaces {seconds} in "
-    "a command.",
+    help="Without -r, -m or -M: seconds for which each command is measured in a round. The number also replaces "
+    "{seconds} in a command.",
 )
 @click.option("--rounds", metavar="N", help="Measure exactly N rounds (2 or more), however long they take.")
 @click.option(
@@ -181,7 +183,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "contains shell syntax, else no shell.",
 )
 @click.option(
-    "-i", "--ignore-failure", is_flag=True, help="Measure runs that fail, too. Only some statuses: -i=1,2 (with '=')."
+    "-i",
+    "--ignore-failure",
+    is_flag=True,
+    help="Measure failed runs too. To accept only some exit statuses: -i=1,2 (with '=').",
 )
 @click.option("--ignore-status", metavar="N,…", hidden=True)
 @click.option("--input", "stdin", metavar="FILE|null", help="File that commands read as their input. Default: null.")
@@ -195,7 +200,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 )
 @click.option("--show-output", is_flag=True, help="Print what commands write, as --output=inherit.")
 @click.option(
-    "--read", metavar="READER", help="Read the figures that this program prints, such as wrk. Default: measure time."
+    "--read",
+    metavar="READER",
+    help="Read the figures in the output of program READER, such as wrk. Default: measure time.",
 )
 @click.option("--export-json", "as_hyperfine", type=FILE, help="Write all single runs as hyperfine's JSON.")
 @click.option("--export-csv", "as_csv", type=FILE, help="Write mean, median, … of each command as hyperfine's CSV.")
@@ -253,7 +260,7 @@ def versus(
     """Compare the costs of commands with the first COMMAND.
 
     The commands are measured in turns, round after round, so that disturbances of the machine affect all of them alike.
-    The answer is the interval of each difference. Options are those of hyperfine, where it has them.
+    The answer is the interval of each difference. Options that hyperfine also has are named like hyperfine's.
     """
     check_json_lines(json_lines, answer_form, dry_run)
     _check_contradictions(
@@ -403,7 +410,8 @@ def _input(text: str | None) -> str | None:
 def _shared_error_output() -> str:
     """Return a path at which the command runner, another process, can open this process's standard error.
 
-    If standard error is a file, both processes append to it from now on, because they do not share a position in it.
+    If standard error is a file, both processes append to the file from now on. Otherwise they would overwrite each
+    other's text, because each process has its own position in the file.
     """
     descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
@@ -418,7 +426,7 @@ def _output(text: str) -> str:
 
 
 def _check_writable(path: Path) -> None:
-    """Raise `FILE_NOT_WRITABLE` if the file cannot be created, before anything is measured."""
+    """Raise `FILE_NOT_WRITABLE` if the file cannot be created or written. Call this before anything is measured."""
     folder = path.absolute().parent
     detail = None
     if path.is_dir():
@@ -480,9 +488,9 @@ def _export(result: Result, ledger: Ledger, made: Sequence[Benchmark], exports: 
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the text to a file, which is never incomplete; for '-', write to standard output.
+    """Write the text to a file; if the path is '-', write to standard output.
 
-    Pipes and devices are written directly.
+    A regular file is written completely or not at all. Pipes and devices are written directly.
     """
     if str(path) == "-":
         click.echo(text, nl=False)

@@ -97,7 +97,7 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a `PrepareOrder`. The answer to the slice repeats its `errors`."""
+    """The answer to a `PrepareOrder`. The later answer to the slice contains these `errors` again."""
 
     id: int
     errors: list[ClassifiedError]
@@ -148,9 +148,11 @@ class SliceAnswer(Model):
     )
     evidence: dict[str, Any]
     unmeasured_cpu_ns: int = Field(
-        default=0, description="CPU time of commands around the measured ones, such as warm-up runs and proofs."
+        default=0,
+        description="CPU time of commands around the measured ones: warm-up runs and commands that check a level, for "
+        "example.",
     )
-    runs: list[CommandRun] = Field(default=[], description="The single runs of a command that keeps them, in order.")
+    runs: list[CommandRun] = Field(default=[], description="The single runs of a command with `keep_runs`, in order.")
     #: Present only if the order said when the window opens (`SliceOrder.opens_ns`).
     window: Window | None = None
 

@@ -59,7 +59,7 @@ PLAIN = Transport(kind="plain")
 
 
 class ServiceSettings(Model):
-    """The addresses of a service, and its clients' settings. Each server program has a subclass in its own folder."""
+    """The addresses of a service, and the settings of its clients. Each server program has its own subclass."""
 
     protocol: str
     addresses: list[str] = Field(
@@ -157,7 +157,7 @@ class Data(Model):
 
 
 class Share(Model):
-    """The share of the work that host number `host` (from 0) of `hosts` does. Application drivers never get it."""
+    """The part of the work that host number `host` (from 0) of `hosts` does. Application drivers never get this."""
 
     host: int = Field(ge=0)
     hosts: int = Field(ge=1)

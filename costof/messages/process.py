@@ -41,7 +41,7 @@ class Instrument:
     A `patient` instrument limits times itself, so costof waits for its answers as long as the process runs.
     """
 
-    #: Seconds after the closing of its standard input at which the process is killed; None means never.
+    #: On exit: seconds from closing the process's standard input until the process is killed; None means never.
     ending_seconds: float | None = 2.0
 
     def __init__(self, name: str, argv: list[str], env: dict[str, str] | None = None, patient: bool = False) -> None:
@@ -99,7 +99,10 @@ class Instrument:
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
     def finish(self) -> list[str]:
-        """Let the command runner clean up. Return why cleanup commands failed. Raises `INSTRUMENT_FAILED`."""
+        """Let the command runner run the cleanup commands. Return a reason for each that failed.
+
+        Raises `INSTRUMENT_FAILED`.
+        """
         self._send({"finish": {}})
         return list(self._answer(ANSWER_SECONDS)["finished"]["failures"])
 
@@ -252,8 +255,8 @@ class HostsProcess(Instrument):
     ) -> SliceAnswer:
         """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
-        The windows of all hosts open at the same time. Slice 0 is an exception: it only loads data or opens
-        connections, and is not part of any figure.
+        All hosts begin to measure at the same time, except in slice 0, which only loads data or opens connections and
+        is not part of any figure.
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
@@ -338,7 +341,11 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
 
 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
-    """Return the command runner as an instrument. It limits the time of commands, and runs those that undo levels."""
+    """Return the command runner as an instrument.
+
+    costof never kills it, because it limits the time of commands itself and, at its end, runs the commands that undo
+    what levels have set up.
+    """
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
     runner = Instrument("the command runner", argv, patient=True)
     runner.ending_seconds = None
@@ -348,9 +355,9 @@ def command_runner(prefix: Sequence[str] = ()) -> Instrument:
 def process_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of another process, including its ended threads; 0 if the process has ended.
 
-    It reads the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts in ticks of 10 ms, which
-    is more than many slices use. The clock's number is computed as in glibc's clock_getcpuclockid(3): the complement of
-    the pid, and three bits that mean 'process, scheduler time'.
+    The function reads the process's CPU clock, whose resolution is a nanosecond, instead of /proc/PID/stat, which
+    counts in ticks of 10 ms: many slices use less than a tick. The clock's id is computed as in glibc's
+    clock_getcpuclockid(3): the complement of the pid, followed by three bits that mean 'process, scheduler time'.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)

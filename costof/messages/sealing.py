@@ -46,4 +46,4 @@ class Opener:
             message = b64decode(json.loads(written)["sealed"]["message"], validate=True)
             return bytes(SUITE.decrypt(message, self._key, info=INFO))
         except (ValueError, TypeError, KeyError, InvalidTag):
-            raise ValueError("it is not a plan that was sealed to this key") from None
+            raise ValueError("it is not a plan that was encrypted for this key") from None

@@ -167,6 +167,7 @@ def _arm(study: Study, levels: dict[str, str], varied: list[str], labelled: list
     unnamed = [name for name in labelled if name in levels and f"{{{name}}}" not in label_of_level]
     if unnamed:
         details = ", ".join(f"{study.factors[name].label} {levels[name]}" for name in unnamed)
-        # Use one pair of parentheses: in a sentence, a label with a comma outside of parentheses would read as a list.
+        # Put all details into one pair of parentheses: in a sentence, a label with a comma outside of parentheses would
+        # read as a list.
         label = f"{label.removesuffix(')')}, {details})" if label.endswith(")") else f"{label} ({details})"
     return PlannedArm(name="-".join(parts), label=label, levels=levels)

@@ -37,8 +37,10 @@ def command_line(plan: Plan, rounds: int) -> str:
 
 
 def _settings(plan: Plan) -> Iterator[str]:
-    """Yield an option for each factor whose levels differ from the profile's, if the run's arms are not the usual
-    arms."""
+    """Yield an option for each factor whose levels differ from the profile's.
+
+    Yield nothing if the run has exactly the arms that the profile has without options.
+    """
     study, profile = plan.study, plan.study.profiles[plan.profile]
     usual = plan_arms(study, profile, {})
     if [(arm.name, arm.levels) for arm in usual] == [(arm.name, arm.levels) for arm in plan.arms]:

@@ -110,7 +110,7 @@ class Pool(Model):
 
 
 class CommandRate(Model):
-    """A rate of operations for commands. It replaces {rate} in their command lines."""
+    """A rate of operations for a study of commands. The rate replaces {rate} in the command lines."""
 
     commands_per_second: float = Field(gt=0)
 
@@ -225,7 +225,10 @@ def _milliseconds(text: str) -> float:
 
 
 def pooled_workload(study: Study) -> str:
-    """Return the name of the workload whose operations `--pool` repeats: the engine's first one on open connections."""
+    """Return the name of the workload whose operations `--pool` repeats.
+
+    It is the first workload that the engine measures on open connections.
+    """
     return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
 
 
@@ -267,7 +270,7 @@ def at_load(study: Study, load: Load) -> Study:
 
 
 def _sections(load: Arrivals | Pool) -> dict[str, Any]:
-    """Return the report section `cost_model`, or an empty dict for a load without connections or without queries."""
+    """Return the report section `cost_model`; an empty dict for a load without new connections or without queries."""
     if isinstance(load, Pool) or not load.queries_per_connection:
         return {}
     query = QUERY if load.queries_per_connection > 1 else FIRST_QUERY

@@ -39,7 +39,8 @@ from costof.study.schema import AS_SERVED, CPU_PREFIX, FAR, Level, Metric, Profi
 #: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at
 #: the given distances.
 DISTANCE = "distance"
-#: The phase of a metric for the client's CPU time, which can be read on every target.
+#: The value of `Metric.phase` for the client's CPU time. Such a metric works on every target, because the client's CPU
+#: time can always be read.
 CLIENT_CPU = f"{CPU_PREFIX}client"
 #: The name of the workload that measures with the load generator of `--client`.
 WORKLOAD = "client"
@@ -81,7 +82,7 @@ class Plan(Model):
     fewest_rounds: int
     most_rounds: int
     rounds_beyond_budget: int = Field(
-        default=0, description="The number of rounds to measure even if they exceed the budget; 0: two."
+        default=0, description="Number of rounds to measure even if they exceed the budget; 0 means two rounds."
     )
     warm_up_rounds: int
     records: int
@@ -126,7 +127,7 @@ class Plan(Model):
 
     @property
     def left_out(self) -> list[str]:
-        """Labels of workloads that several hosts cannot measure, since they lack application drivers."""
+        """Labels of workloads that a run on several hosts leaves out, since hosts have no application drivers."""
         return [each.label for each in self.study.workloads.values() if self.hosts is not None and each.view == "app"]
 
     @property
@@ -252,8 +253,8 @@ def resolve(study: Study, options: Options) -> Plan:
     arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
     if load is not None and budget_seconds is not None and options.budget is None:
-        # A load determines the length of slices, so the profile's budget may have room for too few rounds for a
-        # verdict.
+        # A load determines the length of slices, so the profile's budget may be too short for the rounds that a verdict
+        # needs.
         budget_seconds = max(budget_seconds, _seconds_for_verdict(arms, profile))
     starts = _starts(options)
     return Plan(
@@ -300,7 +301,7 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile) -> float:
-    """Return the seconds that a verdict needs: its rounds and one more, with a second of overhead for each slice."""
+    """Return the seconds for one round more than a verdict needs, with a second of overhead for each slice."""
     from costof.statistics.intervals import FEWEST_ROUNDS
 
     round_seconds = len(arms) * sum(size.seconds + 1 for size in profile.slices.values())
@@ -379,7 +380,10 @@ def _stop_rule(profile: Profile, options: Options) -> tuple[float | None, float 
 
 
 def _round_limits(profile: Profile, options: Options) -> tuple[int, int]:
-    """Return the minimum and maximum number of rounds: the options', or the profile's where it fits the options."""
+    """Return the minimum and maximum number of rounds.
+
+    A number that the options do not give is the profile's, adjusted if it contradicts the options.
+    """
     fewest, most = profile.rounds
     if options.at_least is not None:
         fewest, most = options.at_least, max(most, options.at_least)
@@ -443,9 +447,9 @@ def with_client(study: Study, client: Client) -> Study:
 def as_served(study: Study) -> Study:
     """Return the study as it applies to a target, whose servers cannot be changed.
 
-    A study has a `target_control` if only a lab can vary its main factor. The levels of its first factor that can be
-    varied on a target then become the arms, and lab-only factors become part of the context. A factor with `as_served`
-    gets the level `AS_SERVED` as its default. Workloads use their `target_workers`.
+    A study has a `target_control` if only a lab can vary its main factor. In such a study, the first factor that can be
+    varied on a target becomes the main factor, and lab-only factors become part of the context. A factor with
+    `as_served` gets the level `AS_SERVED` as its default. Workloads use their `target_workers`.
     """
     served = {
         name: factor.model_copy(update={"levels": {AS_SERVED: Level(), **factor.levels}, "default": [AS_SERVED]})

@@ -31,7 +31,8 @@ WHOLE_SLICE = "slice"
 #: Prefix of a metric's phase for a figure that servers report for a slice, such as 'server.primary_cpu'
 #: (`Service.judge`).
 SERVER_PREFIX = "server."
-#: Prefix of a metric's phase for the CPU time of a role for each operation of a slice, such as 'cpu.gateway'.
+#: Prefix of a metric's phase for the mean CPU time of an operation in one role, such as 'cpu.gateway' for the time that
+#: the gateway uses.
 CPU_PREFIX = "cpu."
 
 
@@ -44,7 +45,7 @@ class Metric(Model):
     - 'slice': operations over elapsed time, as ab counts, or the elapsed time itself if the unit is one of time;
     - 'server.<name>': a figure that the servers report;
     - 'figure.<name>': a figure that a command reports;
-    - 'cpu.<role>': CPU time of a role for each operation;
+    - 'cpu.<role>': CPU time that the process with this role, such as 'client', uses for each operation;
     - 'bytes.<phase>': bytes sent and received for each operation of a phase;
     - any other dotted name, such as 'tpcc.committed': events a second that the instrument counts
       (`SliceAnswer.count`).
@@ -136,14 +137,14 @@ class ArmSettings(CommandLevel):
     def speaks_tls(self) -> bool:
         """True if the client itself uses TLS.
 
-        It is False with a tunnel: the service verifies the tunnel's encryption.
+        False with a tunnel, whose encryption the service verifies instead.
         """
         return self.transport is not None and self.transport.is_tls
 
     def transport_trusting(self, ca_file: Path | None) -> Transport:
         """Return the arm's transport, with a CA file to trust.
 
-        It is plain if none of the arm's levels sets a transport.
+        If none of the arm's levels sets a transport, return the plain transport.
         """
         return (self.transport or PLAIN).trusting(ca_file)
 
@@ -186,7 +187,7 @@ def _fill_in_level(effect: Any, level: str) -> Any:
 class Level(CommandLevel):
     """The effects of one level of a factor. The `label` of a level of the main factor names an arm.
 
-    The fields are those of `ArmSettings` before merging. No other code refers to a level by name.
+    The fields are those of `ArmSettings` before merging. No code refers to a level by its name, only to these effects.
     """
 
     label: str = ""
@@ -214,7 +215,8 @@ class Factor(Model):
 
     `when` names levels of other factors without which the factor does not apply: a key size needs TLS.
 
-    Its first level in a run (from the user, the profile or `default`) applies to arms that do not vary it.
+    The factor's first level in a run (from the user, the profile or `default`) applies to arms that do not vary the
+    factor.
     """
 
     label: str
@@ -227,14 +229,15 @@ class Factor(Model):
     default: list[str]
     when: dict[str, list[str]] = {}
     lab_only: bool = Field(
-        default=False, description="True if only a lab can vary it, since it is a property of the servers."
+        default=False, description="True if only a lab can vary the factor, since it is a property of the servers."
     )
     as_served: bool = Field(
-        default=False, description="True if a target is measured as its servers are set, unless the user names a level."
+        default=False, description="True if a target's servers keep their own setting, unless the user names a level."
     )
     context: bool = Field(
         default=False,
-        description="True if it applies to the control too, like the distance: an arm and its control share its level.",
+        description="True if the factor, like the distance, applies to the control too: an arm and its control have "
+        "the same level.",
     )
     slow: bool = Field(
         default=False,
@@ -302,7 +305,7 @@ class Workload(Model):
     target_workers: int | None = Field(
         default=None,
         gt=0,
-        description="Workers on a target, if fewer than in a lab, so that its clients do not wait for each other.",
+        description="Workers on a target, if fewer than in a lab, so that the clients do not wait for each other.",
     )
     first_operation: bool = Field(
         default=True, description="For kind `connect`: whether each connection performs an operation."

@@ -26,7 +26,7 @@ MOST_COMMANDS = 100
 MOST_ROUNDS_OF_RUNS = 1000
 WORKLOAD = "run"
 _NAME_OF_PARAMETER = re.compile(r"[A-Za-z_]\w*")
-#: A name that may be part of an arm's name. The suffix is that of the control's identical copy.
+#: A name that may be part of an arm's name. It must not end in '-copy', the suffix of the control's identical copy.
 _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 
 
@@ -34,9 +34,10 @@ _NAME_OF_ARM = re.compile(r"(?!.*-copy$)[^@{}]+")
 class Comparison:
     """The options of `versus` that say what to run. Texts may contain parameters such as '{threads}'.
 
-    `prepare`, `conclude` and `stdout` have no entry, one entry for all commands, or one for each. If `shell` is None, a
-    shell runs the commands if one of them needs a shell. 'none' means no shell, and 'default' means sh. With
-    `single_runs` a round has one run of each command. Otherwise each command is repeated for some time.
+    `prepare`, `conclude` and `stdout` have no entry, one entry for all commands, or one for each. If `shell` is None,
+    all commands run in sh if one of them needs a shell, or else without a shell. 'none' means no shell, and 'default'
+    means sh. With `single_runs`, a round has one run of each command. Otherwise a round repeats each command for some
+    time.
     """
 
     commands: Sequence[str]

@@ -154,7 +154,7 @@ def test_plan_not_encrypted_for_this_runner_is_refused_and_not_quoted(host: Host
     plan = plan_of("true")
     written = sealed(plan, Opener().public_key) if sealed_to_another else line({"plan": plan})
     error = parsed(host.ask(written, SECONDS))["error"]
-    assert error == {"class": "plan", "detail": "it is not a plan that was sealed to this key"}
+    assert error == {"class": "plan", "detail": "it is not a plan that was encrypted for this key"}
 
 
 def test_error_about_an_invalid_encrypted_plan_does_not_quote_its_secrets(host: HostActor) -> None:

@@ -76,9 +76,10 @@ Status = Callable[[Tally, SliceAnswer], None]
 
 
 def execute(job: Job, endpoint: Endpoint, instrument: Instrument, status: Status | None) -> Tally:
-    """Execute the job and call `status` after each slice. Ctrl-C ends it with the results of the completed slices.
+    """Execute the job and call `status` after each slice. After Ctrl-C, return the results of the completed slices.
 
-    Slices end after a number of operations: ending by time would abandon operations, and a load would lack records.
+    Each slice has a fixed number of operations. If it ended at a fixed time, operations would be abandoned, and a load
+    would lack records.
     Raises `INSTRUMENT_FAILED`, or `ARMS_CANNOT_RUN` if the database cannot be reached.
     """
     tally = Tally()

@@ -1,7 +1,7 @@
 """Translation of YCSB's properties into the engine's settings: the workload `ycsb`, its workers, pace and size.
 
-Names and defaults are those of CoreWorkload and Client (YCSB 0.17). Missing properties stay missing, so that only the
-engine knows the defaults.
+Names and defaults are those of CoreWorkload and Client (YCSB 0.17). A property that the user does not set is not sent
+either, because only the engine knows the defaults.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ CLIENT_PROPERTIES = frozenset(
         "exponential.percentile",
     }
 )
-#: Properties that have no effect here. They set how YCSB stores and prints measurements, or options of Java's drivers.
+#: Properties that have no effect here: they set how YCSB stores and prints measurements, or configure Java's drivers.
 WITHOUT_EFFECT = frozenset(
     {
         "measurementtype",
@@ -82,7 +82,8 @@ WITHOUT_EFFECT = frozenset(
         "keylengthdistribution",
     }
 )
-#: The suffix of the class name of YCSB's core workload, whose package was renamed in 2019, and go-ycsb's name of it.
+#: The end of the class name of YCSB's core workload, whose package was renamed in 2019, and go-ycsb's name for this
+#: workload.
 CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
@@ -290,7 +291,7 @@ WITHOUT_MEANING = ("", "0", "false")
 def check_names(binding: str, properties: Properties) -> None:
     """Raise `YCSB_GO_NAMES` if properties of the database have go-ycsb's names.
 
-    Ignoring them would measure another database.
+    If these properties were ignored, another database would be measured.
     """
     replacements = {
         f"{prefix}.{name}": instead
@@ -300,7 +301,7 @@ def check_names(binding: str, properties: Properties) -> None:
     }
     if replacements:
         unique = [*dict.fromkeys(replacements.values())]
-        # If a URL is listed with an option, do not list the same URL without the option.
+        # If a URL is listed with a query parameter (such as ?sslmode=MODE), do not list the URL without it too.
         needed = [each for each in unique if not any(other != each and other.startswith(each) for other in unique)]
         instead = " and ".join(f"-p {each}" for each in needed)
         raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*replacements]), instead=instead)

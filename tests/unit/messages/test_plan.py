@@ -86,7 +86,7 @@ def test_sealed_plan_can_be_decrypted_only_with_the_key_of_its_receiver() -> Non
     assert SECRET.encode() not in written
     assert opener.opened(written) == line({"plan": plan})
     assert sealed(plan, opener.public_key) != written
-    with pytest.raises(ValueError, match="sealed to this key"):
+    with pytest.raises(ValueError, match="encrypted for this key"):
         Opener().opened(written)
 
 
@@ -108,7 +108,7 @@ def test_invalid_public_key_is_rejected(key: str) -> None:
 )
 def test_malformed_sealed_plan_is_rejected_without_quoting_it(content: object) -> None:
     for written in (SECRET, json.dumps(content)):
-        with pytest.raises(ValueError, match="sealed to this key") as caught:
+        with pytest.raises(ValueError, match="encrypted for this key") as caught:
             Opener().opened(written)
         assert SECRET not in str(caught.value)
 

@@ -1,4 +1,4 @@
-"""The databases of YCSB commands. Each module has one, as `DATABASE`."""
+"""The databases of YCSB commands. Each module in this folder defines one database class, named `DATABASE`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BINDINGS = ("jdbc", "mongodb", "mongodb-async", "mysql", "postgresql", "redis")
 
 
 def open_database(binding: str, properties: Properties, table: str) -> Database:
-    """Return the database of a YCSB binding. Raises the errors of its constructor."""
+    """Return the database of a YCSB binding. Raises `BAD_TARGET`, `YCSB_BAD_PROPERTY` or `YCSB_NEEDS`."""
     if binding == "jdbc":
         binding = "postgresql" if properties.get("db.url", "").strip().startswith("jdbc:postgresql:") else "mysql"
     # Imported on demand, because drivers import slowly.
@@ -29,9 +29,9 @@ def open_database(binding: str, properties: Properties, table: str) -> Database:
 
 
 class Database(ABC):
-    """The user's database. `load` and `run` write only to the named table, as YCSB does.
+    """The user's database. The phases `load` and `run` write only to the named table, as in YCSB.
 
-    It never creates, empties or drops anything.
+    costof never creates, empties or drops anything in this database.
     """
 
     #: Names of the properties that only this database has. YCSB's general properties are not included.

@@ -76,7 +76,8 @@ impl<'a> Envelope<'a> {
         Envelope::read(tail).map(Some).ok_or_else(|| {
             Failure::new(
                 Class::Encryption,
-                "the gateway's encryption data after the column's definition are missing or damaged",
+                "the encryption data that the gateway appends to the column's definition in a result are missing or \
+                 damaged",
             )
         })
     }

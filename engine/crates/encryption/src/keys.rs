@@ -108,7 +108,7 @@ impl DataKey {
         if self.sealing & bit != 0 {
             return Err(Failure::new(
                 Class::Internal,
-                "a data key can have only one sealer per algorithm: nonces would repeat",
+                "a data key can have only one sealer per algorithm, because a second one would repeat nonces",
             ));
         }
         self.sealing |= bit;

@@ -131,7 +131,7 @@ impl Plan {
             return Err(invalid_command("threads must be at least 1"));
         }
         if plan.listeners.is_empty() {
-            return Err(invalid_command("it has no listener"));
+            return Err(invalid_command("the plan has no listener"));
         }
         for listener in &plan.listeners {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {

@@ -642,7 +642,7 @@ impl Statement {
                 places.iter_mut().filter(|position| matches!(position, Place::Any(_))).collect();
             if open_places.len() != kinds.len() {
                 let (placeholders, kinds) = (open_places.len(), kinds.len());
-                return Err(format!("'values' has {kinds} kinds, and the text has {placeholders} question marks"));
+                return Err(format!("'values' has {kinds} kinds, but the text has {placeholders} question marks"));
             }
             open_places.iter_mut().zip(kinds).for_each(|(position, kind)| **position = Place::Any(Some(*kind)));
         }

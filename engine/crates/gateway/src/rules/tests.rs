@@ -87,7 +87,7 @@ fn errors_in_rules_are_reported_with_their_line() {
         ("\n[[statements]]\ntext = 'SELECT 1; SELECT 2'".into(), 2, "[[statements]]: the text has a second statement"),
         ("[[statements]]\ntext = 'SET a = ?'".into(), 1, "[[statements]]: a statement that begins with SET"),
         ("[[statements]]\ntext = 'SELECT ?'\nvalues = ['date']".into(), 3, "unknown variant `date`"),
-        ("[[statements]]\ntext = 'SELECT ?'\nvalues = []".into(), 1, "has 0 kinds, and the text has 1 question marks"),
+        ("[[statements]]\ntext = 'SELECT ?'\nvalues = []".into(), 1, "has 0 kinds, but the text has 1 question marks"),
     ] {
         let error = read(&text).unwrap_err();
         assert!(error.starts_with(&format!("line {line}: ")) && error.contains(words), "{text:?} gave {error:?}");

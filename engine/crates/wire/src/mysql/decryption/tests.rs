@@ -118,7 +118,8 @@ fn decryption_error_names_the_column_but_neither_value_nor_key() {
     cut.definitions[1].pop();
     assert_eq!(
         detail(refusal(&[("app", APP)], &cut, &[good], text)),
-        "column tpcc.customer.c_last: the gateway's encryption data after the column's definition are missing or damaged"
+        "column tpcc.customer.c_last: the encryption data that the gateway appends to the column's definition in a \
+         result are missing or damaged"
     );
 }
 
