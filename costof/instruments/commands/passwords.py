@@ -58,7 +58,7 @@ _PROMPTS_FOR_PASSWORD = re.compile(r"(?:mysql|mariadb).*")
 
 @dataclass(frozen=True)
 class Password:
-    """A suspected password. `place` is the name of the option or variable that holds it, and safe to print."""
+    """A suspected password. `place` names the option or variable that holds the password, and is safe to print."""
 
     place: str
     value: str = field(repr=False)

@@ -53,7 +53,7 @@ def shell_sign(line: str, directory: Path | None = None) -> str | None:
     """Return the first character that a shell would interpret and `split` does not, such as '<'; None if there is none.
 
     Quoted characters do not count, nor do '?' and '&' in a URL, or a '?' that matches no file in the command's
-    directory. `split` must accept the line.
+    directory. Call it only with a line that `split` accepts.
     """
     words = list(_words(line))
     if assigned := _ASSIGNMENT.match(_unquoted(words[0])):
@@ -91,8 +91,8 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 def _expansion(word: Word, expanded_later: bool) -> str | None:
     """Return the first '$' or '`' in a word that a shell would expand; None if there is none.
 
-    With `expanded_later` the word is a script, whose own shell expands '$' and '`' in double quotes. They do not count
-    then.
+    With `expanded_later` the word is the script in `sh -c "…"`. '$' and '`' in double quotes then do not count, since
+    the called shell expands them.
     """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):

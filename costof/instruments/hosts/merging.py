@@ -26,8 +26,8 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A slice is invalid if a host begins too late: later than this time, and later than this share of the slice's
-#: duration.
+#: A slice is invalid if a host begins too late: later by more than this time, and also by more than this share of the
+#: slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
 #: A slice is invalid if its hosts overlapped too little. The time in which all hosts measured must be at least this
 #: share of the time in which any host measured.
@@ -216,7 +216,8 @@ def host_part(
     """Return what one host did in a slice.
 
     `clock` has the offset and the maximum error of the host's clock. `opens_ns` is the planned opening of the host's
-    window on that clock. `shares` has the shares of the host's CPU time that were busy and that were stolen.
+    window on that clock. `shares` has two shares of the host's CPU time: the used one (`busy`), and the one that a
+    hypervisor took away (`steal`).
     """
     window = answer.window
     opened = window.opened_ns - opens_ns if window else 0
