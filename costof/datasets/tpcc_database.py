@@ -1,4 +1,4 @@
-"""TPC-C's tables during a run: how they are created, loaded, checked (clause 3.3.2), and reloaded if they grow."""
+"""TPC-C's tables during a run: how they are created, loaded, checked (clause 3.3.2), and reloaded if too large."""
 
 from __future__ import annotations
 

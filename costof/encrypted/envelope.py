@@ -66,8 +66,8 @@ class OriginalType(NamedTuple):
 class Envelope:
     """The encryption parameters of a column.
 
-    `wrapped` is the data key, encrypted with the master key. If `wrapped` is empty, this client may not decrypt the
-    column. `number` is the data key's number in its session.
+    `wrapped` is the data key, encrypted with the master key whose name is `master_key`. If `wrapped` is empty, this
+    client may not decrypt the column. `number` is the data key's number in its session.
     """
 
     algorithm: Algorithm

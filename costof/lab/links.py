@@ -1,4 +1,7 @@
-"""The parts of a link: addresses, queue lengths, and commands for the kernel or, without netem, the engine."""
+"""The parts of a link: addresses, queue length, and the commands that create it.
+
+Without netem the engine simulates the link. This module has the engine's plan, answers and process for this case.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from costof.model import Model
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-# The highest 256 addresses of the /16 do not belong to links but to hosts (`served_address`).
+# The number of networks for links in a run's /16. The highest 256 addresses of the /16 do not belong to links but to
+# hosts (`served_address`).
 NETWORKS = (1 << (PREFIX - 16)) - 64
 SERVED = 254
 
@@ -165,7 +169,10 @@ class AllCounters(Model):
 
 
 class LinkProcess(EngineProcess):
-    """The process `costof-engine link`, which simulates links. It ends with this process. Its devices then vanish."""
+    """The process `costof-engine link`, which simulates links.
+
+    It ends when this Python process ends. The links' devices then vanish.
+    """
 
     def __init__(self) -> None:
         super().__init__("link")

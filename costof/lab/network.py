@@ -50,9 +50,10 @@ __all__ = ["Host", "Link", "Network"]
 
 @dataclass
 class Network:
-    """The network of a lab, a context manager. After the last `link`, call `start`, since the engine may simulate some.
+    """The network of a lab, a context manager. After the last call of `link`, call `start`.
 
-    Everything is removed with the lab. `netem=False` uses the engine even if the kernel has netem.
+    `start` starts the engine if the engine must simulate links, because the kernel lacks netem or because of
+    `netem=False`. Everything is removed with the lab.
     """
 
     lab: Lab

@@ -1,7 +1,8 @@
 """The Ray actor on each host: it runs an instrument, exchanges lines with the instrument, and reads the host's clock.
 
 Ray sends this module to the hosts. The module uses only the standard library, so that a host that runs the engine needs
-only Ray and the same Python version. A host that runs commands also needs costof, whose command runner the actor starts.
+only Ray and the same Python version. A host that runs commands also needs costof, since the actor starts costof's
+command runner.
 """
 
 from __future__ import annotations

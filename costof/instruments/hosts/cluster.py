@@ -28,8 +28,8 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-#: Harmless requests to a cluster and to its proxy for clients. If they are answered without a token, the cluster is open
-#: to everybody.
+#: Harmless requests to a cluster and to its proxy for clients. A cluster that answers them without a token is open to
+#: everybody.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
 #: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202). A retry usually succeeds.

@@ -1,7 +1,8 @@
-"""Several hosts as one instrument: they divide each slice's operations, measure at the same time, and are merged.
+"""Several hosts as one instrument: they divide each slice's operations, and their answers are merged into one.
 
-This module runs as a separate process (`python -m costof.instruments.hosts.population`, docs/ipc.md). No other process
-of costof on this machine uses Ray.
+All hosts measure a slice at the same time. This module runs as a separate process
+(`python -m costof.instruments.hosts.population`, docs/ipc.md), which is the only part of costof on this machine that
+uses Ray.
 """
 
 from __future__ import annotations
