@@ -190,6 +190,7 @@ class Arm:
 
         It runs `first_warmup` times before its first slice, and `warmup` times if another program ran before. If both
         apply, the larger number counts.
+        """
         program = self.settings.programs[workload]
         unmeasured = Runs()
         first = self._first_warmups_left[workload]
