@@ -49,7 +49,7 @@ class EncryptionError(DatabaseError):
 def connect(
     *, master_keys: Mapping[str, str | bytes], must_be_encrypted: Iterable[str] = (), **settings: Any
 ) -> Connection:
-    """Open a connection; `settings` are PyMySQL's.
+    """Open a connection. `settings` are the arguments of `pymysql.connect`.
 
     `master_keys`: keys of 16 bytes or 32 hexadecimal digits, by their names in the gateway's rules.
     `must_be_encrypted`: columns as 'database.table.column', in upper or lower case. Raises `EncryptionError` for an

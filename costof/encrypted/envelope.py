@@ -41,7 +41,7 @@ class Algorithm(Enum):
 
     @property
     def label(self) -> str:
-        """Return the algorithm's name as it enters the derivation of keys, such as 'aes-128-gcm'."""
+        """Return the algorithm's name in the form that is used to derive keys, such as 'aes-128-gcm'."""
         return self.name.lower().replace("_", "-")
 
 

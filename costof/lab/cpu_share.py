@@ -54,9 +54,10 @@ class CpuShare:
     `period_us` is the length of a scheduling period. In each period the group may use its share. Small shares have
     longer periods.
 
-    With `cpu` all processes run on this CPU, as on one slower core. Without it, threads on one CPU can use up the quota
-    of a period while threads on other CPUs wait. Chance decides which threads wait, but they wait for seconds. This
-    changes how many requests a server handles at once, and so changes the server's CPU time per request by half.
+    With `cpu` all processes run on this CPU, as on one slower core. Without `cpu`, threads on one CPU can use up the
+    quota of a period while threads on other CPUs wait. Chance decides which threads wait, but the same threads then
+    wait for seconds. This changes how many requests a server handles at once, and so changes the server's CPU time per
+    request by half.
     """
 
     cores: float
@@ -93,7 +94,7 @@ class CpuShare:
     def prefix(self) -> list[str]:
         """Return the words that, put before a command line, run it in the group without a new process (same pid).
 
-        They start a shell that enters the group and then executes the program.
+        The words start a shell that enters the group and then executes the command.
         """
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
         pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]

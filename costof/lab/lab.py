@@ -150,7 +150,7 @@ class Lab:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
         process = Process(name, role, answer["spawned"]["pid"], log, forks=forks)
         self.processes[name] = process
-        # If the program ended at once, its exit may have been reported before it was registered here.
+        # If the program ended at once, its exit may have been reported before the program was registered here.
         if name in self._ended:
             process.exit_status = self._ended.pop(name)
         return process

@@ -150,7 +150,7 @@ class Network:
         return address
 
     def route(self, host: Host, address: str, link: Link) -> None:
-        """Make an address of the link's other end reachable from `host` over this link. Call it after `start`."""
+        """Make an address of the host at the link's other end reachable from `host`. Call it after `start`."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 
@@ -167,7 +167,7 @@ class Network:
     def start(self) -> LinkReady | None:
         """Start one engine process for the links that it must simulate and that were added since the last `start`.
 
-        Return its answer; None if there are no such links. Raises `INSTRUMENT_FAILED`.
+        Return the engine's answer; None if there are no such links. Raises `INSTRUMENT_FAILED`.
         """
         if not self._waiting:
             return None

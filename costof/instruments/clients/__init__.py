@@ -45,7 +45,7 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Client:
-    """A load generator. `service` names the server program, or the kind of service, that can be loaded with it.
+    """A load generator. `service` names what it can send load to: a server program or a kind of service.
 
     `run` is the load generator's command line, `package` its Debian package. `invocation` returns the options and
     environment variables for an endpoint, or raises `UnsupportedArmError`. `headline` names the figures that answer the

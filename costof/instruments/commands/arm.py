@@ -1,4 +1,4 @@
-"""The commands of one arm, which apply, verify and undo the arm's levels, and the programs that are measured."""
+"""One arm (variant) of a study of commands: commands that apply, verify and undo its levels, and measured programs."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Arm:
                 raise NotVerifiedError("unproved", detail)
 
     def measure(self, program: Program, order: SliceOrder) -> Runs:
-        """Run the program again and again until the slice's number of operations is reached or its time is over.
+        """Run the program again and again until the slice's planned number of operations or its time is reached.
 
         The program runs at least once. A program that itself measures for a fixed time (`once`) runs exactly once.
         Return the results.

@@ -29,10 +29,10 @@ _ELSEWHERE = re.compile(r"(?:\w+:)?\$|\{\w+\}|`|(?:env|file|fd):|@|stdin$|-$")
 
 @dataclass(frozen=True)
 class _Options:
-    """The options, in some programs, that are followed by a password.
+    """Options whose value is a password in some programs.
 
     The password is the next word of the command line (`separate`), or the rest of the option's own word (`attached`).
-    With `has_user` the value is 'user:password'. A value without a colon then holds no password.
+    With `has_user` the value is 'user:password', so a value without a colon holds no password.
     """
 
     programs: re.Pattern[str]

@@ -183,7 +183,7 @@ def _outputs(streams: Streams, output: int, errors: int) -> Iterator[tuple[int, 
         thread.start()
         with _closing(writing):
             yield writing, errors
-        # A daemon that keeps the pipe open must not delay the next run.
+        # Limit the wait, since a daemon that keeps the pipe open must not delay the next run.
         thread.join(GRACE_SECONDS)
     else:
         with _closing(_open_for_writing(Path(streams.stdout), os.O_TRUNC)) as file:

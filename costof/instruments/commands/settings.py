@@ -182,7 +182,7 @@ class CommandProgram(Model):
 
     @property
     def all_figures(self) -> dict[str, Figure]:
-        """Return, by name, the figures that the reader (parser of the output) provides and those of the study."""
+        """Return, by name, the figures of the reader (parser of the output) and those that the study defines."""
         study_figures = {name: figure.as_figure(name) for name, figure in self.figures.items()}
         return (reader(self.read).figures if self.read else {}) | study_figures
 

@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r"[|&;<>]+")
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-#: Commands that only a shell has, by POSIX, without those that are programs as well.
+#: Commands that are built into a shell and usually do not exist as programs.
 _BUILT_IN = frozenset(
     {".", ":", "alias", "cd", "eval", "exec", "exit", "export", "hash", "set", "source", "times", "trap", "type"}
 ) | {"ulimit", "umask", "unset", "wait"}
@@ -119,7 +119,7 @@ def _pattern(word: Word, directory: Path | None) -> str | None:
 
 
 def _is_script(words: list[Word], at: int) -> bool:
-    """Return whether a word is the script in `sh -c "…"`, so that the called shell expands '$' itself."""
+    """Return whether a word is the script in `sh -c "…"`. The called shell itself expands '$' in such a script."""
     *before, option = ["", *("".join(sign for sign, _ in word) for word in words[:at])]
     return _COMMAND_OPTION.fullmatch(option) is not None and any(Path(word).name in _SHELLS for word in before)
 

@@ -119,7 +119,7 @@ def _begin(ray: Any, settings: HostsSettings) -> None:
 
 
 def _check_closed(settings: HostsSettings, place: str) -> None:
-    """Raise `HOSTS_UNREACHABLE` if nothing listens, and `HOSTS_OPEN` if the cluster runs code for anybody.
+    """Raise `HOSTS_UNREACHABLE` if nothing listens at `place`, and `HOSTS_OPEN` if the cluster runs code for anybody.
 
     With the user's consent (`unauthenticated`) an open cluster is accepted.
     """

@@ -61,7 +61,7 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "counts": _added([part.counts for part in parts]),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
-        # Ignore hosts without operations: they have no evidence.
+        # Ignore hosts that did nothing, since they have no evidence.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
@@ -98,7 +98,7 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
     """Merge the hosts' `ready` answers. An arm that has an error on any host has an error in the merged answer.
 
-    If only some hosts have an error, its detail names them.
+    If only some hosts have an error, the error's detail names these hosts.
     """
     parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)
@@ -216,7 +216,7 @@ def host_part(
     """Return what one host did in a slice.
 
     `clock` has the offset and the maximum error of the host's clock. `opens_ns` is the planned opening of the host's
-    window on that clock. `shares` has two shares of the host's CPU time: the used one (`busy`), and the one that a
+    window on that clock. `shares` has the share of the host's CPU time that was used (`busy`), and the share that a
     hypervisor took away (`steal`).
     """
     window = answer.window

@@ -82,7 +82,7 @@ class Report:
         failed: float | None = None,
         missing: Mapping[str, str] | None = None,
     ) -> Report:
-        """Return a report without the figures that are None, and with the figure `failed_percent` of operations."""
+        """Return a report. Leave out figures that are None, and add `failed_percent` if both counts are known."""
         operations = operations if operations and operations > 0 else None
         if operations is None or failed is None:
             failed = None

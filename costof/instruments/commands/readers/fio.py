@@ -43,7 +43,7 @@ FIGURES = {
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no job read, wrote or trimmed anything."""
     jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
-    # In client/server mode fio adds up the clients itself: the entry "All clients".
+    # In client/server mode fio itself adds up the clients, in the entry "All clients".
     jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
     figures: dict[str, float | None] = {}
     missing: dict[str, str] = {}

@@ -3,7 +3,8 @@
 Tested with sysbench 1.0.20 and 1.1.0 (3ceba0b; https://github.com/akopytov/sysbench, src/sb_counter.c, src/tests/). An
 event is a transaction (SQL tests), a request (fileio), a block (memory) or a calculation (cpu).
 
-Failed events are sysbench's "ignored errors", after which it runs the event again. Any other error ends sysbench.
+Failed events are sysbench's "ignored errors". After such an error sysbench runs the event again. Any other error ends
+sysbench.
 """
 
 from __future__ import annotations
