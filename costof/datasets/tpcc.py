@@ -35,7 +35,7 @@ _ADDRESS = (
 #: The tables' columns (clause 1.3). Counters for which the specification allows four digits are integers here, so that
 #: no run can overflow them. History has no primary key (clause 1.3.1). References between tables are not declared as
 #: foreign keys, because clause 1.3 does not require it and each insert would have to read and lock rows of the
-#: referenced tables, such as the warehouse's. The transactions keep the references intact. `orphans` checks them.
+#: referenced tables, such as the warehouse's. The transactions keep the references intact, which `orphans` checks.
 COLUMNS = {
     "warehouse": (
         f"w_id INT NOT NULL, w_name VARCHAR(10) NOT NULL, {_ADDRESS.format('w')}, w_tax DECIMAL(4,4) NOT NULL, "

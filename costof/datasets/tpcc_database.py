@@ -1,4 +1,4 @@
-"""TPC-C's tables during a run: how they are created, loaded, checked (clause 3.3.2), and reloaded if they grow."""
+"""TPC-C's tables during a run: how they are created, loaded, checked (clause 3.3.2), and reloaded if too large."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TpccDatabase:
 
 
 class _Cursor:
-    """A cursor that selects the database before each query, because each query may use a new connection."""
+    """A cursor that selects the database before each query, because the connection may have been opened again."""
 
     def __init__(self, run: RunStatement, database: str) -> None:
         self._run = run

@@ -8,7 +8,7 @@ _MASK = (1 << 64) - 1
 
 
 def fnv_hash_64(value: int) -> int:
-    """Return the FNV-1a hash of a record's number, whose bytes are hashed from the lowest to the highest.
+    """Return the FNV-1a hash of a record's number. The number's bytes are hashed from the lowest to the highest.
 
     As in YCSB, the result is the absolute value of the hash as a signed 64-bit integer.
     """

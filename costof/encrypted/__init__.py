@@ -12,9 +12,9 @@ column but never contains the value, and closes the connection, because the rest
 A column that this client may not decrypt (the gateway's role `opaque`) is returned as its ciphertext, in bytes.
 
 `must_be_encrypted=["shop.people.name"]` lists columns by their original names or their aliases. If such a column
-arrives unencrypted, `EncryptionError` is raised. Possible causes: a rule was removed, somebody on the way removed the
-encryption parameters, or the connection bypasses the gateway. `close` erases the master keys, so a closed connection
-cannot be opened again.
+arrives unencrypted, `EncryptionError` is raised. Possible causes: a rule of the gateway was removed, somebody between
+gateway and client removed the encryption parameters, or the connection bypasses the gateway. `close` erases the master
+keys, so a closed connection cannot be opened again.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class EncryptionError(DatabaseError):
 def connect(
     *, master_keys: Mapping[str, str | bytes], must_be_encrypted: Iterable[str] = (), **settings: Any
 ) -> Connection:
-    """Open a connection; `settings` are PyMySQL's.
+    """Open a connection. `settings` are the arguments of `pymysql.connect`.
 
     `master_keys`: keys of 16 bytes or 32 hexadecimal digits, by their names in the gateway's rules.
     `must_be_encrypted`: columns as 'database.table.column', in upper or lower case. Raises `EncryptionError` for an
@@ -127,7 +127,7 @@ class Connection(pymysql.Connection):
 
 
 class _Field(FieldDescriptorPacket):
-    """A column's definition as the server sent it, and the envelope that a gateway appended to it."""
+    """A column's definition as the server sent it, and the envelope (encryption parameters) that a gateway appended."""
 
     def _parse_field_descriptor(self, encoding: str) -> None:
         super()._parse_field_descriptor(encoding)
@@ -142,7 +142,10 @@ class _Field(FieldDescriptorPacket):
             self.charsetnr, self.length, self.type_code, self.flags, self.scale = self.envelope.original
 
     def check_encrypted(self, required: RequiredColumns) -> None:
-        """Raise `EncryptionError` if `required` lists this column, by its original names or its aliases."""
+        """Raise `EncryptionError` if `required` lists this column, by its original names or its aliases.
+
+        Call it only for columns whose values are not provably encrypted.
+        """
         for names in (self.names, self._shown) if required else ():
             if required.include(name.decode(self._encoding, "replace") for name in names):
                 self._decrypting(_refuse_plain)

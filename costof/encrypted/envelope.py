@@ -41,7 +41,7 @@ class Algorithm(Enum):
 
     @property
     def label(self) -> str:
-        """Return the algorithm's name as it enters the derivation of keys, such as 'aes-128-gcm'."""
+        """Return the algorithm's name in the form that is used to derive keys, such as 'aes-128-gcm'."""
         return self.name.lower().replace("_", "-")
 
 
@@ -66,8 +66,8 @@ class OriginalType(NamedTuple):
 class Envelope:
     """The encryption parameters of a column.
 
-    `wrapped` is the data key, encrypted with the master key. If `wrapped` is empty, this client may not decrypt the
-    column. `number` is the data key's number in its session.
+    `wrapped` is the data key, encrypted with the master key whose name is `master_key`. If `wrapped` is empty, this
+    client may not decrypt the column. `number` is the data key's number in its session.
     """
 
     algorithm: Algorithm

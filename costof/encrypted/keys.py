@@ -15,7 +15,10 @@ SCRAMBLE = 20
 
 
 def session_salt(scramble: bytes, nonce: bytes) -> bytes:
-    """Return the salt that binds keys to a session: a hash of the server's scramble and the client's nonce."""
+    """Return the salt that binds keys to a session.
+
+    It is a hash of two random values: `scramble`, the server's challenge, and `nonce`, from the client.
+    """
     return hashlib.sha256(scramble[:SCRAMBLE] + nonce).digest()
 
 
@@ -25,7 +28,7 @@ def master_key(key: str | bytes) -> bytearray:
         secret = bytearray.fromhex(key) if isinstance(key, str) else key
     except ValueError:
         secret = b""
-    # bytearray(16) would make a key of 16 zeros.
+    # Check the type too: if `key` were the number 16, bytearray(16) would make a key of 16 zeros.
     if not isinstance(secret, bytes | bytearray) or len(secret) != KEY:
         raise RefusedError(Undecipherable.MASTER_KEY)
     return bytearray(secret)
@@ -76,7 +79,7 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Announce a new result set to all openers. The previous result set may have been left partly unread."""
+        """Tell all openers that a new result set begins, since values of the previous one may have been left unread."""
         for each in self._openers.values():
             each.begin()
 

@@ -31,7 +31,8 @@ def erase(secret: bytearray) -> None:
 class Opener(ABC):
     """A decryptor for one algorithm in one session. Values must come in the order in which they were encrypted.
 
-    Within a result set no value may be missing. Values of earlier result sets may have been left unread.
+    Within a result set no value may be missing. Between result sets values may be missing, since the client may have
+    left values of the earlier one unread.
     """
 
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
@@ -160,8 +161,8 @@ class _Ctr(_WithMac):
 class _Cbc(_WithMac):
     def __init__(self, algorithm: Algorithm, key: bytearray, mac_key: bytearray) -> None:
         super().__init__(algorithm, key, mac_key)
-        # The IV of a value is the encrypted number of the value (SP 800-38A, appendix C). It is a single block, so ECB
-        # can decrypt it.
+        # The IV of a value is the encrypted number of the value (SP 800-38A, appendix C). The IV is a single block, so
+        # ECB can decrypt it.
         self._counts: Any = Cipher(self._key, modes.ECB()).decryptor()  # noqa: S305
 
     def _decrypt(self, body: bytes) -> bytes:

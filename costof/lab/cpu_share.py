@@ -54,9 +54,10 @@ class CpuShare:
     `period_us` is the length of a scheduling period. In each period the group may use its share. Small shares have
     longer periods.
 
-    With `cpu` all processes run on this CPU, as on one slower core. Without it, threads on one CPU can use up the quota
-    of a period while threads on other CPUs wait. Chance decides which threads wait, but they wait for seconds. This
-    changes how many requests a server handles at once, and so changes its CPU time for a request by half.
+    With `cpu` all processes run on this CPU, as on one slower core. Without `cpu`, threads on one CPU can use up the
+    quota of a period while threads on other CPUs wait. Chance decides which threads wait, but the same threads then
+    wait for seconds. This changes how many requests a server handles at once, and so changes the server's CPU time per
+    request by half.
     """
 
     cores: float
@@ -67,9 +68,10 @@ class CpuShare:
 
     @classmethod
     def create(cls, lab: Lab, group: str, cores: float, cpu: int | None = None, number: int = 0) -> CpuShare:
-        """Create the group, and have the lab remove it at the end. `number` is the host's number in the lab.
+        """Create the group, and have the lab remove it at the end.
 
-        Raises `LAB_FAILED` if this machine has no cgroups for CPU shares.
+        `number` is the host's number in the lab. The length of the scheduling period depends on it. Raises `LAB_FAILED`
+        if this machine has no cgroups for CPU shares.
         """
         share = cls(cores, find_hierarchies(), group, cpu, PERIOD_US + PERIOD_STEP_US * (number % PERIODS))
         for folder in share.folders:
@@ -92,7 +94,7 @@ class CpuShare:
     def prefix(self) -> list[str]:
         """Return the words that, put before a command line, run it in the group without a new process (same pid).
 
-        They start a shell that enters the group and then executes the program.
+        The words start a shell that enters the group and then executes the command.
         """
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
         pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]
@@ -105,7 +107,7 @@ class CpuShare:
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
     def throttled_seconds(self) -> float:
-        """Return the seconds, since its creation, in which the group was ready to run but had used up its share."""
+        """Return how many seconds, since its creation, the group was ready to run but had used up its share."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:
             return int(counts["throttled_time"]) / 1e9

@@ -78,9 +78,10 @@ def unpack_packages(program: str, packages: Packages) -> None:
 
 
 def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
-    """Fetch libraries for a program outside the cache, and write a script that runs the program with these libraries.
+    """Fetch missing libraries of `binary`, a program that is installed outside the cache.
 
-    Raises the same errors as `unpack_packages`.
+    The cache gets the libraries, and a script that runs the program with them. Raises the same errors as
+    `unpack_packages`.
     """
     place = fetched_folder(program)
     _unpack(names, place, lambda folder: _write_runner(folder / "usr/bin" / program, binary, folder, place))
@@ -121,7 +122,8 @@ def _download(names: Sequence[str], archives: Path) -> None:
     if not stamp.exists() or time.time() - stamp.stat().st_mtime > LISTS_ARE_FRESH_SECONDS:
         _run([*apt, "update"], "brought up to date")
         stamp.touch()
-    # --reinstall also lists installed packages. apt-get replaces virtual package names by real ones.
+    # Without --reinstall, apt-get would omit packages that are installed already. In its list, apt-get replaces names
+    # of virtual packages by those of real ones.
     arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
     lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
@@ -146,7 +148,7 @@ def _apt() -> list[str]:
         "Dir::Cache": cache / "cache",
         "Dir::State::status": "/var/lib/dpkg/status",
         "Debug::NoLocking": "1",
-        # If root runs apt, apt would switch to its user _apt. This user may not write here.
+        # Without this setting, apt run by root would switch to the user _apt, who may not write to the cache.
         "APT::Sandbox::User": "root",
     }
     return ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]

@@ -18,7 +18,7 @@ from costof.lab.program import find_program
 
 # Maximum number of packets that a link holds in one direction, netem's `limit`: enough for 240 ms at 500 Mbit/s.
 QUEUE_PACKETS = 10_000
-# The role of processes that simulate links, for their CPU time: this time belongs to the lab, not to a service.
+# The role under which the CPU time of processes that simulate links is counted, separately from that of servers.
 LINK_ROLE = "link"
 
 #: The folder of ip-netns(8) for named namespaces. Only root can write to it.
@@ -66,7 +66,7 @@ def socket_in(namespace: Path | None, family: int, kind: int, protocol: int = 0)
 
 @dataclass(frozen=True)
 class Host:
-    """A machine of the lab. If no network namespace can be created, `namespace` is None and `loopback` its address."""
+    """A machine of the lab: a network namespace or, if no namespace can be created, only the address `loopback`."""
 
     name: str
     namespace: Path | None
@@ -102,7 +102,10 @@ def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Link:
-    """A link between two hosts, with an address at each. `kind` is `loopback`, `veth` (plain), `netem` or `engine`."""
+    """A link between two hosts, with an address at each.
+
+    `kind` says how the link is implemented: `loopback`, `veth` (without delay, limit or loss), `netem` or `engine`.
+    """
 
     name: str
     a: Host

@@ -56,7 +56,8 @@ class Resource(ABC):
 class Process:
     """A running program of the lab.
 
-    Its CPU time counts for `role`. If it `forks`, its children's CPU time counts too.
+    Its CPU time is added up with that of other programs of the same `role`, such as 'server'. If it `forks`, the CPU
+    time of its children is included.
     """
 
     name: str
@@ -88,7 +89,10 @@ class Process:
 
 @dataclass
 class Lab:
-    """A run's lab, a context manager. The supervisor removes everything at the end, even if this process is killed."""
+    """A run's lab, a context manager.
+
+    A separate process, the supervisor, removes the lab at the end, even if this process is killed.
+    """
 
     processes: dict[str, Process] = field(default_factory=dict)
 
@@ -146,7 +150,7 @@ class Lab:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{argv[0]}: {answer['failed']['detail']}")
         process = Process(name, role, answer["spawned"]["pid"], log, forks=forks)
         self.processes[name] = process
-        # If the program ended at once, its exit may have been reported before it was registered here.
+        # If the program ended at once, its exit may have been reported before the program was registered here.
         if name in self._ended:
             process.exit_status = self._ended.pop(name)
         return process
@@ -187,8 +191,8 @@ class Lab:
     ) -> None:
         """Poll `ready` until it returns true.
 
-        Raises `LAB_FAILED`, which names `what`, after `seconds` or if a program of the lab ends in the meantime. With
-        `only`, the end of any other program is ignored.
+        Raises `LAB_FAILED` after `seconds`, with `what` in the message, or if a program of the lab ends in the
+        meantime. With `only`, the end of any other program is ignored.
         """
         deadline = time.monotonic() + seconds
         while not ready():
@@ -245,7 +249,7 @@ def descendants_of(pid: int) -> list[int]:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a program's log, shortened: most programs write there why they ended."""
+    """Return the last line of a program's log, shortened. In this line most programs say why they ended."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:

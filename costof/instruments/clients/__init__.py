@@ -45,11 +45,11 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Client:
-    """A load generator. `service` names the server program, or the kind of service, on which it can generate load.
+    """A load generator. `service` names what it can send load to: a server program or a kind of service.
 
-    `run` is its command line, `package` its Debian package. `invocation` returns the options and variables for an
-    endpoint, or raises `UnsupportedArmError`. `headline` names the figures that answer the study's question. `folders`
-    returns folders to search for the program besides PATH.
+    `run` is the load generator's command line, `package` its Debian package. `invocation` returns the options and
+    environment variables for an endpoint, or raises `UnsupportedArmError`. `headline` names the figures that answer the
+    study's question. `folders` returns folders to search for the program in addition to PATH.
     """
 
     program: str
@@ -62,7 +62,7 @@ class Client:
 
     @property
     def command(self) -> CommandProgram:
-        """Return the program as a study declares a workload's command."""
+        """Return this load generator in the form in which a study declares a workload's command."""
         return CommandProgram(run=self.run, read=self.program)
 
     def find(self) -> Path:

@@ -54,9 +54,9 @@ def _invocation(endpoint: Endpoint) -> Invocation:
 
 
 def _server_folders() -> list[Path]:
-    """Return a list with the folder of PostgreSQL's programs; [] if unknown.
+    """Return a list with the folder of PostgreSQL's server programs; [] if the folder is unknown.
 
-    Debian installs pgbench there, not on PATH.
+    Debian installs pgbench in this folder, which is not on PATH.
     """
     try:
         return [find_postgres().parent]

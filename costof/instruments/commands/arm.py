@@ -1,4 +1,4 @@
-"""The commands of one arm, which apply, verify and undo the arm's levels, and the programs that are measured."""
+"""One arm (variant) of a study of commands: commands that apply, verify and undo its levels, and measured programs."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ from costof.model import HIDDEN
 #: The results keep only this many characters from the end of a command's output.
 KEPT_CHARACTERS = 2000
 #: Environment variables with these names are treated as secrets even if the study does not declare them. PWD and OLDPWD
-#: are a shell's working directories.
+#: do not match, since they are a shell's working directories.
 _SECRET_NAMES = re.compile(r"^(?!(OLD)?PWD$).*(PASS|PWD$|SECRET|TOKEN|CREDENTIAL|_KEY$|APIKEY)", re.IGNORECASE)
 #: Minimum length of a secret that is masked in texts. Shorter values occur inside too many ordinary words.
 SHORTEST_SECRET = 4
 #: Timeout of a `setup` or `cleanup` command, which may build the programs to measure.
 SETUP_SECONDS = 3600.0
-#: The environment variable with the number of the run. hyperfine sets it too.
+#: The environment variable in which a program gets the number of its run, such as '3', or 'warmup-0' if the run is not
+#: measured. hyperfine sets the same variable.
 ITERATION = "HYPERFINE_ITERATION"
 #: The command runner's standard input, a pipe from costof. If costof ends, the pipe closes and the command is ended.
 STDIN = 0
-#: Matches the beginning of a reader's error message if the report is missing or incomplete.
+#: Matches the beginning of the error message of a reader (parser) if the program's report is missing or incomplete.
 _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
@@ -63,7 +64,7 @@ class UndoError(Exception):
 
 @dataclass
 class Runs:
-    """The results of all runs of a command in a slice."""
+    """The results of all runs of a command in a slice, which is one measured window."""
 
     recorder: Recorder = field(default_factory=Recorder)
     figures: dict[str, list[float]] = field(default_factory=dict)
@@ -85,9 +86,10 @@ class Runs:
 
     @property
     def left_behind(self) -> dict[str, list[str]]:
-        """Return the names of the processes that the commands of this slice left running, by kind of process.
+        """Return the names of the processes that the commands of this slice left running.
 
-        Kinds without processes are left out. The slice's evidence contains the result.
+        The names are listed by kind: processes that the command runner then killed (`LEFT_RUNNING`), and daemons
+        (`LEFT_BEHIND`). Kinds without processes are left out. The slice's evidence contains the result.
         """
         facts = {LEFT_RUNNING: [*self.killed_children], LEFT_BEHIND: [*self.daemons]}
         return {fact: names for fact, names in facts.items() if names}
@@ -95,7 +97,8 @@ class Runs:
     def count_failures(self, program: str, report: Report) -> bool:
         """Add a report's operations and failures to the counts.
 
-        Return whether the report's figures can be used: at most `MOST_FAILED` of its operations failed.
+        Return whether the report's figures can be used, that is, whether at most the share `MOST_FAILED` of its
+        operations failed.
         """
         if report.operations is not None:
             self.reported = (self.reported or 0) + round(report.operations)
@@ -118,7 +121,7 @@ class Arm:
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
         #: Pids of processes that the arm's `before` commands and earlier slices left running.
         self._daemons: Collection[int] = ()
-        #: CPU time, since the last reset, of all commands that are not measured.
+        #: CPU time of all unmeasured commands since the runner last set this counter to 0, at the beginning of a slice.
         self.unmeasured_cpu_ns = 0
         self._iterations = {"": 0, "warmup-": 0}
         self._first_warmups_left = {name: program.first_warmup for name, program in settings.programs.items()}
@@ -126,7 +129,7 @@ class Arm:
         self._secrets = sorted((each for each in secrets if len(each) >= SHORTEST_SECRET), key=len, reverse=True)
 
     def check(self) -> None:
-        """Raise `StepError` if a program is missing, or if the arm cannot be applied and verified."""
+        """Raise `StepError` if a program is missing, or if the arm's levels cannot be applied or verified."""
         for program in self.settings.programs.values():
             if shutil.which(program.argv[0], path=self.environment.get("PATH")) is None:
                 raise StepError("command_missing", f"there is no program '{program.argv[0]}'")
@@ -147,7 +150,7 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # Run every undo command, even if another one fails or costof has ended. Only the timeout ends it early.
+            # Run every undo command, even if another one fails or costof has ended. Only its timeout ends a command.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)
@@ -164,10 +167,10 @@ class Arm:
                 raise NotVerifiedError("unproved", detail)
 
     def measure(self, program: Program, order: SliceOrder) -> Runs:
-        """Run the program again and again until the slice's limit on operations or its time is reached.
+        """Run the program again and again until the slice's planned number of operations or its time is reached.
 
-        The program runs at least once. If it runs for the slice's whole duration (`once`), it runs only once. Return
-        the results.
+        The program runs at least once. A program that itself measures for a fixed time (`once`) runs exactly once.
+        Return the results.
         """
         runs, deadline = Runs(), time.monotonic() + order.seconds
         most = 1 if program.once else order.operations
@@ -183,7 +186,11 @@ class Arm:
         return text
 
     def warm_up(self, workload: str, follows_another: bool) -> None:
-        """Run a workload's program unmeasured, before its first slice and after each change from another program."""
+        """Run a workload's program unmeasured, to warm it up before a slice.
+
+        It runs `first_warmup` times before its first slice, and `warmup` times if another program ran before. If both
+        apply, the larger number counts.
+        """
         program = self.settings.programs[workload]
         unmeasured = Runs()
         first = self._first_warmups_left[workload]
@@ -198,7 +205,7 @@ class Arm:
             self._around("setup", argv, SETUP_SECONDS, STDIN)
 
     def clean_up(self) -> list[str]:
-        """Run all `cleanup` commands, even if costof has ended. Return why they failed, a sentence for each."""
+        """Run all `cleanup` commands, even if costof has ended. Return a sentence for each command that failed."""
         failures = []
         for argv in self.settings.cleanup:
             try:
@@ -322,10 +329,10 @@ def _secret(source: SecretSource) -> str:
 
 
 def parse_report(program: Program, written: str) -> Report:
-    """Return the reader's report, with the figures that the study defines by a JSON pointer or a regular expression.
+    """Return the figures in a program's output: those of its reader (parser), and those that the study defines.
 
-    Raises `UnreadableError`. If the report is missing, the message names the options with which the program writes a
-    report.
+    The study defines a figure by a JSON pointer or a regular expression. Raises `UnreadableError`. If the report is
+    missing, the message names the options with which the program writes a report.
     """
     report = Report({})
     if program.read:

@@ -29,10 +29,10 @@ _ELSEWHERE = re.compile(r"(?:\w+:)?\$|\{\w+\}|`|(?:env|file|fd):|@|stdin$|-$")
 
 @dataclass(frozen=True)
 class _Options:
-    """The options, in some programs, that are followed by a password.
+    """Options whose value is a password in some programs.
 
     The password is the next word of the command line (`separate`), or the rest of the option's own word (`attached`).
-    With `has_user` the value is 'user:password'. A value without a colon then holds no password.
+    With `has_user` the value is 'user:password', so a value without a colon holds no password.
     """
 
     programs: re.Pattern[str]
@@ -58,7 +58,7 @@ _PROMPTS_FOR_PASSWORD = re.compile(r"(?:mysql|mariadb).*")
 
 @dataclass(frozen=True)
 class Password:
-    """A suspected password. `place` is the name of the option or variable that holds it, and safe to print."""
+    """A suspected password. `place` names the option or variable that holds the password, and is safe to print."""
 
     place: str
     value: str = field(repr=False)

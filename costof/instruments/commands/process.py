@@ -130,7 +130,7 @@ def run(
         if not (failure or keep_children):
             _wait_for_names(process.pid, program)
         if failure or not keep_children:
-            # The group's number still belongs to this command: the kernel does not reuse it before wait4.
+            # The process group's id still belongs to this command: the kernel does not reuse the id before wait4.
             _kill_group(process.pid, signal.SIGKILL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -183,7 +183,7 @@ def _outputs(streams: Streams, output: int, errors: int) -> Iterator[tuple[int, 
         thread.start()
         with _closing(writing):
             yield writing, errors
-        # A daemon that keeps the pipe open must not delay the next run.
+        # Limit the wait, since a daemon that keeps the pipe open must not delay the next run.
         thread.join(GRACE_SECONDS)
     else:
         with _closing(_open_for_writing(Path(streams.stdout), os.O_TRUNC)) as file:
@@ -248,12 +248,13 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 def _wait_for_names(group: int, leader: str) -> None:
     """Wait up to `NAMING_SECONDS` until a command's remaining children run their own programs.
 
-    A newly forked child still has the leader's name.
+    Until then a newly forked child still has the name of the command's own process, `leader`.
     """
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
         try:
-            # Without WEXITED the call ignores the ended leader, so ChildProcessError means that no child is left.
+            # Without WEXITED the call ignores the command's own process, which has ended. ChildProcessError therefore
+            # means that no child is left.
             os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return
@@ -266,17 +267,17 @@ def _wait_for_names(group: int, leader: str) -> None:
 def _reap_group(group: int, leader: str) -> tuple[str, ...]:
     """Reap this process's children in a process group that got SIGKILL.
 
-    Return the names of the children that it killed.
+    Return the names of the children that SIGKILL ended.
 
     After `GRACE_SECONDS` the function stops waiting, since this user may not be allowed to kill some processes. A child
-    that still ran the leader's program is named `COPY_OF_ITSELF`.
+    that still had the name of the command's own process, `leader`, is reported as `COPY_OF_ITSELF`.
     """
     names: list[str] = []
     deadline = time.monotonic() + GRACE_SECONDS
     while True:
         try:
-            # A dead process keeps its name until it is reaped. The dead process's own children have become children of
-            # this process.
+            # Use WNOWAIT, since a dead process keeps its name only until it is reaped. The dead process's own children
+            # have become children of this process, so later iterations find them.
             ended = os.waitid(os.P_PGID, group, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
             return tuple(dict.fromkeys(names))

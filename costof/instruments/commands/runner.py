@@ -40,7 +40,8 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: Maximum time until `opens_ns`, the same as in the engine. A later instant must come from the clock of another host.
+#: Maximum time from now to `opens_ns`, the instant at which a slice begins. The engine has the same limit. A later
+#: instant can only come from the clock of another host.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -92,12 +93,15 @@ class Runner:
         return {"instrument": "the commands of the study", "versions": {}, "arms": arms}
 
     def clean_up(self) -> list[str]:
-        """Clean up the arms that were set up, once. Return why `cleanup` commands failed, a sentence for each."""
+        """Clean up the arms that were set up. A second call does nothing.
+
+        Return a sentence for each `cleanup` command that failed.
+        """
         arms, self._set_up = self._set_up, []
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice. The answer to the slice, not this answer, reports if that fails."""
+        """Verify the arm of the next slice. If that fails, the answer to the slice reports it; this answer does not."""
         try:
             self.arms[order.arm].verify()
             self._prepared = order, None
@@ -138,7 +142,7 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # Both times are None if nothing ran.
+            # `first` and `last` are None if nothing ran.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
@@ -220,12 +224,12 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
 
 def main() -> int:
     is_sealed = SEALED in sys.argv[1:]
-    # Detach from the parent. When Ray ends the parent, it also kills the parent's children, and a killed runner could
+    # Detach from the parent. When Ray ends the parent, Ray also kills the parent's children, and a killed runner could
     # not clean up.
     if is_sealed and os.fork():
         os._exit(0)
-    # Ignore these signals, since costof handles Ctrl-C. Use an empty handler: the runner's commands would inherit
-    # SIG_IGN.
+    # Ignore these signals, since costof handles Ctrl-C. Use an empty handler instead of SIG_IGN, which the runner's
+    # commands would inherit.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -56,7 +56,7 @@ class Proof(Model):
 
 
 class CommandLevel(Model):
-    """The changes that a level makes to commands. All levels of an arm change the arm's commands."""
+    """The changes that a factor's level makes to commands. All levels of an arm change the arm's commands."""
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
     environment: dict[str, str] = Field(default={}, description="Environment variables of every command.")
@@ -172,7 +172,7 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once a slice for a fixed duration, so that its run time is not reported."""
+        """Return whether the program runs once in each slice, for a fixed time. Its run time is then not reported."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property
@@ -182,7 +182,7 @@ class CommandProgram(Model):
 
     @property
     def all_figures(self) -> dict[str, Figure]:
-        """Return, by name, the figures of the reader and those that the study defines."""
+        """Return, by name, the figures of the reader (parser of the output) and those that the study defines."""
         study_figures = {name: figure.as_figure(name) for name, figure in self.figures.items()}
         return (reader(self.read).figures if self.read else {}) | study_figures
 
@@ -351,9 +351,9 @@ def _argv(line: str, words: _Words, directory: Path | None = None, remedy: str =
 class _Words:
     """The values of placeholders in command lines.
 
-    `values` has the numbers and the output file. `level_words` has the values that levels set, which may themselves
-    contain placeholders of `values`. If `reserved` is set, only the names in it need a value, and other braces belong
-    to the shell.
+    `values` has the built-in placeholders: numbers and the output file. `level_words` has the values that levels set,
+    which may themselves contain built-in placeholders. If `reserved` is set, only the names in `reserved` need a value,
+    and other braces belong to the shell.
     """
 
     values: Mapping[str, str]
@@ -361,7 +361,7 @@ class _Words:
     reserved: Collection[str] | None = None
 
     def with_numbers(self, numbers: Mapping[str, float]) -> _Words:
-        """Return a copy that also has a workload's numeric placeholders, which are seconds and rate."""
+        """Return a copy that also has the values of a workload's numeric placeholders, `seconds` and `rate`."""
         return replace(self, values={**self.values, **{name: f"{number:g}" for name, number in numbers.items()}})
 
     def fill(self, text: str) -> str:

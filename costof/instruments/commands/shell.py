@@ -21,7 +21,7 @@ _OPERATOR = re.compile(r"[|&;<>]+")
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
-#: Commands that only a shell has, by POSIX, without those that are programs as well.
+#: Commands that are built into a shell and usually do not exist as programs.
 _BUILT_IN = frozenset(
     {".", ":", "alias", "cd", "eval", "exec", "exit", "export", "hash", "set", "source", "times", "trap", "type"}
 ) | {"ulimit", "umask", "unset", "wait"}
@@ -53,7 +53,7 @@ def shell_sign(line: str, directory: Path | None = None) -> str | None:
     """Return the first character that a shell would interpret and `split` does not, such as '<'; None if there is none.
 
     Quoted characters do not count, nor do '?' and '&' in a URL, or a '?' that matches no file in the command's
-    directory. `split` must accept the line.
+    directory. Call it only with a line that `split` accepts.
     """
     words = list(_words(line))
     if assigned := _ASSIGNMENT.match(_unquoted(words[0])):
@@ -91,8 +91,8 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 def _expansion(word: Word, expanded_later: bool) -> str | None:
     """Return the first '$' or '`' in a word that a shell would expand; None if there is none.
 
-    With `expanded_later` the word is a script, whose own shell expands '$' and '`' in double quotes. They do not count
-    then.
+    With `expanded_later` the word is the script in `sh -c "…"`. '$' and '`' in double quotes then do not count, since
+    the called shell expands them.
     """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
         if quote not in ("", '"') or (quote == '"' and expanded_later):
@@ -119,7 +119,7 @@ def _pattern(word: Word, directory: Path | None) -> str | None:
 
 
 def _is_script(words: list[Word], at: int) -> bool:
-    """Return whether a word is the script in `sh -c "…"`, so that the called shell expands '$' itself."""
+    """Return whether a word is the script in `sh -c "…"`. The called shell itself expands '$' in such a script."""
     *before, option = ["", *("".join(sign for sign, _ in word) for word in words[:at])]
     return _COMMAND_OPTION.fullmatch(option) is not None and any(Path(word).name in _SHELLS for word in before)
 

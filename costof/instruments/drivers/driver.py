@@ -43,7 +43,10 @@ class Errors:
 
 
 class Recorder:
-    """A recorder of one phase's times in nanoseconds. `answer` returns their exact sums and an HdrHistogram."""
+    """A recorder of the times, in nanoseconds, that one phase of the operations took.
+
+    `answer` returns exact sums of the times and an HdrHistogram.
+    """
 
     def __init__(self) -> None:
         self.times: list[int] = []
@@ -67,7 +70,7 @@ class ApplicationDriver(ABC, Generic[Settings]):
     version: str
     #: The settings class of the driver's protocol.
     settings: type[Settings]
-    #: The number of connections that a new client of the database driver opens at least.
+    #: The minimum number of connections that each new client of the database driver opens.
     connections_per_client: ClassVar[int] = 1
 
     def __init__(self, plan: Plan) -> None:
@@ -197,7 +200,7 @@ def _measure_connect(driver: ApplicationDriver[Any], arm: Arm, recorders: dict[s
         if phase == "first_operation":
             break
     spent["connect_and_first_operation"] = last - first
-    # Record nothing before the whole operation has succeeded, so that a failed one is counted in no phase.
+    # Record nothing before the whole operation has succeeded, so that a failed operation is counted in no phase.
     for phase, nanoseconds in spent.items():
         recorders.setdefault(phase, Recorder()).times.append(nanoseconds)
     for _ in steps:

@@ -27,7 +27,7 @@ from costof.programs.mongod.connection import MongodbSettings
 Client = pymongo.MongoClient[dict[str, Any]]
 AUTHENTICATION_FAILED = 18
 
-# pymongo reports socket errors only as text.
+# Error classes by words in the error's text, since pymongo reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("Hostname mismatch", "tls_certificate_name"),
     ("IP address mismatch", "tls_certificate_name"),

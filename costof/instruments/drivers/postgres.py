@@ -19,7 +19,7 @@ from costof.programs.postgres.connection import PostgresSettings
 Connection = psycopg.Connection[tuple[Any, ...]]
 SSLMODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 
-# libpq reports socket errors only as text.
+# Error classes by words in the error's text, since libpq reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("does not match host name", "tls_certificate_name"),
     # libpq does not say whether the certificate has expired or was signed by an unknown CA.

@@ -17,7 +17,7 @@ from costof.instruments.drivers.driver import ApplicationDriver, DriverError, se
 from costof.messages.plan import Arm, Plan, Transport
 from costof.programs.redis.connection import RedisSettings
 
-# redis-py reports socket errors only as text.
+# Error classes by words in the error's text, since redis-py reports socket errors only as text.
 _CLASS_BY_WORDS = (
     ("not valid for", "tls_certificate_name"),
     ("IP address mismatch", "tls_certificate_name"),

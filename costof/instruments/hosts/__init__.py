@@ -1,1 +1,1 @@
-"""Load machines: hosts of a Ray cluster that measure together as one population, each with its own instrument."""
+"""Load machines: hosts of a Ray cluster that measure at the same time, each with its own instrument."""

@@ -1,7 +1,8 @@
-"""The Ray actor on each host: it runs one instrument, forwards lines to and from it, and reads the host's clock.
+"""The Ray actor on each host: it runs an instrument, exchanges lines with the instrument, and reads the host's clock.
 
-The module uses only the standard library, since Ray sends its code to the hosts: to run the engine, a host needs only
-Ray and the same Python version. To run commands, it needs costof, whose command runner the actor starts.
+Ray sends this module to the hosts. The module uses only the standard library, so that a host that runs the engine needs
+only Ray and the same Python version. A host that runs commands also needs costof, since the actor starts costof's
+command runner.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class HostActor:
 
     def __init__(self) -> None:
         if "RAY_RAYLET_PID" in os.environ:
-            # End the actor when its raylet ends. Otherwise it could go on and keep the host busy.
+            # End the actor when its parent ends, Ray's process on this host (raylet). Otherwise the actor could go on
+            # and keep the host busy.
             ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         self._process: subprocess.Popen[bytes] | None = None
         self._instrument_name = "instrument"
@@ -68,7 +70,10 @@ class HostActor:
         return time.monotonic_ns()
 
     def start(self, engine: bytes, sha256: str, *authorities: bytes) -> dict[str, Any]:
-        """Run the engine from memory. Return its first line, and the paths at which it can read the CA files."""
+        """Run the engine from memory. Return the engine's first line, and the paths at which it can read the CA files.
+
+        `authorities` are the contents of the CA files.
+        """
         self.stop()
         if hashlib.sha256(engine).hexdigest() != sha256:
             return {"failed": "the engine arrived damaged (its SHA-256 differs)"}
@@ -82,7 +87,7 @@ class HostActor:
         return answer | {"files": [f"/proc/self/fd/{file}" for file in files]}
 
     def start_runner(self) -> dict[str, Any]:
-        """Start a command runner instead of the engine. Return its first line.
+        """Start a command runner instead of the engine. Return the runner's first line.
 
         The runner detaches from this process and keeps only its standard streams.
         """
@@ -95,7 +100,8 @@ class HostActor:
     def ask(self, line: bytes, seconds: float) -> dict[str, Any]:
         """Send a line to the instrument. Return its answer, waiting at most `seconds`.
 
-        The answer includes the CPU seconds, until the answer, in which the host was busy and which a hypervisor stole.
+        The answer is accompanied by two CPU times of the host, in seconds, from the call until the answer: `busy` is
+        the time used, and `steal` is the time that a hypervisor took away.
         """
         if self._process is None or self._process.stdin is None:
             return {"failed": "no instrument runs"}

@@ -28,7 +28,8 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-#: Requests without a token. A cluster answers them only if it is open to everybody.
+#: Harmless requests to a cluster and to its proxy for clients. A cluster that answers them without a token is open to
+#: everybody.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
 #: Ray's proxy forks a server for each client, and gRPC may crash in the fork (ray#63202). A retry usually succeeds.
@@ -118,7 +119,7 @@ def _begin(ray: Any, settings: HostsSettings) -> None:
 
 
 def _check_closed(settings: HostsSettings, place: str) -> None:
-    """Raise `HOSTS_UNREACHABLE` if nothing listens, and `HOSTS_OPEN` if the cluster runs code for anybody.
+    """Raise `HOSTS_UNREACHABLE` if nothing listens at `place`, and `HOSTS_OPEN` if the cluster runs code for anybody.
 
     With the user's consent (`unauthenticated`) an open cluster is accepted.
     """
@@ -195,7 +196,7 @@ def _nodes(ray: Any, settings: HostsSettings) -> list[Node]:
 
 
 def _names(node: dict[str, Any]) -> list[str]:
-    """Return possible names of a node, the shortest first. The last one, with its port, is unique."""
+    """Return possible names of a node, the shortest first. The last name, with address and port, is unique."""
     name, address = node["NodeManagerHostname"], node["NodeManagerAddress"]
     return [name, f"{name} ({address})", f"{name} ({address}:{node['NodeManagerPort']})"]
 
@@ -216,7 +217,10 @@ def _versions(text: str) -> str:
 
 @dataclass(frozen=True)
 class Clock:
-    """The difference between a host's `CLOCK_MONOTONIC` and this machine's in nanoseconds, and its maximum error."""
+    """A host's clock compared with this machine's.
+
+    `offset_ns` is the host's `CLOCK_MONOTONIC` minus this machine's. `error_ns` is the offset's maximum error.
+    """
 
     offset_ns: int = 0
     error_ns: int = 0
@@ -241,7 +245,7 @@ class Host:
         )
 
     def end(self) -> None:
-        """End the actor. Its instrument ends too, since its standard input closes."""
+        """End the actor. Its instrument ends too, since the instrument's standard input closes."""
         self._ray.kill(self.actor)
 
 

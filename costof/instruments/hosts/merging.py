@@ -26,8 +26,8 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A slice is invalid if a host begins too late: later than this time, and later than this share of the slice's
-#: duration.
+#: A slice is invalid if a host begins too late: later by more than this time, and also by more than this share of the
+#: slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
 #: A slice is invalid if its hosts overlapped too little. The time in which all hosts measured must be at least this
 #: share of the time in which any host measured.
@@ -61,7 +61,7 @@ def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
         "counts": _added([part.counts for part in parts]),
         "figures": merged_figures([part.figures for part in parts], first.rates),
         "rates": first.rates,
-        # Ignore hosts without operations: they have no evidence.
+        # Ignore hosts that did nothing, since they have no evidence.
         "evidence": _evidence([part.evidence for part in parts if part.operations or part.errors] or [first.evidence]),
     }
 
@@ -98,7 +98,7 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
     """Merge the hosts' `ready` answers. An arm that has an error on any host has an error in the merged answer.
 
-    If only some hosts have an error, its detail names them.
+    If only some hosts have an error, the error's detail names these hosts.
     """
     parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)
@@ -216,7 +216,8 @@ def host_part(
     """Return what one host did in a slice.
 
     `clock` has the offset and the maximum error of the host's clock. `opens_ns` is the planned opening of the host's
-    window on that clock. `shares` has the shares of the host's CPU time that were busy and that were stolen.
+    window on that clock. `shares` has the share of the host's CPU time that was used (`busy`), and the share that a
+    hypervisor took away (`steal`).
     """
     window = answer.window
     opened = window.opened_ns - opens_ns if window else 0

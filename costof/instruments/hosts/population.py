@@ -1,6 +1,8 @@
-"""Several hosts as one instrument: each does its share of a slice in a common window, and their answers are merged.
+"""Several hosts as one instrument: they divide each slice's operations, and their answers are merged into one.
 
-This is a separate process (`python -m costof.instruments.hosts.population`, docs/ipc.md), the only one that uses Ray.
+All hosts measure a slice at the same time. This module runs as a separate process
+(`python -m costof.instruments.hosts.population`, docs/ipc.md), which is the only part of costof on this machine that
+uses Ray.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ from costof.messages.process import READY_SECONDS, HostLostError, T, engine_path
 from costof.messages.sealing import sealed
 from costof.model import Model
 
-#: Extra time for an answer, beyond the slice's seconds and the longest last operation.
+#: Time that a host's answer may take beyond the slice's seconds and its longest last operation.
 PATIENCE_SECONDS = 15.0
 #: The minimum time from reading the clocks to opening the windows, so that every host has received its order: in
 #: nanoseconds, and as a multiple of the slowest call's duration. The longer of the two times counts.
@@ -87,7 +89,8 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: Time limit of the previous slice in seconds. A host that did not answer may still be running that slice.
+        #: Time limit of the previous slice in seconds. When a lost host makes the others start again, the others may
+        #: still be running that slice.
         self._patience = 0.0
 
     def start(self) -> None:
@@ -133,7 +136,7 @@ class Population:
         }
 
     def examine(self) -> dict[str, str]:
-        """Run the engine on each host. Return a description of each host, by its name."""
+        """Run the engine on each host. Return a description of each host, by the host's name."""
         self.plan(Plan(arms=[], workloads=[]), Limits(proving_seconds=0.0))
         read_clocks(self._ray, self.hosts)
         return {host.name: self._description(host) for host in self.hosts}
@@ -191,7 +194,7 @@ class Population:
         return merged_ready({host.name: self._read(Ready, host, each, "ready") for host, each in replies.items()})
 
     def slice(self, order: SliceOrder, limits: Limits) -> PopulationAnswer:
-        """Measure one slice, of which each host does its share. Raises `HOST_LOST`."""
+        """Measure one slice, whose operations the hosts divide among themselves. Raises `HOST_LOST`."""
         opens = dict.fromkeys(self.hosts) if order.id == 0 else self._opening(order, limits)
         self._patience = order.seconds + limits.longest_seconds + PATIENCE_SECONDS
         orders = {host: {"slice": order.model_copy(update={"opens_ns": opens[host]})} for host in self.hosts}
@@ -214,7 +217,7 @@ class Population:
         return True
 
     def _opening(self, order: SliceOrder, limits: Limits) -> dict[Host, int | None]:
-        """Prepare every host for the slice. Return the instant, on each host's clock, at which its window opens."""
+        """Prepare every host for the slice. Return, for each host, the instant on its clock at which to begin."""
         prepare = PrepareOrder(id=order.id, arm=order.arm, workload=order.workload, reconnect=order.reconnect)
         replies = self._ask({host: {"prepare": prepare} for host in self.hosts}, READY_SECONDS + limits.proving_seconds)
         for host, reply in replies.items():
@@ -227,7 +230,7 @@ class Population:
         """Send each host its order and return the replies. Raises `HOST_LOST`.
 
         If an instrument does not answer within `seconds`, its actor reports a timeout. If the actor itself does not
-        answer within a little longer, its host is lost too.
+        answer within `PATIENCE_SECONDS` more, the host counts as lost, too.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)
@@ -335,7 +338,8 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     # The kernel kills this process when its parent ends. Ray then ends the actors.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    # Redirect both streams, since Ray cannot be kept from writing to them.
+    # Write messages to a copy of standard output, and redirect standard output and standard error to /dev/null, since
+    # Ray cannot be kept from writing to these two.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())

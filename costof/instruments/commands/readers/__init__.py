@@ -19,8 +19,8 @@ from typing import Any, Literal
 from costof.errors import CostofError, ErrorText, nearest
 
 #: The place of a number in a report: a path of keys in a JSON document, or a regular expression. A regular expression
-#: finds the number with its group `number`, or with its first group if it has no group `number`. `^` matches at each
-#: line.
+#: finds the number with its group `number`, or with its first group if it has no group `number`. `^` matches at the
+#: beginning of each line.
 Place = str | tuple[str, ...]
 
 #: A regular expression for a number as programs print it, with the group `number`.
@@ -42,9 +42,9 @@ class Figure:
     """A number in the report of a program.
 
     `unit` is ms, us, per_second, percent, bytes, or any other word to print. `headline` marks the figures that answer
-    the question. `at` is the figure's place, or empty if the reader computes the figure. `printed_unit` is the unit in
-    the program's report if it differs from `unit`. If reports have various units, the regular expression has a group
-    `unit` that finds the unit.
+    the study's question. `at` is the figure's place in the report, or empty if the reader computes the figure.
+    `printed_unit` is the unit in the program's report if it differs from `unit`. If reports have various units, the
+    regular expression `at` has a group `unit` that finds the unit.
     """
 
     label: str
@@ -64,9 +64,9 @@ class Figure:
 class Report:
     """The figures and failures of one run, as its program reports them.
 
-    A figure that the report lacks is left out of `figures`, and never 0. `missing` has the reason for a missing figure,
-    if the reader knows it. `operations` counts all operations, including the `failed` ones. A count that the report
-    lacks is None.
+    A figure that the report lacks is left out of `figures`; it is never stored as 0. `missing` has the reason for a
+    missing figure, if the reader knows the reason. `operations` counts all operations, including the `failed` ones. A
+    count that the report lacks is None.
     """
 
     figures: dict[str, float]
@@ -82,7 +82,7 @@ class Report:
         failed: float | None = None,
         missing: Mapping[str, str] | None = None,
     ) -> Report:
-        """Return a report. It leaves out figures that are None, and adds the share of failed operations as a figure."""
+        """Return a report. Leave out figures that are None, and add `failed_percent` if both counts are known."""
         operations = operations if operations and operations > 0 else None
         if operations is None or failed is None:
             failed = None
@@ -99,13 +99,13 @@ class Reader:
     """The parser for the report of one program.
 
     `figures` are all figures that a report can have. `report` builds a `Report` from two arguments: the program's text
-    or JSON document, and the figures that were found in it at their places. `hint` names the options with which the
-    program writes its report. It completes 'call the program with …'.
+    or JSON document, and the figures that `figures_at` found in this text or document. `hint` names the options with
+    which the program writes its report, as the end of the sentence 'call the program with …'.
 
     A text report extends from a line that matches `begins` to the next such line, and has exactly one line that begins
-    with `line`. A JSON report has one of `keys`. `silent_on_failures` is a sentence that says why the program cannot
-    count failures. It is empty if the program can count them. `statuses` has the exit statuses other than 0 with which
-    the program still writes a whole report, with their meanings.
+    with `line`. A JSON report has one of `keys` at its top level. `silent_on_failures` is a sentence that says why the
+    program cannot count failures; it is empty if the program can count them. `statuses` has the exit statuses other
+    than 0 after which the program's report is still complete, with the meaning of each status.
     """
 
     program: str
@@ -163,9 +163,9 @@ def last_text(output: str, first_line: str, line: str) -> str:
 
 
 def last_json(output: str, *keys: str) -> Any:
-    """Return the last JSON object that has one of the keys, from an output; without keys, the last object or array.
+    """Return the last JSON object in an output that has one of the keys at its top level.
 
-    Raises `UnreadableError`.
+    Without keys, return the last object, or the last array if there is no object. Raises `UnreadableError`.
     """
     documents: list[Any] = []
     broken: Exception | None = None
@@ -204,7 +204,7 @@ def number_at(report: Any, place: Place) -> float | None:
 
 
 def figures_at(report: Any, figures: Mapping[str, Figure]) -> dict[str, float]:
-    """Return the figures found at their places in a report, converted to their units."""
+    """Return the figures whose place (`Figure.at`) has a number in the report, converted to `Figure.unit`."""
     found = {}
     for name, figure in figures.items():
         value, unit = _number_and_unit(report, figure.at)

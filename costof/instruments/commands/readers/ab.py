@@ -1,11 +1,11 @@
 """ab (ApacheBench): requests a second, and latency.
 
 Tested with ab 2.3 of Apache httpd 2.4. According to the source code, all versions since httpd 2.0 print the same lines
-(support/ab.c). Means have three digits. Connect times and percentiles are printed in whole ms.
+(support/ab.c). The mean latency has three decimal places. Connect times and percentiles are printed in whole ms.
 
 A request counts as failed if it could not connect, lost its connection, or got a status other than 2xx. Without -l it
 also counts as failed if its answer's length differs from that of the first answer: ab cannot distinguish a page of
-varying length from a truncated one. With -l it counts neither as failed.
+varying length from a truncated answer. With -l, ab counts neither of the two as failed.
 """
 
 from __future__ import annotations

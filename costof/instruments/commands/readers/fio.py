@@ -1,8 +1,8 @@
 """fio: bandwidth, operations a second and completion latency for reads, writes and trims, and the latency of syncs.
 
 Tested with fio 2.2.0, 2.21, 3.1, 3.17, 3.33 and 3.42 (https://github.com/axboe/fio, stat.c). Latencies are in us in fio
-2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s. Versions before 3.18 do not count latencies. If
-there are several jobs, their rates are added up and their latencies averaged.
+2 and in ns in fio 3. Versions before 3.2 have only `bw`, in KiB/s. Versions before 3.18 do not report the number of
+latencies. If there are several jobs, their rates are added up and their latencies averaged.
 
 Failed operations are the errors that fio counts with --continue_on_error. Without this option a job ends at its first
 error.
@@ -43,7 +43,7 @@ FIGURES = {
 def _report(document: dict[str, object], _: dict[str, float]) -> Report:
     """Return the report. Raises `UnreadableError` if no job read, wrote or trimmed anything."""
     jobs = objects_at(document, "jobs") or objects_at(document, "client_stats")
-    # In client/server mode fio adds up the clients itself: the entry "All clients".
+    # In client/server mode fio itself adds up the clients, in the entry "All clients".
     jobs = [job for job in jobs if job.get("jobname") == "All clients"] or jobs
     figures: dict[str, float | None] = {}
     missing: dict[str, str] = {}
@@ -74,14 +74,14 @@ def _total(parts: list[object], key: str) -> float | None:
 
 
 def _latencies(name: str, parts: list[object], kind: str) -> dict[str, float | None]:
-    """Return the latencies of some jobs in us: the mean, and the 99th percentile. None if unknown.
+    """Return the mean and the 99th percentile of some jobs' latencies in us; None if unknown.
 
-    Several jobs have no 99th percentile, since percentiles cannot be merged.
+    The 99th percentile of several jobs is unknown, since percentiles cannot be merged.
     """
     timed = []
     for part in parts:
         for key, unit in ((f"{kind}_ns", "ns"), (kind, "us")):
-            # Older versions do not count latencies; use the number of operations instead.
+            # Older versions do not report the number of latencies, so use the number of operations.
             count = number_at(part, (key, "N")) or number_at(part, ("total_ios",))
             mean, p99 = number_at(part, (key, "mean")), number_at(part, (key, "percentile", "99.000000"))
             if count and mean:

@@ -1,12 +1,12 @@
 """go-ycsb: operations a second, and the latency of each kind of operation, from the lines that it prints at the end.
 
 Tested with go-ycsb 1.0.3 (https://github.com/pingcap/go-ycsb, pkg/measurement and pkg/client/dbwrapper.go). Latencies
-are in us and cover only successful operations. A read-modify-write counts as a READ and as an UPDATE. It also counts in
-the line READ_MODIFY_WRITE. go-ycsb also prints interim results in the same form every `measurement.interval`. The
-reader ignores them.
+are in us and cover only successful operations. A read-modify-write counts in three lines: READ, UPDATE and
+READ_MODIFY_WRITE. go-ycsb also prints interim results in the same form every `measurement.interval`. The reader ignores
+these interim results.
 
-Failed operations are those that the database client reports as errors. go-ycsb prints them on separate lines. A missing
-record is an error in some databases, but not in Redis.
+Failed operations are those that the database client reports as errors. go-ycsb prints their numbers on separate lines.
+A missing record is an error in some databases, but not in Redis.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _report(text: str, _: dict[str, float]) -> Report:
     operations = succeeded + sum(errors.values())
     if not operations:
         raise UnreadableError("no operation ended")
-    # go-ycsb omits the lines of operations that never succeeded, and the total if none did.
+    # go-ycsb omits the line of a kind of operation that never succeeded, and the total if no operation succeeded.
     missing = {f"{each.lower()}_latency_us": f"every {each} failed" for each in OPERATIONS if each in errors}
     return Report.build(
         figures, operations, operations - succeeded, missing | {"ops_per_second": "every operation failed"}

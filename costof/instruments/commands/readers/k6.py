@@ -23,7 +23,7 @@ from costof.instruments.commands.readers import (
 )
 
 _DURATION = "http_req_duration"
-#: Names of percentiles: in the machine-readable summary of k6 1.8, and in the other formats.
+#: Names of percentiles in the machine-readable summary of k6 1.8, each with its name in the other formats.
 _PERCENTILES = {"p90": "p(90)", "p95": "p(95)", "p99": "p(99)"}
 FIGURES = {
     "requests_per_second": rate("HTTP requests a second", ("http_reqs", "rate"), headline=True),

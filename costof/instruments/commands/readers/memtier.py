@@ -5,7 +5,8 @@ source code (https://github.com/redis/memtier_benchmark, run_stats.cpp), 1.2.9 a
 are in ms. The mean latency over all commands is computed from the mean of each command, since 2.3.0 truncates the
 overall mean to whole ms. If memtier made several runs (-x), the reader uses the averages over all runs.
 
-Failed operations are lost connections, which 2.3.0 and later count. A thread that memtier restarts counts from 0 again.
+Failed operations are lost connections, which 2.3.0 and later count. The count is too low if memtier restarts a thread,
+since the new thread counts from 0.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, 
 
 _N = "^number of transactions"
 _PERCENT = rf".*\({NUMBER} ?%\)"
-#: These lines are about all scripts together; lines about a single script begin with " - ". Versions before 14 always
-#: print the rate twice, first "including" and then "excluding connections establishing". Later versions print it once;
-#: with -C it is "including reconnection times". The oldest versions print a colon instead of " =".
+#: The expressions match lines about all scripts together; lines about a single script begin with " - ". Versions before
+#: 14 always print the rate twice, first "including" and then "excluding connections establishing". Later versions print
+#: one rate; with -C it is "including reconnection times". The oldest versions print a colon instead of " =".
 FIGURES = {
     "tps": rate("transactions a second", rf"^tps = {NUMBER}(?! \(including connections|[\d.])", headline=True),
     "tps_with_connecting": rate("transactions a second, with connecting", rf"^tps = {NUMBER} \(including connections"),

@@ -3,7 +3,8 @@
 Tested with sysbench 1.0.20 and 1.1.0 (3ceba0b; https://github.com/akopytov/sysbench, src/sb_counter.c, src/tests/). An
 event is a transaction (SQL tests), a request (fileio), a block (memory) or a calculation (cpu).
 
-Failed events are sysbench's "ignored errors", after which it runs the event again. Any other error ends sysbench.
+Failed events are sysbench's "ignored errors". After such an error sysbench runs the event again. Any other error ends
+sysbench.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 _PER_SECOND = rf": +\d+ +\({NUMBER} per sec"
-#: Matches the line with the rate, which differs between SQL tests, cpu tests, memory tests, and all tests of 1.1.
+#: Matches the line with the rate. sysbench 1.0 prints a different line for SQL tests, cpu tests and memory tests. 1.1
+#: prints another line, the same for all tests.
 _RATE = rf"^(?: +transactions: +\d+ +\(| +events per second: +|Total operations: \d+ \(| +events/s \(eps\): +){NUMBER}"
 FIGURES = {
     "events_per_second": rate("events (transactions) a second", _RATE, headline=True),

@@ -14,7 +14,7 @@ from __future__ import annotations
 from costof.instruments.commands.readers import NUMBER, Figure, Reader, Report, UnreadableError, number_at, rate
 
 _TIME = rf"{NUMBER}(?P<unit>us|ms|s|m|h)\b"
-#: wrk prints percentiles as whole numbers, wrk2 with three decimal places.
+#: The label of a percentile is a whole number in wrk ('50%'), and has three decimal places in wrk2 ('50.000%').
 FIGURES = {
     "requests_per_second": rate("requests a second", rf"^Requests/sec: +{NUMBER}", headline=True),
     "latency_ms": Figure("latency of a request", "ms", headline=True, at=rf"^ +Latency +{_TIME}"),
