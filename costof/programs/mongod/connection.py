@@ -46,7 +46,7 @@ EXAMPLE = "mongodb://user:password@host:27017/"
 #: The URL options that plans and reports may show. Others, such as authMechanismProperties, may hold secrets.
 SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
 #: Options that disable the verification of certificates. They are refused, since the administrative log-in to a target
-#: always verifies the certificate. In a study, a factor selects arms without verification.
+#: always verifies the certificate. A factor of the study (--set verify=none) selects arms without verification.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
 UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
 
@@ -299,7 +299,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
         self._is_over = threading.Event()
 
     def wait(self) -> None:
-        """Wait until one address answers, or until a time limit.
+        """Wait until one address answers, or until a time limit has passed.
 
         Raises `ServerSelectionTimeoutError` as soon as all addresses have failed, with the first error of each.
         """

@@ -26,7 +26,7 @@ BINARY = "redis-server"
 SETTINGS = {
     # By default Redis requires client certificates, but no arm uses client certificates.
     "tls-auth-clients": "no",
-    # Turn snapshots off: a separate process would write them during some slices and not during others.
+    # Turn snapshots off: a separate process would write them while some arms are measured and not while others are.
     "save": '""',
     # Redis logs to standard output, which is the lab's log.
     "logfile": '""',
