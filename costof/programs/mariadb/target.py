@@ -132,7 +132,7 @@ class MysqlDatabaseTarget(TargetServer):
         return self.session.ask(statement, *values)
 
     def try_statement(self, statement: str) -> None:
-        """Execute a statement on which no measured figure depends. If the server refuses it, the run gives a warning."""
+        """Execute a statement on which no measured figure depends. If the server refuses it, the run warns of this."""
         if refusal := self.session.refusal(statement):
             self.refused[statement] = refusal
 

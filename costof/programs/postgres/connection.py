@@ -55,8 +55,8 @@ class PostgresSettings(ServiceSettings):
 
     `scale` is pgbench's scale: the number of branches, with ten tellers each. `search_path` is a setting of the
     session. Poolers do not accept such a setting. `table_schema` is the schema of pgbench's tables and works with a
-    pooler too. `pooled` says whether the client connects to a pooler. It is not
-    sent to the engine and the drivers: only the code that runs the user's client programs uses `pooled`.
+    pooler too. `pooled` says whether the client connects to a pooler. Only the code that runs client programs such as
+    pgbench uses `pooled`, so it is not sent to the engine and the drivers.
     """
 
     protocol: Literal["postgres"] = "postgres"

@@ -81,9 +81,8 @@ class StatementFile(Model):
 class Account:
     """An account of the server.
 
-    `role` says what the gateway sends to the account: `plaintext`, `ciphertext` or `opaque`.
-
-    `master_key` is the name of the key with which an account of the role `ciphertext` decrypts.
+    `role` says what the gateway sends to the account: `plaintext`, `ciphertext` or `opaque`. `master_key` is the name
+    of the key with which an account of the role `ciphertext` decrypts.
     """
 
     name: str
