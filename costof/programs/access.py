@@ -106,7 +106,7 @@ class Access:
     def choose_password(self, url_password: SecretStr | None) -> SecretStr | None:
         """Return the URL's password, or `password` if the URL has none; None if there is neither.
 
-        Raises `PASSWORD_TWICE` if the URL has a password and another one is from an option.
+        Raises `PASSWORD_TWICE` if the URL has a password and an option gives another one.
         """
         if url_password is None:
             return self.password.value if self.password else None

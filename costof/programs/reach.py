@@ -1,7 +1,7 @@
 """Time limits and error texts of connections to a user's own server, and checks of the server's identity.
 
-No program falls back from TLS to plain, or from plain to TLS, if the first attempt fails: an attacker between client
-and server could make the first attempt fail and then receive the password.
+A connection never falls back from TLS to plain, or from plain to TLS, if the first attempt fails: an attacker between
+client and server could make the first attempt fail and then receive the password.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ class Paid(Model):
 
     @property
     def mean_ms(self) -> float:
-        """Return the mean delay over all requests, paying or not, in ms; 0 if there was no request."""
+        """Return the mean delay in ms over all requests, with or without the further delay; 0 if there was none."""
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 

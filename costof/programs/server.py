@@ -3,7 +3,7 @@
 A server program is a module in this folder. Studies refer to it by its module name. The module defines `lab_server`, a
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
-must be installed to a function that finds it or raises.
+must be installed to a function that finds it or raises an error.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LabServer(ABC):
 
     @abstractmethod
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port')."""
+        """Return the counters of the server (such as a member of a replica set) at `server` ('address:port')."""
 
     def cpu_seconds(self) -> dict[str, float]:
         """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
@@ -243,7 +243,7 @@ class TargetServer(ABC):
 
     @abstractmethod
     def prepare(self, load: Callable[[], None]) -> None:
-        """Create what `claim` has not created yet, call `load`, and wait until every member has the data."""
+        """Create what `claim` has not created yet, call `load`, and wait until all servers have the data."""
 
     @abstractmethod
     def writes(self) -> list[str]:
@@ -254,7 +254,7 @@ class TargetServer(ABC):
         return []
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port'); empty if the account may not read them."""
+        """Return the counters of the server at `server` ('address:port'); empty if the account may not read them."""
         return Counters()
 
     @abstractmethod
@@ -289,7 +289,7 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return, by the name of each program that must be installed, the function that finds it or raises."""
+    """Return, by name, a function for each program that must be installed. It finds the program or raises an error."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 

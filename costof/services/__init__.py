@@ -77,7 +77,7 @@ class Service(ABC):
 
     @abstractmethod
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Prepare the data: call `load`, and wait until every member has the data.
+        """Prepare the data: call `load`, and wait until all servers have the data.
 
         The argument of `load` is the arm over whose connections the data is loaded: `arm`, unless the service needs
         another arm for this.
@@ -146,7 +146,7 @@ class Service(ABC):
         return {}
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port')."""
+        """Return the counters of the server (such as a member of a replica set) at `server` ('address:port')."""
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:

@@ -29,7 +29,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The counters that counted no connection in some slice, each with the number that the client opened in it.
+        #: The names of counters that counted none of a slice's connections, each with the number of these connections.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:

@@ -219,7 +219,7 @@ def connect(**options: Any) -> pymysql.Connection[Cursor]:
     return connection
 
 
-# The class is generic only in the type stubs.
+# PyMySQL's class is generic only in the type stubs, not when the program runs.
 if TYPE_CHECKING:
     _Pymysql: TypeAlias = pymysql.Connection[Cursor]
 else:
@@ -448,7 +448,7 @@ class MysqlLeftovers(Leftovers):
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
     """Return the reason to keep a database, or None if it may be removed.
 
-    If it may be removed, it stays locked until the connection ends, so that no run can start to use it.
+    A database that may be removed stays locked until the connection ends, so that no run can start to use it.
     """
     maker = f" ({marker.maker})" if marker else ""
     if marker and (here := running_here(marker)):

@@ -112,7 +112,7 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
     password_hash = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
         f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
-        # Before this statement, the bootstrapping server has not loaded its account tables.
+        # This loads the account tables, without which the bootstrapping server refuses CREATE USER.
         "FLUSH PRIVILEGES;\n"
         f"CREATE DATABASE {database};\n"
         f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {password_hash};\n"

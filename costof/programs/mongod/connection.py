@@ -1,7 +1,7 @@
 """Connections to MongoDB: URL, session, privileges, the marker of a run, and leftovers of killed runs.
 
-An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one.
-In MongoDB a database without collections does not exist. `dropDatabase` would also need the role `dbAdmin`, and would
+An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one,
+and MongoDB removes a database with its last collection. `dropDatabase` would also need the role `dbAdmin`, and would
 remove other users' collections.
 """
 

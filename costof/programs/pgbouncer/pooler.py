@@ -106,9 +106,7 @@ class PoolerProcess:
         self._console: psycopg.Connection[Row] | None = None
 
     def fill(self, pools: Sequence[Pool]) -> None:
-        """Make PgBouncer open all connections to the server.
-
-        To do so, run as many simultaneous transactions as there are connections.
+        """Make PgBouncer open all connections to the server, by running that many transactions at the same time.
 
         Raises `LAB_FAILED`.
         """
@@ -123,7 +121,7 @@ class PoolerProcess:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
-        """Return whether all connections of the pools to the server are open and idle (in session mode also reset)."""
+        """Return whether all connections of the pools to the server are open and idle (in session mode: also reset)."""
         idle = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
         return all(idle.get(pool.name) == pool.size for pool in pools)
 

@@ -194,7 +194,7 @@ class PostgresServer(LabServer):
         self._key = kind
         self._install_certificate()
         self.ask("SELECT pg_reload_conf()")
-        # The file has the key before the certificate.
+        # The file has the private key first, then the certificate.
         pem = self._certificates[kind].read_text()
         expected = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
         changed = lambda: self._presented_certificate() == expected  # noqa: E731

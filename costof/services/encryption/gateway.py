@@ -87,7 +87,7 @@ class Rules:
 
     @property
     def name(self) -> str:
-        """A name from the file of columns and the algorithm, such as '20-aes-128-gcm'; 'none' without encryption."""
+        """The name of the columns file and the algorithm, such as '20-aes-128-gcm'; 'none' without encryption."""
         columns = Path(self.columns).stem if self.columns else "none"
         return f"{columns}-{self.algorithm}" if self.algorithm else columns
 

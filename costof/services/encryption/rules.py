@@ -1,7 +1,7 @@
 """The gateway's rules for an arm: the columns of TPC-C to encrypt, and the approved statements.
 
 The columns are in files of the study such as `studies/mysql-column-encryption/20.toml`. The statements are in the file
-`statements.toml` beside them. docs/column-encryption.md describes the gateway's own rule file.
+`statements.toml` beside these files. docs/column-encryption.md describes the gateway's own rule file.
 """
 
 from __future__ import annotations

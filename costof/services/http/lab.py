@@ -246,7 +246,7 @@ class HttpLab(LabService):
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
         """Test an arm's route with requests.
 
-        Return facts about the route, and how they contradict the arm (None if not).
+        Return facts about the route, and how they contradict the arm (None if they do not).
         """
         route = Route.from_arm(arm)
         at_balancer = ""

@@ -188,7 +188,7 @@ class SetReading(Observation):
 
 
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return how the sync tree changed in a slice or differs from `expected`; None if it did not change or differ.
+    """Return how the sync tree changed in a slice or differs from `expected`; None if it did neither.
 
     If `expected` is None, any tree is right.
     """
@@ -202,7 +202,7 @@ def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) 
 def replication_figures(
     before: SetReading, after: SetReading, voters: Sequence[str], operations: int
 ) -> dict[str, float]:
-    """Return a slice's figures by name: the members' mean and maximum lag in ms at its end, and the hops to a majority.
+    """Return a slice's figures by name: the members' mean and maximum lag in ms at the end, and the hops to a majority.
 
     If `operations` is not 0, the figures include the bytes of oplog that the primary sent, per operation.
     """

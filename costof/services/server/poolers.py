@@ -1,4 +1,4 @@
-"""The poolers of a run: PgBouncer on a host of its own between clients and server, with its own CPU share.
+"""The poolers of a run: PgBouncer on a separate host, with a separate CPU share, between clients and server.
 
 Each arm with a pooler has its own pool. The pool's connections to the server are open before the first slice. Arms with
 the same TLS to the server, the same kind of key and the same number of processes share PgBouncer's processes.
@@ -160,7 +160,7 @@ class Poolers(Entrances):
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
         """Return the TLS version that the server sees on the pool's connections.
 
-        If it contradicts the arm, the arm fails.
+        If this contradicts the arm's settings, the arm fails.
         """
         observation = self.observe(arm)
         arm_pool = self._pools.get(arm.name)

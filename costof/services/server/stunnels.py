@@ -28,7 +28,7 @@ def stunnel_ends(arm: PlannedArm) -> str:
 
 @dataclass(frozen=True)
 class StunnelObservation(Observation):
-    """The number of TLS connections that the stunnel in front of the server has forwarded so far with an arm's key."""
+    """The number of TLS connections that the stunnel in front of the server has forwarded for an arm's kind of key."""
 
     connections: int
 
