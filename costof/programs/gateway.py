@@ -15,7 +15,7 @@ ROLE = "gateway"
 #: Limits of the gateway that are too high for any measurement to reach. In a measurement many clients share one
 #: address, so the limit of connections per address must be high too. `catalogue_seconds` is the time after which the
 #: gateway reads the table definitions again. It is long because the definitions do not change, and reading them would
-#: take a connection and CPU time in the middle of a slice.
+#: take a connection and CPU time in the middle of a measurement.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
