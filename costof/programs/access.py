@@ -106,7 +106,7 @@ class Access:
     def choose_password(self, url_password: SecretStr | None) -> SecretStr | None:
         """Return the URL's password, or `password` if the URL has none; None if there is neither.
 
-        Raises `PASSWORD_TWICE` if the URL has a password and another one is from an option.
+        Raises `PASSWORD_TWICE` if the URL has a password and an option gives another one.
         """
         if url_password is None:
             return self.password.value if self.password else None
@@ -119,11 +119,11 @@ class Access:
 class UrlForm:
     """The syntax of the URLs of one kind of server.
 
-    `tls_options` maps the name of each option that turns TLS on or off to its accepted values, and each value to
-    whether it turns TLS on. TLS always verifies the certificate and the host name. Values with which a client may
-    silently fall back to plaintext are not accepted, since the measured protocol would be unknown. `ca_option` is the
-    option for a CA file. `normalize` changes an option's name and value to the spelling in `tls_options`.
-    `path_refused` is the error text for a URL with a path; None if a path is allowed.
+    `tls_options` has the options that turn TLS on or off: for the name of each option its accepted values, and for each
+    value whether the value turns TLS on. TLS always verifies the certificate and the host name. Values with which a
+    client may silently fall back to plaintext are not accepted, since the measured protocol would be unknown.
+    `ca_option` is the option for a CA file. `normalize` changes an option's name and value to the spelling in
+    `tls_options`. `path_refused` is the error text for a URL with a path; None if a path is allowed.
     """
 
     schemes: tuple[str, ...]
@@ -139,9 +139,9 @@ class UrlForm:
 class LoginUrl:
     """A parsed URL that names a user.
 
-    `password` is empty if there is none. `path` includes its slash. `tls` is True if the URL or a CA file requires TLS.
-    Then only arms without TLS use plaintext connections, and only if --allow-plain permits them. `shown` is the URL
-    without secrets.
+    `password` is empty if there is none. `path` includes its leading slash. `tls` is True if the URL or a CA file
+    requires TLS. Plaintext connections are then made only for arms without TLS, and only if --allow-plain permits them.
+    `shown` is the URL without secrets.
     """
 
     host: str
@@ -196,7 +196,7 @@ def _parse_authority(parts: UrlParts, form: UrlForm) -> tuple[str, str, int]:
 def _parse_options(query: str, form: UrlForm) -> dict[str, str]:
     """Return the URL's options.
 
-    Raises `UrlError` for an unknown option. The error does not quote it: it may be a secret.
+    Raises `UrlError` for an unknown option. The error does not quote the option, which may be a secret.
     """
     options: dict[str, str] = {}
     for pair in parse_qsl(query, keep_blank_values=True):

@@ -1,4 +1,4 @@
-"""The base of the lab's balancers: their entrances, which are ports, and settings that a good operator would choose.
+"""The base class of the lab's load balancers, their ports (entrances), and settings that a good operator would choose.
 
 All arms use the same balancer process with the same settings, but connect to different ports. All limits are above what
 a study needs, so that the balancer's CPU is the first bottleneck.
@@ -22,7 +22,7 @@ CONNECTIONS = 20_000
 #: Maximum number of file descriptors: two connections per client (one to the client, one to the origin), and some for
 #: the program itself.
 DESCRIPTORS = 2 * CONNECTIONS + 1_000
-#: Idle timeout. It is long because an arm's connections stay open during the slices of other arms.
+#: Idle timeout. It is long because an arm's connections stay open while other arms are measured.
 IDLE = "1h"
 REQUESTS_PER_CONNECTION = 1_000_000
 IDLE_TO_ORIGIN = 10_000
@@ -31,7 +31,7 @@ CONNECT_SECONDS = 10
 ANSWER_SECONDS = 60.0
 #: Cipher suites that clients may choose: all that the balancer's OpenSSL has.
 SUITES = "ALL:@SECLEVEL=0"
-#: A path that the balancer answers itself, with the TLS version and cipher of the request's connection.
+#: The balancer itself answers a request for this path, with the TLS version and cipher of the request's connection.
 EVIDENCE_PATH = "/costof-evidence"
 #: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
 ORIGIN_NAME = "origin"
@@ -39,11 +39,11 @@ ORIGIN_NAME = "origin"
 
 @dataclass(frozen=True)
 class Entrance:
-    """A port of a balancer, and how the balancer connects from there to the origin.
+    """A port of a balancer, and how the balancer connects to the origin (the HTTP server) for clients of this port.
 
     `certificate` (a PEM file with key and certificate) is set if TLS ends at the balancer. `origin` is the origin's
-    'address:port'. If `reencrypts`, the balancer connects to the origin with TLS and verifies its certificate. If
-    `passes_through`, the balancer forwards bytes unchanged.
+    'address:port'. If `reencrypts`, the balancer connects to the origin with TLS and verifies the origin's certificate.
+    If `passes_through`, the balancer forwards bytes unchanged.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Balancer(ABC):
         self._entrances = list(entrances)
         self._ca_file = ca_file
         self._process: Process | None = None
-        #: Number of status requests so far. nginx's counter of connections includes the connections of status requests.
+        #: Number of status requests so far, to subtract: nginx's counter of connections includes status requests.
         self._queries = 0
 
     @abstractmethod
@@ -75,18 +75,18 @@ class Balancer(ABC):
 
     @abstractmethod
     def configuration(self) -> str:
-        """Return the balancer's complete configuration file. The balancer does not read the machine's own file."""
+        """Return the balancer's complete configuration file. It is used instead of the machine's own file."""
 
     @abstractmethod
     def counters(self, entrance: str) -> Counters:
-        """Return the counters of the port named `entrance`; the process's counters if it does not count by port.
+        """Return the counters of the port named `entrance`, or of the whole process if it does not count by port.
 
         The counters are empty if the process does not answer.
         """
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return a dict with one entry for the report: the program's name, and its settings as one text."""
+        """Return one entry for the report: the program's name as the key, and its settings as one text."""
 
     def why_dead(self) -> str | None:
         """Return how the process ended, or None if it is running or was never started."""

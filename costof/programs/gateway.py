@@ -1,4 +1,4 @@
-"""The engine's `gateway`: a proxy in front of a MySQL server that encrypts columns of the server's answers."""
+"""The engine's `gateway`: a proxy that encrypts columns in the results of a MySQL server."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: Limits of the gateway that no measurement can reach, although in a measurement many clients share one address.
-#: `catalogue_seconds` is the time after which the gateway reads the table definitions again. It is long because the
-#: definitions do not change, and reading them would take a connection and CPU time in the middle of a slice.
+#: Limits of the gateway that are too high for any measurement to reach. In a measurement many clients share one
+#: address, so the limit of connections per address must be high too. `catalogue_seconds` is the time after which the
+#: gateway reads the table definitions again. It is long because the definitions do not change, and reading them would
+#: take a connection and CPU time in the middle of a measurement.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -37,8 +38,9 @@ class GatewayListenerCounters(Model):
     """Counters of one listener.
 
     `tls` counts the TLS handshakes of clients by version, `commands` the forwarded commands, `rows` the rows checked
-    against the rules, `refused` the refused commands, and `errors` the sessions that broke. `plaintext_bytes` and
-    `ciphertext_bytes` are the sizes of encrypted values. NULL is never encrypted.
+    against the rules, `refused` the refused commands, and `errors` the sessions that ended with an error.
+    `plaintext_bytes` and `ciphertext_bytes` are the sizes of the encrypted values before and after encryption. NULL is
+    never encrypted.
     """
 
     connections: int
@@ -107,7 +109,7 @@ class GatewayProcess(EngineProcess):
         self._threads = threads
 
     def begin(self, listeners: Sequence[GatewayListener]) -> GatewayReady:
-        """Start to listen. Raises `INSTRUMENT_FAILED`. If the rules are invalid, it has the gateway's error text."""
+        """Start to listen. Raises `INSTRUMENT_FAILED`, with the gateway's error text if the rules are invalid."""
         return self._begin(GatewayReady, GatewayPlan(threads=self._threads, listeners=list(listeners)))
 
     def counters(self) -> GatewayCounters:

@@ -97,8 +97,8 @@ class Haproxy(Balancer):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # HAProxy must start even if maxconn needs more file descriptors than allowed: only root may raise this
-            # limit.
+            # Without this line HAProxy would not start if maxconn needs more file descriptors than the process may
+            # have. Only root may raise that limit.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level operator",
             "    tune.ssl.default-dh-param 2048",

@@ -26,6 +26,6 @@ class HttpSettings(ServiceSettings):
     def keeps_connections(self, kind: str) -> bool:
         """Return whether connections stay open.
 
-        They do not if each is closed and reopened after a number of requests.
+        With `requests_per_connection` they do not, because each connection is closed after that number of requests.
         """
         return self.requests_per_connection is None and super().keeps_connections(kind)

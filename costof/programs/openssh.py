@@ -29,8 +29,8 @@ HOST_ALIAS = "costof-lab"
 # The ciphers that tunnels may use. Current servers refuse CBC unless their configuration names it.
 CIPHERS = ("aes256-cbc", "aes256-ctr", "chacha20-poly1305@openssh.com", "aes256-gcm@openssh.com")
 
-# sshd starts these programs for each connection (sshd-session since OpenSSH 9.8, sshd-auth since 10.0), by default from
-# a path that was set when it was built.
+# sshd starts these programs for each connection (sshd-session since OpenSSH 9.8, sshd-auth since 10.0). By default,
+# sshd looks for them in a folder that was set when sshd was built.
 HELPER_PROGRAMS = {"SshdSessionPath": "sshd-session", "SshdAuthPath": "sshd-auth"}
 
 # This LogVerbose value logs only the negotiated algorithms. A debug log level would log every forwarded connection.

@@ -1,7 +1,7 @@
 """Time limits and error texts of connections to a user's own server, and checks of the server's identity.
 
-No program falls back from TLS to plain, or from plain to TLS, if the first attempt fails: an attacker between client
-and server could make the first attempt fail and then receive the password.
+A connection never falls back from TLS to plain, or from plain to TLS, if the first attempt fails: an attacker between
+client and server could make the first attempt fail and then receive the password.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def failed_statement(error: str, statement: str) -> str:
     return f"{error} (statement: {text})"
 
 
-#: Names of facts about a server that must not change before a run is resumed.
+#: Names of facts about a server that must be the same when a run is resumed.
 VERSION, SERVER_ID, CERTIFICATE = "version", "server id", "TLS certificate"
 
 
@@ -63,7 +63,7 @@ def check_identity(target: str, known: Mapping[str, str], current: Mapping[str, 
 
 
 def fingerprint(certificate: bytes | None) -> dict[str, str]:
-    """Return the SHA-256 fingerprint of a certificate (DER), under the key `CERTIFICATE`; {} without a certificate."""
+    """Return the SHA-256 fingerprint of a DER certificate, under the key `CERTIFICATE`; {} without a certificate."""
     return {CERTIFICATE: f"SHA-256 {hashlib.sha256(certificate).hexdigest()}"} if certificate else {}
 
 

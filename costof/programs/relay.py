@@ -96,8 +96,11 @@ class Ready(Model):
 
 
 class Paid(Model):
-    """The counters of one relay port since its start: all requests, requests that paid, and the total delay of all
-    requests."""
+    """The counters of one relay port since its start.
+
+    `requests` counts all requests, and `paying` those with the further delay (`RelayCost.added_ns`). `added_ns` is the
+    total delay of all requests.
+    """
 
     requests: int
     paying: int
@@ -112,7 +115,7 @@ class Paid(Model):
 
     @property
     def mean_ms(self) -> float:
-        """Return the mean of `added_ns` over all requests, paying or not, in ms; 0 if there was no request."""
+        """Return the mean delay in ms over all requests, with or without the further delay; 0 if there was none."""
         return self.added_ns / NS_PER_MS / self.requests if self.requests else 0.0
 
 
@@ -123,9 +126,9 @@ class PaidByPort(RootModel[list[Paid]]):
 class RelayProcess(EngineProcess):
     """A `costof-engine relay` process. `prefix` is put before its command line to start it on a host of the lab.
 
-    It has real-time priority (SCHED_FIFO) if permitted, which needs root and is forbidden in some containers. The
-    relay's thread delays a request by spinning, and counts the delay. With normal priority it may then have to wait for
-    a core, and the request is late by more than was counted.
+    The process gets real-time priority (SCHED_FIFO) if this is permitted: it needs root, and some containers forbid it.
+    The relay's thread delays a request by spinning, and counts the delay. With normal priority the thread may then have
+    to wait for a core, so that the request is late by more than was counted.
     """
 
     def __init__(self, prefix: Sequence[str] = ()) -> None:
@@ -146,8 +149,5 @@ class RelayProcess(EngineProcess):
         return self._begin(Ready, plan).entrances
 
     def paid(self) -> list[Paid]:
-        """Return how many requests each port has delayed and for how long, in the plan's order.
-
-        Raises `INSTRUMENT_FAILED`.
-        """
+        """Return the counters of each port, in the plan's order. Raises `INSTRUMENT_FAILED`."""
         return self._counted(PaidByPort).root

@@ -3,7 +3,7 @@
 A server program is a module in this folder. Studies refer to it by its module name. The module defines `lab_server`, a
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
-must be installed to a function that finds it or raises.
+must be installed to a function that finds it or raises an error.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether near clients run on another host than the server. If so, near clients are measured alike in runs with and
-    #: without far clients. This needs root.
+    #: Whether near clients always run on another host than the server, which needs root. Without far clients, near
+    #: clients would otherwise share the server's host, and their figures would differ from those of a run with far
+    #: clients.
     separate_clients: ClassVar[bool] = True
     #: One description for each write of a run, for --dry-run.
     writes: ClassVar[list[str]]
@@ -66,7 +67,7 @@ class LabServer(ABC):
     def make_tables(self) -> None:
         """Create empty tables.
 
-        It is called before any client connects, since instruments may look at the tables at once.
+        It is called before any client connects, since instruments may look for the tables as soon as they connect.
         """
 
     def close(self) -> None:
@@ -84,15 +85,15 @@ class LabServer(ABC):
 
     @abstractmethod
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port')."""
+        """Return the counters of the server (such as a member of a replica set) at `server` ('address:port')."""
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return, by role, the CPU seconds of those processes of the server that the lab does not know."""
+        """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
         return {}
 
     @abstractmethod
     def describe(self) -> Description:
-        """Return the server's description, with a `topology` such as 'one server', to which the lab adds the hosts."""
+        """Return the server's description. The lab adds the hosts to its `topology`, such as 'one server'."""
 
     def expect_tls(self, tls: bool) -> None:
         """Record whether clients use TLS from now on, for servers that cannot count TLS connections separately."""
@@ -160,7 +161,7 @@ class TargetServer(ABC):
         self.run = run
         #: The name of the run's database or schema, or the part of its key prefix that identifies the run.
         self.database = choose_database_name(access.database, run)
-        #: The server's error texts by the optional statements that it refused.
+        #: Maps each optional statement that the server refused to the server's error text.
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
@@ -242,7 +243,7 @@ class TargetServer(ABC):
 
     @abstractmethod
     def prepare(self, load: Callable[[], None]) -> None:
-        """Create what `claim` has not created yet, call `load`, and wait until every member has the data."""
+        """Create what `claim` has not created yet, call `load`, and wait until all servers have the data."""
 
     @abstractmethod
     def writes(self) -> list[str]:
@@ -253,7 +254,7 @@ class TargetServer(ABC):
         return []
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port'); empty if the account may not read them."""
+        """Return the counters of the server at `server` ('address:port'); empty if the account may not read them."""
         return Counters()
 
     @abstractmethod
@@ -288,7 +289,7 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return, by the name of each program that must be installed, the function that finds it or raises."""
+    """Return, by name, a function for each program that must be installed. It finds the program or raises an error."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 

@@ -29,7 +29,7 @@ DEAD_AFTER_SECONDS = 90.0
 
 
 class Heartbeat:
-    """A thread that calls `beat` every `seconds` until it is stopped. It ignores errors after the first call."""
+    """A thread that calls `beat` every `seconds` until it is stopped. Only the first call may raise an error."""
 
     def __init__(self, beat: Callable[[], None], seconds: float = BEAT_SECONDS) -> None:
         self._beat = beat
@@ -147,7 +147,7 @@ def read_marker(content: object) -> Marker | None:
 
 
 def read_marker_row(rows: Sequence[Sequence[Any]]) -> Marker | None:
-    """Return the marker that a marker table's only row (`run`, `about`) holds; None if it is missing or damaged."""
+    """Return the marker in the only row (`run`, `about`) of a marker table; None if the row is missing or damaged."""
     try:
         ((run, about),) = rows
         marker = read_marker(json.loads(about))
@@ -176,7 +176,7 @@ def is_generated_name(name: str) -> bool:
 
 
 def database_name(run_name: str, unique: str) -> str:
-    """Return `costof_<run>_<unique>`, with only characters that every server allows and cut to the maximum length."""
+    """Return `costof_<run>_<unique>`, cut to the maximum length, with only characters that every server allows."""
     words = re.sub(r"[^A-Za-z0-9]+", "_", run_name).strip("_")
     return f"{PREFIX}{words[: LONGEST_DATABASE_NAME - len(unique) - 8]}_{unique}"
 

@@ -30,9 +30,9 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A service's judgement of one slice by its own readings: whether the slice fits its arm, and figures.
+    """A service's judgement of one slice from the service's readings: whether the slice fits its arm, and figures.
 
-    `mismatch` is None if the slice was measured as its arm requires. Otherwise it is the reason. `figures` are means
+    `mismatch` is the reason why the slice was not measured as its arm requires, or None if it was. `figures` are means
     over the slice unless their name says otherwise, in the unit of their metric. `counts` are the counts in this slice.
     The report shows their sum over all slices, including the warm-up, as evidence.
     """
@@ -53,7 +53,7 @@ class Service(ABC):
     measures_cpu: bool = False
     #: The user's command that prints the CPU time of servers on other machines; None without one.
     server_cpu: ServerCpu | None = None
-    #: The role in the CPU figures under which the time printed by `server_cpu` appears.
+    #: The role (name of a group of processes) under which CPU figures list the time that `server_cpu` prints.
     server_role: str = "server"
     #: The facts of `identity` at the time when a resumed run first began; empty in a new run.
     known_identity: Mapping[str, str] = {}
@@ -77,9 +77,10 @@ class Service(ABC):
 
     @abstractmethod
     def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        """Prepare the data. Call `load` with the arm that loads the data, and wait until every member has the data.
+        """Prepare the data: call `load`, and wait until all servers have the data.
 
-        `arm` loads the data unless the service needs another arm for this.
+        The argument of `load` is the arm over whose connections the data is loaded: `arm`, unless the service needs
+        another arm for this.
         """
 
     @abstractmethod
@@ -123,7 +124,7 @@ class Service(ABC):
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Return whether the arm's client must connect once outside measured time to get a new session ticket.
 
-        It must if the server's key has changed since the arm's last slice, because earlier tickets are then invalid.
+        This is so if the server's key has changed since the arm's last slice, because earlier tickets are then invalid.
         The function is called once after each `arrange`.
         """
         return False
@@ -139,19 +140,19 @@ class Service(ABC):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return the service's own evidence about an arm, such as the cipher that a tunnel negotiated.
 
-        It is called with the stage 'start' after the load. It is called with 'end' after the last slice, to check the
-        data again.
+        It is called with the stage 'start' after the load, and with 'end' after the last slice, to check the data
+        again.
         """
         return {}
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the member at `server` ('address:port')."""
+        """Return the counters of the server (such as a member of a replica set) at `server` ('address:port')."""
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` without the counters whose change in a warm-up slice is implausible.
+        """Return `change`, the change of counters in a warm-up slice, without the counters that cannot be right.
 
-        The service no longer reads these implausible counters. `answer` is the instrument's result of the slice.
+        The service ignores these counters from then on. `answer` is the instrument's result of the slice.
         """
         return change
 
@@ -185,8 +186,7 @@ class Service(ABC):
         return []
 
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
-        """Return why the service, or with `arm` only this arm, can no longer be measured; None if it can be
-        measured."""
+        """Return why the service (or only `arm`, if given) can no longer be measured; None if it can."""
         return None
 
 

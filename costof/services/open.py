@@ -126,7 +126,8 @@ def _module(study: Study, module: str) -> ModuleType:
 def _check_plain_arms(plan: Plan, service: Service) -> None:
     """Raise `PLAIN_NOT_ALLOWED` if the comparison needs arms without TLS, which the target's URL does not allow.
 
-    A run that measures only the protection is possible. It reports why the other arms are missing.
+    No error is raised if the plan is to measure the protection alone. Such a run reports why the other arms are
+    missing.
     """
     refused = [arm for arm in plan.arms if service.refusal_reason(arm) is not None]
     if refused and not plan.protection_alone:

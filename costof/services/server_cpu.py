@@ -18,9 +18,10 @@ MAX_SECONDS = 30.0
 MAX_CORES = 1024
 #: The maximum age in seconds of the number that the command prints, since exporters cache their last answer.
 LAG_SECONDS = 5.0
-#: Units that a counter may have by mistake, with the number of units in a second.
+#: Units in which a command may print the CPU time by mistake, with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: The number of cores that a server typically uses, between idle and loaded. It serves to guess a counter's unit.
+#: The number of cores that a server typically uses, between idle and loaded. It serves to guess the unit of a wrong
+#: value.
 USUAL_CORES = 0.3
 
 #: Known output formats that have CPU time among other data: for each, the pattern of the line with the CPU time, and
@@ -36,9 +37,8 @@ _KNOWN = (
 def parse_seconds(text: str) -> float:
     """Return the sum of the CPU seconds in a command's output.
 
-    The output has one or more numbers, or a format in `_KNOWN`.
-
-    Raises `ValueError` for any other output.
+    The output must be one or more numbers of seconds, or have a format in `_KNOWN`. Raises `ValueError` for any other
+    output.
     """
     numbers = text.split()
     units_per_second = 1.0
@@ -85,9 +85,8 @@ class ServerCpu:
     def seconds(self) -> float:
         """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` in three cases. The command fails. The value is lower than before, because servers
-        restarted. The value has risen by more than all cores can have used since the first reading, because its unit is
-        not seconds.
+        Raises `SERVER_CPU_UNREAD` if the command fails, if the value is lower than before (servers have restarted), or
+        if it has risen by more than all cores can have used since the first reading (its unit is not seconds).
         """
         began = time.monotonic()
         try:

@@ -29,7 +29,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The names of counters that did not count any connection of a slice, each with the number of connections.
+        #: The names of counters that counted none of a slice's connections, each with the number of these connections.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -63,9 +63,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
         return self._without_uncounted(self.server.counters(server))
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change` without the counters that missed all connections of a slice.
-
-        Ignore these counters from now on.
+        """Return `change` without the counters that missed all connections of a slice, and ignore these from now on.
 
         Such a counter does not work on this server, or a proxy in front of the server accepts the connections. If such
         a counter were used, every slice of the run would be discarded.

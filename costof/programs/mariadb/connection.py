@@ -97,8 +97,8 @@ class MysqlSettings(ServiceSettings):
     decryption: Decryption | None = None
 
 
-#: The server's idle timeout for the administrative connection: a year. It is idle during slices, and holds the run's
-#: lock.
+#: The server's idle timeout for the administrative connection: a year. The connection is idle while arms are measured,
+#: but must stay open because it holds the run's lock.
 IDLE_SECONDS = 31_536_000
 WRONG_LOGIN = (ER.ACCESS_DENIED_ERROR, 1698, ER.DBACCESS_DENIED_ERROR)
 PLAIN_PROHIBITED = 3159
@@ -184,7 +184,7 @@ class MysqlSession:
         return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> pymysql.Connection[Cursor]:
-        # With a TLS context, PyMySQL sends a server without TLS only its request for TLS, and no password.
+        # With a TLS context, PyMySQL sends no password to a server without TLS, only its request for TLS.
         tls: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
         return connect(
             host=self._url.host,
@@ -201,7 +201,7 @@ class MysqlSession:
 def connect(**options: Any) -> pymysql.Connection[Cursor]:
     """Return a PyMySQL connection with these options. Each step of the log-in and each answer has a time limit.
 
-    Raises `MySQLError`. Its code is CR_CONN_HOST_ERROR if a step timed out or if the greeting is not MySQL's.
+    Raises `MySQLError`. The error's code is CR_CONN_HOST_ERROR if a step timed out or if the greeting is not MySQL's.
     """
     seconds = reach.REACH_SECONDS
     connection = _Connection(
@@ -219,7 +219,7 @@ def connect(**options: Any) -> pymysql.Connection[Cursor]:
     return connection
 
 
-# The class is generic only in the type stubs.
+# PyMySQL's class is generic only in the type stubs, not when the program runs.
 if TYPE_CHECKING:
     _Pymysql: TypeAlias = pymysql.Connection[Cursor]
 else:
@@ -244,7 +244,7 @@ class _Connection(_Pymysql):
 
     def _get_server_information(self) -> None:
         self._step = GREETING
-        super()._get_server_information()  # type: ignore[misc]  # the stubs have no steps
+        super()._get_server_information()  # type: ignore[misc]  # the stubs lack this method
 
     def _request_authentication(self) -> None:
         self._step = reach.LOG_IN
@@ -354,7 +354,7 @@ class MarkedDatabase:
         return bool(self._session.ask("SELECT 1 FROM information_schema.schemata WHERE schema_name = %s", self.name))
 
     def is_empty(self) -> bool:
-        """Return whether the database has no tables, routines and events; also True if it does not exist."""
+        """Return whether the database has no tables, routines or events; also True if it does not exist."""
         catalogues = ("tables WHERE table_schema", "routines WHERE routine_schema", "events WHERE event_schema")
         return not any(
             self._session.ask(f"SELECT 1 FROM information_schema.{each} = %s LIMIT 1", self.name)  # noqa: S608
@@ -448,7 +448,7 @@ class MysqlLeftovers(Leftovers):
 def _in_use(database: MarkedDatabase, marker: Marker | None) -> str | None:
     """Return the reason to keep a database, or None if it may be removed.
 
-    If it may be removed, it stays locked until the connection ends, so that no run can start to use it.
+    A database that may be removed stays locked until the connection ends, so that no run can start to use it.
     """
     maker = f" ({marker.maker})" if marker else ""
     if marker and (here := running_here(marker)):

@@ -112,7 +112,7 @@ def bootstrap_statements(binary: Path, database: str, user: str, password: Secre
     password_hash = f"PASSWORD({quoted(password.get_secret_value())})"
     return (
         f"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket={quoted(os_user())};\n{tables}\n"
-        # Before this statement, the bootstrapping server has not loaded its account tables.
+        # This loads the account tables, without which the bootstrapping server refuses CREATE USER.
         "FLUSH PRIVILEGES;\n"
         f"CREATE DATABASE {database};\n"
         f"CREATE USER {user} IDENTIFIED VIA mysql_native_password USING {password_hash};\n"
@@ -242,8 +242,8 @@ class MariadbServer:
         """Present a key of this kind to new connections, and return whether the key has changed.
 
         Open connections stay open. `FLUSH SSL` makes a new TLS context, whose counters start at 0. The method
-        `counters` corrects this. Earlier session tickets become invalid, so the next connection of a client that
-        resumes sessions makes a full handshake.
+        `counters` adds the earlier counts. Earlier session tickets become invalid, so the next connection of a client
+        that resumes sessions makes a full handshake.
         """
         if kind == self._key:
             return False
@@ -258,8 +258,8 @@ class MariadbServer:
     def counters(self) -> Counters:
         """Return the server's connections and TLS handshakes so far.
 
-        They are the status variables `Connections` and `Ssl_finished_accepts`. The TLS handshakes have the key 'TLS'
-        because the server does not count them by version. The connections include the lab's one administrative
+        The numbers are the status variables `Connections` and `Ssl_finished_accepts`. The TLS handshakes have the key
+        'TLS' because the server does not count them by version. The connections include the lab's one administrative
         connection.
         """
         status = self.status("Connections")

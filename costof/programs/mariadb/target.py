@@ -34,7 +34,7 @@ class MysqlDatabaseTarget(TargetServer):
     """A user's server with a database for the run's data. Subclasses define the tables.
 
     The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. The engine verifies
-    the arms.
+    the transport of the arms.
     """
 
     url: LoginUrl
@@ -132,7 +132,7 @@ class MysqlDatabaseTarget(TargetServer):
         return self.session.ask(statement, *values)
 
     def try_statement(self, statement: str) -> None:
-        """Execute a statement on which no figure depends. If the server refuses it, this becomes a warning."""
+        """Execute a statement on which no measured figure depends. If the server refuses it, the run warns of this."""
         if refusal := self.session.refusal(statement):
             self.refused[statement] = refusal
 

@@ -1,7 +1,7 @@
 """Connections to MongoDB: URL, session, privileges, the marker of a run, and leftovers of killed runs.
 
-An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one.
-In MongoDB a database without collections does not exist. `dropDatabase` would also need the role `dbAdmin`, and would
+An account needs only the role `readWrite` on the run's database. The clean-up drops the run's collections one by one,
+and MongoDB removes a database with its last collection. `dropDatabase` would also need the role `dbAdmin`, and would
 remove other users' collections.
 """
 
@@ -46,7 +46,7 @@ EXAMPLE = "mongodb://user:password@host:27017/"
 #: The URL options that plans and reports may show. Others, such as authMechanismProperties, may hold secrets.
 SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
 #: Options that disable the verification of certificates. They are refused, since the administrative log-in to a target
-#: always verifies the certificate. In a study, a factor selects arms without verification.
+#: always verifies the certificate. A factor of the study (--set verify=none) selects arms without verification.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
 UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
 
@@ -299,7 +299,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
         self._is_over = threading.Event()
 
     def wait(self) -> None:
-        """Wait until one address answers, or until a time limit.
+        """Wait until one address answers, or until a time limit has passed.
 
         Raises `ServerSelectionTimeoutError` as soon as all addresses have failed, with the first error of each.
         """

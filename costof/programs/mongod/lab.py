@@ -322,10 +322,7 @@ class ReplicaSet:
         return client
 
     def _make_users(self, primary: Client) -> None:
-        """Create a user for the lab's administration.
-
-        Create a user for clients, with only the role that clients need.
-        """
+        """Create a user for the lab's administration, and one for clients that has only the role that clients need."""
         password = self._password.get_secret_value()
         primary.admin.command("createUser", "lab", pwd=password, roles=["root"])
         admin = self._log_in(self.primary.name, primary).admin
@@ -359,7 +356,7 @@ class ReplicaSet:
 def read_counters(client: Client) -> Counters:
     """Return a server's connections and TLS connections by version, from its `serverStatus`.
 
-    They are `connections.totalCreated` and `transportSecurity`. A counter that the server lacks is None.
+    The counters are `connections.totalCreated` and `transportSecurity`. A counter that the server lacks is None.
     """
     status = client.admin.command("serverStatus")
     created, security = status.get("connections", {}).get("totalCreated"), status.get("transportSecurity")

@@ -41,7 +41,7 @@ class MongodbTarget(TargetServer):
     """A user's server or replica set with a database for the run's data.
 
     The administrative session uses TLS if the URL requires TLS, whatever transport the arms use. The engine verifies
-    the arms. `hello` is the server's answer to the command `hello` after the log-in.
+    the transport of the arms. `hello` is the server's answer to the command `hello` after the log-in.
     """
 
     url: MongodbUrl

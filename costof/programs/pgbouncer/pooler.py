@@ -1,7 +1,8 @@
 """PgBouncer: its pools, its processes, and its administrative console.
 
-A process has two settings: TLS to the server, and the key that it presents to clients. A pool has a mode and a size.
-Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own pools.
+All pools of a process share two settings: whether TLS is used to the server, and the key that clients see. A pool has a
+mode and a size. Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own
+pools.
 """
 
 from __future__ import annotations
@@ -69,8 +70,8 @@ _LOGIN = re.compile(r" login attempt: db=(\S+) user=\S+ tls=(\S+)$", re.MULTILIN
 class Upstream:
     """The server behind a pool, and the account with which the pool and its clients log in.
 
-    `secret` is the form in which the server stores the password (RFC 5803). With `ca_file`, connections to the server
-    use TLS and verify the server's certificate and name. Without `ca_file` they are plaintext.
+    `secret` is the SCRAM secret that the server stores for the password (RFC 5803). With `ca_file`, connections to the
+    server use TLS and verify the server's certificate and name. Without `ca_file` they are plaintext.
     """
 
     address: str
@@ -105,9 +106,7 @@ class PoolerProcess:
         self._console: psycopg.Connection[Row] | None = None
 
     def fill(self, pools: Sequence[Pool]) -> None:
-        """Make PgBouncer open all connections to the server.
-
-        To do so, run as many simultaneous transactions as there are connections.
+        """Make PgBouncer open all connections to the server, by running that many transactions at the same time.
 
         Raises `LAB_FAILED`.
         """
@@ -122,7 +121,7 @@ class PoolerProcess:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
-        """Return whether all connections of the pools to the server are open and idle (in session mode also reset)."""
+        """Return whether all connections of the pools to the server are open and idle (in session mode: also reset)."""
         idle = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
         return all(idle.get(pool.name) == pool.size for pool in pools)
 
@@ -158,7 +157,7 @@ class PoolerProcess:
         return self.process.why_dead(f"the pooler {self.name}") if self.process else None
 
     def _log_in(self, database: str) -> psycopg.Connection[Row]:
-        """Log in over the process's Unix socket, since several processes may share its port."""
+        """Log in over this process's own Unix socket, because several processes may share the port."""
         return psycopg.connect(
             host=str(self.folder),
             port=self._port,
@@ -178,13 +177,14 @@ DESCRIPTORS = 2 * CLIENTS
 SETTINGS = {
     "auth_type": "scram-sha-256",
     "max_client_conn": CLIENTS,
-    # If many clients connect at once, they must wait in the queue of PgBouncer's port and not for TCP retransmissions.
+    # Many clients that connect at once must fit into PgBouncer's listen queue. Others would wait for TCP
+    # retransmissions.
     "listen_backlog": BACKLOG,
-    # Connections to the server stay open through the run: a reconnection would disturb one slice and not the others.
+    # Connections to the server stay open through the run: a reconnection would disturb the measurement of one arm only.
     "server_lifetime": 1_000_000,
     "server_idle_timeout": 0,
     "server_check_query": "",
-    # PgBouncer would log statistics, which nothing reads.
+    # By default, PgBouncer logs statistics, which nothing reads.
     "log_stats": 0,
 }
 

@@ -55,8 +55,8 @@ class PostgresSettings(ServiceSettings):
 
     `scale` is pgbench's scale: the number of branches, with ten tellers each. `search_path` is a setting of the
     session. Poolers do not accept such a setting. `table_schema` is the schema of pgbench's tables and works with a
-    pooler too. `pooled` says whether the client connects to a pooler. Only the code that runs client programs uses
-    `pooled`: instruments do not get it.
+    pooler too. `pooled` says whether the client connects to a pooler. Only the code that runs client programs such as
+    pgbench uses `pooled`, so it is not sent to the engine and the drivers.
     """
 
     protocol: Literal["postgres"] = "postgres"
@@ -138,8 +138,8 @@ class PostgresSession:
     def is_pooled(self) -> bool:
         """Return whether the session goes through a pooler.
 
-        It does if the process ID that the client got at log-in, which a pooler invents, differs from the ID of the
-        server process.
+        A pooler invents the process ID that a client gets at log-in, so this ID differs from that of the server
+        process.
         """
         ((pid,),) = self.ask("SELECT pg_backend_pid()")
         assert self._connection is not None
@@ -275,7 +275,7 @@ class MarkedSchema:
 
         The schema is dropped too if it holds nothing else. Return whether the schema had the marker.
         """
-        # Call `exists` first. It reconnects if the server has closed the connection, and `marker` does not.
+        # Call `exists` first: unlike `marker`, it reconnects if the server has closed the connection.
         if not self.exists() or self.marker() != marker:
             return False
         content = {row[0] for row in self._session.ask(_HOLDS, *[self.quoted] * 3)}
@@ -291,7 +291,7 @@ class MarkedSchema:
 def remove_created(schema: MarkedSchema, marker: Marker, place: PostgresSession, server: PostgresSession) -> bool:
     """Drop the tables that the marker lists, and also the database if the run has created it and it holds nothing else.
 
-    `place` is a session to the schema's database. The function closes it. `server` is a session to another database.
+    `place` is a session to the schema's database, which the function closes. `server` is a session to another database.
     Return whether the schema had the marker.
     """
     try:
@@ -318,9 +318,10 @@ _MARKED = "SELECT nspname FROM pg_namespace JOIN pg_class ON relnamespace = pg_n
 
 
 class PostgresLeftovers(Leftovers):
-    """Leftovers on a PostgreSQL server. The name of a leftover is `database` if the run has created the database.
+    """Leftovers on a PostgreSQL server.
 
-    It is `database.schema` if the run has created only a schema in an existing database.
+    The name of a leftover is `database` if the run has created the database, and `database.schema` if the run has
+    created only a schema in an existing database.
     """
 
     schemes = SCHEMES

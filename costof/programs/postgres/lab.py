@@ -38,7 +38,7 @@ SETTINGS = {
     "log_connections": "on",
     # 1000 is enough for the connections of all arms and workloads, which stay open through the run.
     "max_connections": "1000",
-    # Autovacuum would work during some slices and not during others.
+    # Autovacuum would work while some arms are measured and not while others are.
     "autovacuum": "off",
     # Shared memory is in files in the data folder, which is removed with the lab. Files in /dev/shm would outlive a
     # killed server.
@@ -194,7 +194,7 @@ class PostgresServer(LabServer):
         self._key = kind
         self._install_certificate()
         self.ask("SELECT pg_reload_conf()")
-        # The file has the key before the certificate.
+        # The file has the private key first, then the certificate.
         pem = self._certificates[kind].read_text()
         expected = ssl.PEM_cert_to_DER_cert(pem[pem.index("-----BEGIN CERTIFICATE-----") :])
         changed = lambda: self._presented_certificate() == expected  # noqa: E731

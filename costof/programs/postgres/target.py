@@ -37,8 +37,8 @@ class PgbenchTarget(TargetServer):
     """A user's PostgreSQL server with pgbench's tables, in a schema with the run's name.
 
     If the account may create databases, the schema is in a new database of the same name. The engine's evidence
-    (`server_side`) says whether the server itself sees TLS. The server's counters cannot verify a slice and are not
-    used, because they are up to a second late.
+    (`server_side`) says whether the server itself sees TLS. The server's counters are not used: they are up to a second
+    late, so they cannot verify a slice (a measured window).
     """
 
     url: LoginUrl

@@ -99,8 +99,8 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
     return int(text)
 
 
-#: Which of the engine's strings (`Strings`) have a value size. (N, M, I) means: of each N consecutive strings, M have
-#: this size, starting at index I.
+#: For each size of a value in bytes, which of the engine's strings (`Strings`) have this size. (N, M, I) means: of each
+#: N consecutive strings, M have this size, starting at index I.
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 
@@ -139,9 +139,10 @@ MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
 
 
 class RedisSession:
-    """One connection to a user's server. redis-py opens it again if the server has closed it.
+    """One connection to a user's server.
 
-    It then repeats the interrupted command. This is safe for all commands in this file.
+    If the server has closed the connection, redis-py opens it again and repeats the interrupted command. This is safe
+    for all commands in this file.
     """
 
     def __init__(self, url: RedisUrl) -> None:
@@ -268,7 +269,7 @@ class MarkedStrings:
 
     @property
     def _heartbeat_field(self) -> str:
-        # Names of runs have no colon, so this field cannot be the one of a run's marker.
+        # Names of runs have no colon, so this field cannot be the field of another run's marker.
         return f"{self.name}:alive"
 
     def _batches(self, records: int) -> Iterator[list[str]]:

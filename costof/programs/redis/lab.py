@@ -26,7 +26,7 @@ BINARY = "redis-server"
 SETTINGS = {
     # By default Redis requires client certificates, but no arm uses client certificates.
     "tls-auth-clients": "no",
-    # Turn snapshots off: a separate process would write them during some slices and not during others.
+    # Turn snapshots off: a separate process would write them while some arms are measured and not while others are.
     "save": '""',
     # Redis logs to standard output, which is the lab's log.
     "logfile": '""',
@@ -63,9 +63,9 @@ class RedisServer(LabServer):
         self._place = place
         self._key = place.keys[0]
         self._admin: redis.Redis | None = None
-        #: Number of TLS connections until the plain port was last opened again.
+        #: Number of TLS connections before the plain port was last opened again.
         self._tls_connections = 0
-        #: The counter of all connections at the time when the plain port was closed; None while it is open.
+        #: The number of all connections when the plain port was closed; None while the plain port is open.
         self._closed_at: int | None = None
 
     def start(self) -> None:

@@ -39,7 +39,7 @@ class StringsTarget(TargetServer):
     """A user's Redis server that holds the strings of a run.
 
     The server's counters do not distinguish TLS from plain connections. Instead, the engine's evidence (`server_side`)
-    has the address that a client used, and so shows whether it used the plain or the TLS port.
+    has the address that a client used, and so shows whether the client used the plain or the TLS port.
     """
 
     url: RedisUrl

@@ -81,7 +81,7 @@ class Commands(Resource, Service):
 
 
 def _lines(arm: CommandSettings) -> list[str]:
-    """Return every command that a run would run for an arm, in order, each after its step ('before', 'prove', …)."""
+    """Return every command that a run would run for an arm, in order, each after the name of its step."""
     programs = arm.programs.values()
     steps = {
         "setup": arm.setup,

@@ -54,7 +54,8 @@ class ArmLabSettings(Model):
     """The settings of an arm that concern server and gateway.
 
     With `direct`, clients connect to the server without the gateway. `columns` is the file that lists the encrypted
-    columns; None for no encryption. `server_cores` and `gateway_cores` are CPU shares.
+    columns; None for no encryption. `server_cores` and `gateway_cores` are the CPU shares of server and gateway in
+    cores.
     """
 
     direct: bool = False
@@ -86,7 +87,7 @@ class Rules:
 
     @property
     def name(self) -> str:
-        """A name from the file of columns and the algorithm, such as '20-aes-128-gcm'; 'none' without encryption."""
+        """The name of the columns file and the algorithm, such as '20-aes-128-gcm'; 'none' without encryption."""
         columns = Path(self.columns).stem if self.columns else "none"
         return f"{columns}-{self.algorithm}" if self.algorithm else columns
 
@@ -124,7 +125,7 @@ class GatewayFront(Resource):
     """The gateway process of a run, and the checks that it encrypts as the arms require.
 
     It is a context manager, to be used inside a lab. The rule files are in the lab's `folder`. An arm fails if a sample
-    of the rows that its client receives contradicts its rules.
+    of the rows that the arm's client receives contradicts the arm's rules.
     """
 
     def __init__(self, plan: Plan, folder: Path, position: Position, accounts: Iterable[Account]) -> None:
@@ -146,8 +147,8 @@ class GatewayFront(Resource):
     def client_settings(self, arm: PlannedArm, direct: MysqlSettings) -> MysqlSettings:
         """Return the client settings of an arm. `direct` has the settings for a direct connection to the server.
 
-        A client of the gateway decrypts, and rejects plaintext in encrypted columns. So no operation of the run can
-        have used a value that was not encrypted.
+        A client of the gateway decrypts, and rejects plaintext in columns that must be encrypted. So no successful
+        operation can have read plaintext from such a column.
         """
         rules = Rules.from_arm(arm)
         if rules.direct:

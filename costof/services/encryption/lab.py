@@ -43,7 +43,10 @@ TRAFFIC = "Bytes_%"
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The counters of the gateway and the server. `server_bytes` is what the server has sent and received so far."""
+    """The counters of the gateway and the server.
+
+    `server_bytes` is the number of bytes that the server has sent and received so far.
+    """
 
     gateway: GatewayObservation
     server_bytes: int
@@ -106,7 +109,7 @@ class EncryptionLab(LabService):
         return [f"the lab's own server: TPC-C's nine tables in {DATABASE}, removed with the lab"]
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Return facts about a sample of received rows at the start, and TPC-C's consistency checks at the end.
+        """Return facts: at the start about a sample of received rows, at the end from TPC-C's consistency checks.
 
         If the sample contradicts the arm's rules, the arm fails.
         """

@@ -1,7 +1,7 @@
 """The gateway's rules for an arm: the columns of TPC-C to encrypt, and the approved statements.
 
 The columns are in files of the study such as `studies/mysql-column-encryption/20.toml`. The statements are in the file
-`statements.toml` beside them. docs/column-encryption.md describes the gateway's own rule file.
+`statements.toml` beside these files. docs/column-encryption.md describes the gateway's own rule file.
 """
 
 from __future__ import annotations
@@ -81,9 +81,8 @@ class StatementFile(Model):
 class Account:
     """An account of the server.
 
-    `role` says what the gateway sends to the account: `plaintext`, `ciphertext` or `opaque`.
-
-    `master_key` is the name of the key with which an account of the role `ciphertext` decrypts.
+    `role` says what the gateway sends to the account: `plaintext`, `ciphertext` or `opaque`. `master_key` is the name
+    of the key with which an account of the role `ciphertext` decrypts.
     """
 
     name: str

@@ -90,7 +90,8 @@ class EncryptionTarget(TargetService[TpccTarget]):
         lab, url = stack.enter_context(Lab()), self.server.url
         address, certificate = lab.address(1), None
         self._authority = Authority(lab.folder / "certificates")
-        # The gateway uses TLS on both sides or on neither: MySQL sends passwords differently with and without TLS.
+        # The gateway uses TLS on both sides or on neither, because MySQL sends passwords differently with and without
+        # TLS.
         self._to_server = Transport(kind="tls", ca_file=url.ca_file) if url.tls else PLAIN
         self._to_gateway = self._to_server.trusting(self._authority.ca_file)
         if url.tls:

@@ -35,7 +35,7 @@ class ArmLabSettings(Model):
     """The settings of an arm that concern balancer and origin.
 
     With `direct`, clients connect to the origin without a balancer. `balancer` is the balancer program's name and
-    `balancer_cores` its CPU share. `key` is the kind of certificate key of the program at which TLS ends.
+    `balancer_cores` its CPU share in cores. `key` is the kind of certificate key of the program at which TLS ends.
     """
 
     direct: bool = False
@@ -84,7 +84,7 @@ class Route:
 
     @property
     def name(self) -> str:
-        """A unique name with where TLS ends and the kind of key, such as 'balancer-rsa-2048'; 'plain' without TLS."""
+        """A unique name that says where TLS ends and with which kind of key, such as 'balancer-rsa-2048' or 'plain'."""
         ends = ["balancer"] * self.tls_at_balancer + ["origin"] * self.tls_at_origin
         return "-".join([*(ends or ["direct" if self.direct else "plain"]), *([self.key] if self.key else [])])
 
@@ -145,9 +145,9 @@ class HttpLab(LabService):
             self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Send two test requests and return on which parts of the route TLS is used.
+        """Send test requests, and return which parts of the route to the origin use TLS.
 
-        If this contradicts the arm, the arm fails.
+        If the result contradicts the arm's settings, the arm fails.
         """
         if stage == "end":
             return {}
@@ -163,8 +163,7 @@ class HttpLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters for the port that an arm's client connects to, at `server` ('address:port').
 
-        The counters are the balancer's. They are the origin's if TLS ends only at the origin or if there is no
-        balancer.
+        The counters are the balancer's, or the origin's if TLS ends only at the origin or if there is no balancer.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:
@@ -247,7 +246,7 @@ class HttpLab(LabService):
     def _test_route(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
         """Test an arm's route with requests.
 
-        Return facts about the route, and how they contradict the arm (None if not).
+        Return facts about the route, and how they contradict the arm (None if they do not).
         """
         route = Route.from_arm(arm)
         at_balancer = ""

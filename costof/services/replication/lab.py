@@ -61,7 +61,7 @@ OPTIONS = {
     "wiredTigerCacheSizeGB": "0.25",
     "oplogSize": "990",
     # The lab makes checkpoints between slices. A checkpoint or the eviction of dirty pages during a slice would use up
-    # a small CPU share for most of a second.
+    # a node's small CPU share for most of a second.
     "syncdelay": "3600",
     "wiredTigerEngineConfigString": "eviction_updates_target=50,eviction_updates_trigger=60,"
     "eviction_dirty_target=50,eviction_dirty_trigger=60",
@@ -206,7 +206,7 @@ class Nodes(Topology):
                 yield self.hosts[node], f"route add default via {link.b_address} {source}"
 
     def _route(self, node: str, distances: Distances) -> tuple[Host, str]:
-        """Return a node's host and the arguments of `ip` that route all nodes' addresses over the distances' router."""
+        """Return a node's host, and the `ip` command that routes to all nodes over the router for these distances."""
         link = self._links[node, None if distances.near else distances]
         address = self.addresses[node]
         network = f"{address.rpartition('.')[0]}.0/24"
@@ -478,13 +478,13 @@ class ReplicationLab(LabService):
                 member.host.resize(cores)
 
     def _dead_member(self, nodes: int) -> str | None:
-        """Return the error text for a member that has ended, in the set of this size, or None if all run."""
+        """Return the error text for a member that has ended in the set of this size; None if all are running."""
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the replica set of {nodes} members ended in the middle of the run (status {status})"
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
-        """Return the CPU usage of each role, as the mean over its members, by the name of its figure.
+        """Return, by the figure's name, the CPU usage of each role, which is the mean over the role's members.
 
         The usage is in percent of a node's CPU share, or of a core if there are no shares. It covers the time between
         the two readings, which is a little longer than the slice.

@@ -29,12 +29,11 @@ TREE_PREFIX = "tree-"
 
 
 def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
-    """Return the tree of a shape.
+    """Return the tree of a shape; None for 'natural', in which MongoDB chooses the sources.
 
-    In a star all members follow the primary. In a chain each follows the member before it.
-
-    In 'tree-<n>' each member has n followers. Trees are filled breadth first in the order of `members`. The first
-    member is the primary. Return None for 'natural', in which MongoDB chooses the sources.
+    The first of `members` is the primary. In a star all members follow (replicate from) the primary. In a chain each
+    follows the member before it. In 'tree-<n>' each member has n followers; the tree is filled breadth first in the
+    order of `members`.
     """
     if shape == NATURAL:
         return None
@@ -91,8 +90,8 @@ class MemberReading:
     """The state of one member at one instant. `state` is MongoDB's name, such as SECONDARY or STARTUP2.
 
     `source` is the address of its sync source. `applied` is the optime of the last applied operation. `applied_ms` is
-    the time when the primary executed this operation, by the primary's clock. It is more precise than an optime, which
-    has whole seconds. `fetched_bytes` are the bytes of oplog that the member has fetched so far.
+    the time when the primary executed this operation, by the primary's clock. This time is more precise than an optime,
+    which has whole seconds. `fetched_bytes` are the bytes of oplog that the member has fetched so far.
     """
 
     state: str
@@ -189,7 +188,7 @@ class SetReading(Observation):
 
 
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
-    """Return how the sync tree changed in a slice or differs from `expected`; None if it did not change or differ.
+    """Return how the sync tree changed in a slice or differs from `expected`; None if it did neither.
 
     If `expected` is None, any tree is right.
     """
@@ -203,7 +202,7 @@ def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) 
 def replication_figures(
     before: SetReading, after: SetReading, voters: Sequence[str], operations: int
 ) -> dict[str, float]:
-    """Return a slice's figures by name: the members' mean and maximum lag in ms at its end, and the hops to a majority.
+    """Return a slice's figures by name: the members' mean and maximum lag in ms at the end, and the hops to a majority.
 
     If `operations` is not 0, the figures include the bytes of oplog that the primary sent, per operation.
     """
@@ -386,7 +385,7 @@ class ShapedSet:
             # Ignore errors: a member that is just changing its source refuses the request. The request is repeated
             # later.
             self._set.run_on_all(follow)
-        # Write an oplog entry, because a member checks its source when it fetches one. Otherwise this could take
+        # A member checks its source only when it fetches an oplog entry, so write one. Otherwise this could take
         # seconds.
         self._write_note()
 
@@ -420,7 +419,7 @@ class ShapedSet:
     def trim(self, records: int) -> None:
         """Drop the measured collection if it has more than `records` records.
 
-        Call `catch_up` afterwards to wait until all members have dropped it.
+        Call `catch_up` afterwards to wait until all members have dropped the collection.
         """
         collection = self._set.admin(self.primary)[self._database][self._collection]
         if collection.estimated_document_count() > records:
@@ -442,9 +441,9 @@ class ShapedSet:
     def _choose_sources_again(self) -> None:
         """Make all members choose their sync sources again, so that the tree is MongoDB's choice.
 
-        Without this, a member keeps its source from the last arm as long as it is suitable. All members must follow the
-        primary when this function is called: an oplog entry that they fetch from the primary makes them notice the fail
-        point `STOP`.
+        Without this, a member keeps the source that it had for the last arm as long as that source is suitable. All
+        members must follow the primary when this function is called: an oplog entry that they fetch from the primary
+        makes them notice the fail point `STOP`.
         """
         entered: dict[str, int] = {}
 

@@ -26,7 +26,8 @@ from costof.study.schema import Study
 class ReplicationTarget(TargetService[MongodbTarget]):
     """A user's replica set as a service, with arms that differ in `write_concern`.
 
-    If the account may read the sync tree (which member replicates from which), it is a fact of each slice.
+    If the account may read the sync tree (which member replicates from which), the tree is recorded as a fact of each
+    slice.
     """
 
     def __init__(self, access: Access, server: MongodbTarget) -> None:

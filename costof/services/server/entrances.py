@@ -70,8 +70,7 @@ class Entrances(ABC):
         return {}
 
     def counters(self, address: str) -> Counters | None:
-        """Return the counters of the tunnel, pooler or proxy at 'address:port'; None if none of this class listens
-        there."""
+        """Return the counters of the entrance at 'address:port'; None if no entrance of this kind listens there."""
         return None
 
     def observe(self, arm: PlannedArm) -> Observation | None:
@@ -92,7 +91,7 @@ class Entrances(ABC):
         """Return why an arm's entrance does not work; None if it works or if the arm uses no entrance of this kind."""
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return, by role, the CPU seconds of those processes of the entrances that the lab does not know."""
+        """Return, by role, the CPU seconds of the entrances' processes that the lab did not start itself."""
         return {}
 
     def throttled_seconds(self) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The poolers of a run: PgBouncer on a host of its own between clients and server, with its own CPU share.
+"""The poolers of a run: PgBouncer on a separate host, with a separate CPU share, between clients and server.
 
 Each arm with a pooler has its own pool. The pool's connections to the server are open before the first slice. Arms with
 the same TLS to the server, the same kind of key and the same number of processes share PgBouncer's processes.
@@ -35,7 +35,7 @@ STRAY_SESSIONS = 4
 
 
 class ArmPoolSettings(Model):
-    """An arm's settings for its pool: `pool_mode`, number of connections to the server, and number of processes.
+    """An arm's settings for its pool: the `pool_mode`, and the numbers of connections to the server and of processes.
 
     `server_tls` says whether PgBouncer uses TLS to the server.
     """
@@ -160,7 +160,7 @@ class Poolers(Entrances):
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
         """Return the TLS version that the server sees on the pool's connections.
 
-        If it contradicts the arm, the arm fails.
+        If this contradicts the arm's settings, the arm fails.
         """
         observation = self.observe(arm)
         arm_pool = self._pools.get(arm.name)
@@ -251,12 +251,12 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return the initial CPU share of the poolers' host, all cores of this machine; None if no arm has a pool."""
+    """Return how many cores the poolers' host may use at first: all of this machine's; None if no arm has a pool."""
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice was not measured as its arm, which has a pool, requires; None if it was measured so.
+    """Return why a slice of an arm with a pool was not measured as the arm requires; None if it was.
 
     `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether the arm requires TLS.
     In the slice, the server counted `sessions`, the pool counted `transactions`, and the client counted `operations`.

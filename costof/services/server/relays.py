@@ -27,7 +27,7 @@ class PaidSoFar(Observation):
 
 
 class Relays(Entrances):
-    """One relay with a port for each arm whose settings have a `relay`. Control and replicate have ports too.
+    """One relay with a port for each arm whose settings have a `relay`. The control and its replicate have ports too.
 
     All ports belong to one process and one thread, so that only the delays differ between arms.
     """

@@ -1,4 +1,4 @@
-"""stunnel in place of the server's own TLS: one in front of the server and, for some arms, one beside the clients."""
+"""stunnel in place of the server's own TLS: a stunnel in front of the server and, for some arms, beside the clients."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ def stunnel_ends(arm: PlannedArm) -> str:
 
 @dataclass(frozen=True)
 class StunnelObservation(Observation):
-    """The number of TLS connections that the stunnel in front of the server has forwarded so far with an arm's key."""
+    """The number of TLS connections that the stunnel in front of the server has forwarded for an arm's kind of key."""
 
     connections: int
 
 
 class Stunnels(Entrances):
-    """The stunnel processes of a run: one in front of the server, and one beside the clients at each distance.
+    """The stunnel processes of a run: one in front of the server, and one beside the clients of each distance.
 
-    A distance has no stunnel beside the clients if no arm needs it. Each kind of key has its own port, which is the
-    same in all processes.
+    Distances whose arms need no stunnel beside the clients have none. Each kind of certificate key has its own port,
+    which is the same in all processes.
     """
 
     roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
@@ -80,10 +80,9 @@ class Stunnels(Entrances):
         return settings.at_address(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
-        """Return the server's counters without TLS connections, since the server gets only plain connections from
-        stunnel.
+        """Return the server's counters without TLS connections; None if no stunnel listens at the address.
 
-        Return None if no stunnel listens at the address. `observe` reads the number of TLS connections.
+        The server gets only plain connections from stunnel. `observe` reads the number of TLS connections.
         """
         if all(address != self._entrance(arm) for arm in self._arms.values()):
             return None

@@ -14,7 +14,7 @@ from costof.study.arms import PlannedArm
 
 FIRST_PORT = 3307
 
-#: The key of a tunnel: its cipher, by OpenSSH's name, and its distance.
+#: What identifies a tunnel: its cipher, by OpenSSH's name, and the distance of its clients.
 Key = tuple[str, str]
 NO_TUNNEL: Key = ("", "")
 
@@ -27,7 +27,7 @@ def tunnel_cipher(arm: PlannedArm) -> str:
 class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
-    # The server's role is the listening sshd's. Its end does not end the run, because open tunnels work without it.
+    # `SERVER_ROLE` is the role of the listening sshd. If this sshd ends, the run goes on: open tunnels work without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:
