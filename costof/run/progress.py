@@ -75,7 +75,7 @@ class RunProgress:
         earlier: Run | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`earlier` is the run so far if it is resumed."""
+        """`earlier` is what a resumed run measured before; None for a new run."""
         self._plan = plan
         self._ledger = ledger
         self._display = display
