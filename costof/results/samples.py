@@ -84,7 +84,7 @@ class Samples:
         return [self.units.means(each) for each in in_common(numbers)]
 
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
-        """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have one.
+        """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have a number.
 
         If the control does not have the metric's phase (plaintext has no TLS handshake), its number is 0. If `arm` is
         the control's replicate, the two copies take each other's place in some rounds (`SliceKey.stands_for`). The
