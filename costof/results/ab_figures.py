@@ -39,7 +39,8 @@ class AbTimes(Model):
 class AbFigures(Model):
     """The figures that ab would print for an arm, over all requests of all slices.
 
-    A request on a reused connection has a connection time of 0 ms. These figures have no intervals. The costs of a protection, with intervals, are in the effects.
+    A request on a reused connection has a connection time of 0 ms. These figures have no intervals. The costs of a
+    protection, with intervals, are in the effects.
     """
 
     arm: str

@@ -1,6 +1,6 @@
 """Changes of each arm against its control, and the verdicts on the changes.
 
-They are computed both during a run, for its progress, and at its end.
+Changes and verdicts are computed both during a run, for its progress, and at its end.
 """
 
 from __future__ import annotations

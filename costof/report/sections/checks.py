@@ -1,4 +1,4 @@
-"""Checks that a run must pass before its figures can be trusted, each with a mark, at the head of the report."""
+"""Checks that a run must pass before its figures can be trusted, each with a mark, at the top of the report."""
 
 from __future__ import annotations
 

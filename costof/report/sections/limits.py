@@ -1,4 +1,5 @@
-"""Limits: whether the measured effects stay within the limits of the user (`--limit`), at the head of the answer."""
+"""Limits: whether the measured effects stay within the limits of the user (`--limit`), at the beginning of the
+answer."""
 
 from __future__ import annotations
 
