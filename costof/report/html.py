@@ -156,7 +156,7 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
 
 
 def _reasons(document: Document) -> Lines | None:
-    """Return why the protection costs so much, and from how many operations a connection its cost is small.
+    """Return why the protection costs so much, and from how many operations per connection on its cost is small.
 
     Return None if neither is known. The mitigation is left out, because it is already beside the verdict.
     """

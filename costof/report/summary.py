@@ -105,7 +105,6 @@ class Summary(Model):
 
 
 def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
-    """Return the key figure of a measured effect."""
     arm = index.arm(effect.arm)
     assert arm is not None
     label = index.metric_title(metric.name) if index.many_views else metric.label

@@ -31,7 +31,7 @@ QUIET = "run it again on a quiet machine"
 
 @dataclass(frozen=True)
 class Tried:
-    """The options that warnings need not recommend.
+    """What the user has tried already, so that warnings do not recommend it.
 
     `shell_needed`: a command contains shell syntax. `single_runs`: a round is one run of each command, so the first run
     is measured unless there is a warm-up.

@@ -144,7 +144,7 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
 
 
 def build_cpu(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
-    """Return the CPU time of a workload on an arm, by role; None if no operation succeeded."""
+    """Return the CPU time of a workload on an arm, by role (client, server, …); None if no operation succeeded."""
     records = run.counted_slices(workload, arm.name)
     operations = sum(record.answer.operations for record in records)
     if not operations:

@@ -106,8 +106,6 @@ class ContrastedChange(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedChange:
-    """A change of a protected arm, its contrast and its verdict."""
-
     metric: str
     change: Change
     contrast: Contrast

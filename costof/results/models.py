@@ -269,7 +269,7 @@ CARRIED = 0.95
 
 
 class Carried(Model):
-    """The load that an arm was offered and the load that it served, in connections or operations a second."""
+    """The load that an arm was offered and the load that it served, in connections or operations per second."""
 
     arm: str
     offered: Finite | None = Field(description="None if users send requests after a think time, not at a fixed rate.")

@@ -149,7 +149,7 @@ def add_samples(
 
 
 def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -> float | None:
-    """Return the figure of a metric that has one figure a slice, such as operations a second; None if missing."""
+    """Return the figure of a metric that has one figure per slice, such as operations per second; None if missing."""
     kind, _, name = metric.phase.partition(".")
     if kind == "server":
         return servers.figures.get(name)

@@ -4,7 +4,7 @@ All histograms have the engine's bounds (`record/recorder.rs`), so that they can
 thousands of histograms, each with few counts among tens of thousands of buckets. So all histograms are decoded
 together, and only buckets with counts are stored.
 
-The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits a byte, least significant first, where a
+The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits per byte, least significant first, where a
 positive number is a count and a negative number a run of empty buckets. The words with a header are compressed, and the
 compressed bytes have a header too. Each header begins with a number for the encoding (HdrHistogram's cookie) and the
 length of the bytes that follow.

@@ -164,7 +164,7 @@ def _slow_operations(run: Run, name: str, slices: Mapping[str, Slices], comparis
 
 
 def _slices(run: Run, name: str) -> dict[str, Slices]:
-    """Return the latency distributions of each arm's slices; empty if the metric has only one figure a slice."""
+    """Return the latency distributions of each arm's slices; empty if the metric has only one figure per slice."""
     if run.plan.study.metrics[name].is_of_whole_slice:
         return {}
     return {arm.name: Slices.decode(run.histograms(name, arm.name)) for arm in run.plan.arms}

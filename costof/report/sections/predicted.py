@@ -89,7 +89,7 @@ class PredictedSection(Section[None, Predicted]):
             return None
         open_connections = []
         if isinstance(load, Arrivals):
-            # Little's law: open connections = connections a second × lifetime of a connection.
+            # Little's law: open connections = connections per second × lifetime of a connection.
             times = {CONNECTION: 1, FIRST_QUERY: 1, QUERY: max(0, load.queries_per_connection - 1)}
             lifetimes: dict[tuple[str, float], float] = {}
             for each in effects:
