@@ -48,7 +48,7 @@ class Samples:
     _succeeded: set[SliceKey] = field(default_factory=set)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add the number of a round. `swapped` says that it was measured on the other copy of the control."""
+        """Add the number of a round. `swapped` says that the number was measured on the other copy of the control."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)

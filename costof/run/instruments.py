@@ -89,8 +89,8 @@ class Instruments:
     def start(self, stack: ExitStack) -> None:
         """Start the instruments that the study's workloads need, the engine first.
 
-        One process measures as many arms as possible, because two processes can differ in speed only by their memory
-        layout, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
+        One process measures as many arms as possible, because memory layout alone can make one process faster than
+        another, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
         """
         workloads = self.plan.study.workloads.values()
         needed = {each.instrument: each for each in workloads if each.view != "app" or self.population is None}

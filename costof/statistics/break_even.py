@@ -1,5 +1,4 @@
-"""Break-even points: how many operations a connection must carry until a protection adds less than a given share of the
-control's time.
+"""Break-even points: how many operations a connection must carry until a protection adds only, say, 5 % of time.
 
 If a protection makes connections faster but operations slower, it saves time up to a number of operations, which is
 computed too.

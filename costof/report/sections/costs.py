@@ -379,8 +379,8 @@ def views(index: Index) -> list[View]:
 def table(index: Index, view: View, media: Media) -> Table:
     """Return the table of a view.
 
-    On a terminal room is saved in two ways. A unit that all metrics share is only in the heading. Contexts other than
-    the nearest have only headline metrics.
+    On a terminal, room is saved in two ways: a unit that all metrics share is only in the heading, and contexts other
+    than the nearest show only headline metrics.
     """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:

@@ -48,7 +48,8 @@ from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
-#: The position of the cost model in the report, which is late. The calculator is early, at the section's position.
+#: The position of the cost model's tables, late in the report. The calculator comes early, at the section's own
+#: position.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
