@@ -127,7 +127,7 @@ NO_VERSION = {"kernel", "load before", "steal"}
 
 
 def _handout(result: Result, index: Index) -> Handout:
-    """Return the short form of the report that its readers share with others."""
+    """Return the short form of the report, for users to share with others."""
     facts = result.environment.items()
     found = {name: VERSION.match(fact) for name, fact in facts if isinstance(fact, str) and name not in NO_VERSION}
     return Handout(

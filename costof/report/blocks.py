@@ -76,7 +76,8 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Bullets(Block):
-    """Sentences of one kind. A terminal prints `label` beside them. With `loose`, files print them as paragraphs."""
+    """Sentences of one kind. A terminal prints `label` beside them. With `loose`, report files print each sentence as a
+    paragraph."""
 
     lines: list[str]
     label: str = ""
@@ -151,8 +152,8 @@ class Column:
 class Row:
     """A row of a table. A group row has one cell: the heading of the rows below it.
 
-    A published row belongs to the row above it. `aside` has the content of a published row in one cell. Some media
-    print it in an additional column of the row above. `key` identifies the row for scripts.
+    A published row has published figures to compare with the row above it. `aside` has these figures as one text, which
+    some media print in an additional column of the row above. `key` identifies the row for scripts.
     """
 
     cells: list[Cell]
@@ -210,7 +211,8 @@ class Table(Block):
 class Figure(Block):
     """A picture with a caption in sentences. `draw` returns the picture for a width in CSS pixels.
 
-    A page shows the picture with the highest `rank` above 0 in its head. `reading` explains how to read the picture.
+    Of all pictures, the one with the highest `rank` above 0 is at the top of a page. `reading` explains how to read the
+    picture.
     """
 
     name: str
@@ -224,7 +226,7 @@ class Figure(Block):
 
 @dataclass(frozen=True)
 class Reference(Block):
-    """A note that the picture `name` is in the head of the page."""
+    """A note that the picture `name` is at the top of the page."""
 
     name: str
     title: str
@@ -240,7 +242,7 @@ class Details(Block):
 
 @dataclass(frozen=True)
 class Slider:
-    """The range of a field's slider. It is logarithmic. If `low` is 0, it is linear below 1."""
+    """The range of a field's slider. The slider is logarithmic, but linear below 1 if `low` is 0."""
 
     low: float
     high: float
@@ -279,7 +281,7 @@ class Presets:
 
 @dataclass(frozen=True)
 class Interactive(Block):
-    """A form in the head of a page. The page's script computes the figures of the table `output` from `data`.
+    """A form at the top of a page. The page's script computes the figures of the table `output` from `data`.
 
     At first, `output` has the figures for the initial values of the fields. `example` describes these values in words.
     The form shows one row of the output. If there are several rows, the page also has the whole table. `notes` say how
@@ -301,7 +303,7 @@ class Interactive(Block):
 
 @dataclass(frozen=True)
 class Part:
-    """A part of the report with a title. A part without a title belongs to the report's head.
+    """A part of the report with a title. A part without a title is at the top of the report.
 
     `order` is the part's position among all parts. None stands for the position of the part's section.
     """

@@ -90,7 +90,7 @@ def write_bencher(result: Result, file: IO[str]) -> None:
     """Write the result in Bencher Metric Format: means and effects, each with the ends of its interval.
 
     Each arm is a benchmark. Each arm's difference from the control is another benchmark, with a second measure in
-    percent. Measures are metrics, with their units.
+    percent. Each measure is named after a metric and its unit.
     """
     units = {metric.name: metric.unit for metric in result.metrics}
     arms = {arm.name: arm for arm in result.arms if not arm.replicate}

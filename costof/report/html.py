@@ -1,8 +1,8 @@
 """A document as one self-contained HTML file, without network access or fonts. It is complete without scripts.
 
-The head has the answer, its picture and the calculator, and fits on a screen of 1280 × 800 pixels. All else is in
-sections that open. Jinja's autoescape is on for everything, because labels, details and facts come from users and
-servers.
+The head, the top of the page, has the answer, its picture and the calculator, and fits on a screen of 1280 × 800
+pixels. All else is in sections that open with a click. Jinja's autoescape is on for everything, because labels, details
+and facts come from users and servers.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from costof.report.handout import HANDOUT_FILE, VERDICT_COLOURS, XML_NAMESPACE, 
 from costof.report.summary import MITIGATION
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
-"""The size of the picture in the head in pixels, with the calculator beside it, on a screen of 1280 × 800 pixels."""
+"""The size in pixels of the picture at the top of the page, if the calculator is beside it, on a screen of 1280 × 800
+pixels."""
 
 
 @dataclass
@@ -91,7 +92,7 @@ def render_html(document: Document) -> str:
 def arrange(document: Document) -> Layout:
     """Return the blocks by their place on the page.
 
-    The picture with the highest rank, and the form, move to its head.
+    The picture with the highest rank, and the form, move to the top of the page.
     """
     layout, in_head = Layout(), document.handout is not None
     parts = [(part, blocks) for part in document.parts if (blocks := part.select(Medium.HTML))]
@@ -117,7 +118,8 @@ def arrange(document: Document) -> Layout:
 
 
 def _is_small(block: Block) -> bool:
-    """Return whether the block is a form whose output has only one row, which the form in the head shows."""
+    """Return whether the block is a form with a single row of output. The form at the top of the page already shows
+    that row."""
     return isinstance(block, Interactive) and len(block.output.rows) == 1
 
 
@@ -137,7 +139,8 @@ def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
 
 
 def _in_head(figure: Figure) -> tuple[Picture, bool]:
-    """Return the picture for the head, and whether it is complete. Rows of panels that do not fit are left out."""
+    """Return the picture for the top of the page, and whether it is complete. Rows of panels that do not fit are left
+    out."""
 
     def fitting(sheet: Sheet) -> Sheet:
         rows = [count for count in range(1, len(sheet.heights)) if sum(sheet.heights[:count]) <= HEAD_HEIGHT]
@@ -153,7 +156,7 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
 
 
 def _reasons(document: Document) -> Lines | None:
-    """Return why the protection costs so much, and from how many operations a connection its cost is small.
+    """Return why the protection costs so much, and from how many operations per connection on its cost is small.
 
     Return None if neither is known. The mitigation is left out, because it is already beside the verdict.
     """

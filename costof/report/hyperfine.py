@@ -127,7 +127,7 @@ def as_markdown(commands: Sequence[CommandRuns], result: Result) -> str:
 
 
 def _effect(result: Result, arm: str) -> Effect | None:
-    """Return the effect on the run time of an arm; None for the control."""
+    """Return the effect of an arm on the run time of its command; None for the control."""
     metrics = {metric.name for metric in result.metrics if metric.phase == COMMAND}
     return next((effect for effect in result.effects if effect.arm == arm and effect.metric in metrics), None)
 

@@ -105,7 +105,6 @@ class Summary(Model):
 
 
 def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
-    """Return the key figure of a measured effect."""
     arm = index.arm(effect.arm)
     assert arm is not None
     label = index.metric_title(metric.name) if index.many_views else metric.label
@@ -130,7 +129,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 
 
 def interval_verdict(difference: Estimate) -> Verdict:
-    """Return the verdict on a difference computed from effects, which depends only on its interval."""
+    """Return the verdict on a difference that is computed from effects. Only the difference's interval decides."""
     if difference.low > 0:
         return Verdict.COSTS
     return Verdict.SAVES if difference.high < 0 else Verdict.UNRESOLVED
@@ -153,7 +152,8 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures; if some are predicted for the user's distance, these first, and no times measured elsewhere.
+    """Return the figures. If some are predicted for the user's distance, return these first, and leave out times that
+    were measured at another distance.
 
     The user asks about this distance, so a time at another distance would be read as the answer.
     """

@@ -23,14 +23,15 @@ from costof.study.commands import COMMAND
 SHORT_MS = 5.0
 #: Robust standard deviations above the median from which a run is an outlier, as in hyperfine.
 OUTLIER_DEVIATIONS = 10.0
-#: A warning is given if outliers change a mean by at least the first share, or a slow first run by at least the second.
+#: A warning is given if outliers change a command's mean by at least CHANGED_MEAN, or if its first run is an outlier
+#: and slower than the median of the others by at least SLOW_FIRST.
 CHANGED_MEAN, SLOW_FIRST = 0.02, 0.1
 QUIET = "run it again on a quiet machine"
 
 
 @dataclass(frozen=True)
 class Tried:
-    """The options that warnings need not recommend.
+    """What the user has tried already, so that warnings do not recommend it.
 
     `shell_needed`: a command contains shell syntax. `single_runs`: a round is one run of each command, so the first run
     is measured unless there is a warm-up.
@@ -124,8 +125,8 @@ def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[t
 
 
 def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int]]:
-    """Yield by which share outliers change the arm's mean, their number, and the number of runs, if the share is
-    large."""
+    """If outliers change the arm's mean by a large share, yield this share, the number of outliers, and the number of
+    runs."""
     encoded = [text for texts in run.histograms(metric, arm).values() for text in texts]
     if not encoded:
         return

@@ -37,9 +37,10 @@ class AbTimes(Model):
 
 
 class AbFigures(Model):
-    """The figures that ab would print for an arm, over all requests of all slices. A reused connection counts as 0 ms.
+    """The figures that ab would print for an arm, over all requests of all slices.
 
-    These figures have no intervals. The costs of a protection, with intervals, are in the effects.
+    A request on a reused connection has a connection time of 0 ms. These figures have no intervals. The costs of a
+    protection, with intervals, are in the effects.
     """
 
     arm: str
@@ -80,7 +81,7 @@ def ab_figures(arm: str, workload: str, concurrency: int, answers: Sequence[Slic
         connecting = error.error_class in CONNECTING or error.error_class.startswith("tls_")
         receiving = "receive" if error.error_class in RECEIVING else "exceptions"
         failed["connect" if connecting else receiving] += error.count
-    # For p %, ab prints the sorted time with the 0-based rank n * p / 100; for 100 %, the longest time.
+    # For p % of n requests, ab prints the sorted time with the 0-based rank n * p / 100; for 100 %, the longest time.
     highest = max(phase.max_ns for phase in total)
     ranks = [complete * percent // 100 for percent in PERCENTILES[:-1]]
     served = merged(phase.histogram for phase in total)

@@ -11,7 +11,8 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 MEASURING = ("wire", "app", "command")
-"""The views in which an instrument measures. Evidence may also have the views `server` and `service`."""
+"""The views in which instruments measure: on the wire, in the application, or of a command. Evidence may also have the
+views `server` and `service`."""
 NEAR_ONE_CORE = 0.8
 SET_UP = "tree"
 """Name of the fact that says how the servers are set up: which server replicates from which."""
@@ -89,9 +90,9 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    The words name the levels that differ from the first context. In two cases they name the levels of every factor that
-    the contexts vary: for the first context itself, which has no name, and for all contexts if several factors of one
-    context differ.
+    The words name the arm's levels that differ from those of the first context. They name the levels of all factors
+    that vary between contexts if the arm belongs to the first context, which has no name of its own, or if any context
+    differs from the first one in several factors.
 
     `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (44.648 ms away)'.
     """
@@ -143,7 +144,7 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
 
 
 def build_cpu(run: Run, workload: str, arm: PlannedArm) -> Cpu | None:
-    """Return the CPU time of a workload on an arm, by role; None if no operation succeeded."""
+    """Return the CPU time of a workload on an arm, by role (client, server, …); None if no operation succeeded."""
     records = run.counted_slices(workload, arm.name)
     operations = sum(record.answer.operations for record in records)
     if not operations:

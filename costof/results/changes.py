@@ -1,6 +1,6 @@
 """Changes of each arm against its control, and the verdicts on the changes.
 
-Runs use them both while they measure and at the end.
+Changes and verdicts are computed both during a run, for its progress, and at its end.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _with_variance(change: Change, variance: Variance) -> Change:
 
 
 class ContrastedChange(NamedTuple):
-    """A change of a protected arm, and its contrast."""
+    """A change of a protected arm, and its contrast: the change in the form that gets a verdict."""
 
     metric: str
     change: Change
@@ -106,8 +106,6 @@ class ContrastedChange(NamedTuple):
 
 @dataclass(frozen=True)
 class JudgedChange:
-    """A change of a protected arm, its contrast and its verdict."""
-
     metric: str
     change: Change
     contrast: Contrast
@@ -115,7 +113,7 @@ class JudgedChange:
 
 
 def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
-    """Return the contrasts of all arms except control replicates, in the order of the metrics."""
+    """Return the changes of all arms except control replicates with their contrasts, in the order of the metrics."""
     contrasts: list[ContrastedChange] = []
     for name, changes_of_metric in changes.items():
         replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}

@@ -130,7 +130,7 @@ def count_failures(run: Run) -> list[FailedOperations]:
 
 
 def _is_reported(run: Run, metric: str) -> bool:
-    """Return whether any arm has the metric. A command may print fewer figures than its reader knows."""
+    """Return whether any arm has the metric. A command may print fewer figures than the parser of its output knows."""
     return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 
@@ -164,7 +164,7 @@ def find_missing_figures(run: Run) -> list[MissingFigure]:
 
 
 def find_overloaded_figures(run: Run) -> list[MissingFigure]:
-    """Return the metrics whose times the figures leave out because the arm could not carry the load."""
+    """Return the metrics that have no figures on an arm because the arm could not carry the load."""
     missing = []
     for arm, metrics in run.dropped.items():
         slices = len(run.counted_slices(WORKLOAD, arm))
@@ -176,8 +176,7 @@ def find_overloaded_figures(run: Run) -> list[MissingFigure]:
     return [each for each in missing if not run.plan.arm(each.arm).replicate]
 
 
-#: Probability of a false report: a run has no carry-over, but is reported to have carry-over in some headline metric
-#: (Bonferroni).
+#: Probability that a run without carry-over is reported to have carry-over in some headline metric (Bonferroni).
 FALSE_ALARMS = 0.01
 
 
@@ -238,11 +237,12 @@ NS_PER_MS = 1e6
 
 
 def host_start_spread(run: Run) -> HostStartSpread | None:
-    """Return by how much the hosts' starts of a slice differed; None unless several hosts measured at once."""
+    """Return how far apart the hosts began the same slice; None unless several hosts measured at once."""
     spreads, clocks = [], []
     for record in run.counted:
         workload = run.plan.study.workloads[record.workload]
-        # With a schedule, operations begin at random times, so compare the beginnings of the hosts' slices.
+        # With a schedule, operations begin at random times, so compare when the hosts began the slice, not when their
+        # first operations began.
         scheduled = workload.pace is not None or workload.think_ms is not None
         begun = [part.late_ns if scheduled else part.first_ns for part in record.hosts if part.participated]
         known = [each for each in begun if each is not None]

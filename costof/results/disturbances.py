@@ -2,7 +2,7 @@
 
 Discarding rounds because their figures look odd would hide intermittent costs. The cause must be independent of the
 arm, as Kalibera and Jones (2013) require: the CPU time that other programs and the hypervisor used. A round in which
-that was far above its median is discarded for all arms.
+this CPU time was far above the median round's is discarded for all arms.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from statistics import median
 from costof.results.ledger import SliceRecord
 from costof.statistics.outliers import far_above
 
-#: A round is disturbed only if other programs and the hypervisor used at least this much more CPU share than in the
-#: median round.
+#: A round is disturbed only if other programs and the hypervisor used at least this much more of the machine's CPU time
+#: than in the median round; 0.10 is 10 percentage points.
 LEAST_SHARE = 0.10
 #: If the clock jumped by more than this, the machine was suspended or moved to another host.
 CLOCK_JUMP_SECONDS = 0.1
 #: With fewer rounds the median is too uncertain to call a round disturbed.
 FEWEST_ROUNDS = 8
-#: If a larger share of the rounds is disturbed, that is the machine's normal state, and all rounds are kept.
+#: If a larger share of the rounds is disturbed, disturbances are normal on the machine, and all rounds are kept.
 MOST_DISCARDED = 0.25
 
 

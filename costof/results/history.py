@@ -2,8 +2,8 @@
 
 Change points (`statistics/change_points.py`) are found in the logarithms of the ratios of arm to control. The
 logarithms are divided by the larger of two numbers: the standard deviation between consecutive runs, and the median
-standard error of a run. With a penalty of 3 log n, a change was found in at most 4 % of 150 simulated series of 6 to 50
-runs without any change.
+standard error of a run. With a penalty of 3 log n for n runs, a change was found in at most 4 % of 150 simulated series
+of 6 to 50 runs without any change.
 """
 
 from __future__ import annotations

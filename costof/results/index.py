@@ -16,17 +16,19 @@ from costof.statistics.estimate import Verdict
 VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 """The views (on the wire, in the application, of a command) and their words in a sentence.
 
-The figures of a command need no words.
+Sentences about the figures of a command do not mention the view.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if a replica set's members replicated in the same tree with the arm and the control."""
+"""Text instead of a verdict if each member of a replica set replicated from the same member on the arm as on the
+control."""
 
 
 @dataclass(frozen=True)
 class Lead:
     """The changes that a section makes to the answer.
 
-    If the section `leads`, sentences about costs become details, except the sentences about the arm `reference`.
+    If the section `leads`, its sentences begin the answer, and sentences about costs become details, except those about
+    the arm `reference`.
     """
 
     leads: bool = False
@@ -136,7 +138,8 @@ class Index:
 
     @property
     def answered(self) -> list[Arm]:
-        """Return the protected arms without an error, which the answer covers, from near to far."""
+        """Return the arms that the answer covers, from near to far: protected arms without an error, if no section
+        leaves them out."""
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]
         return [arm for arm in arms if arm.error is None and arm.name not in without]
@@ -151,7 +154,7 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Return a sentence about an arm in error, which has no figures, or has them only on the wire or in the
+        """Return a sentence about an arm in error. Such an arm has no figures, or only those on the wire or in the
         application."""
         extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
@@ -278,7 +281,8 @@ def in_view(label: str, view: str) -> str:
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """Return the verdict in words, with its margin. For an unresolved effect, give the reason or the further time."""
+    """Return the verdict in words, with its margin. If the effect is unresolved, add the reason or the further time
+    that would resolve it."""
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if hidden_by_noise(effect):

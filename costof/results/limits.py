@@ -52,7 +52,7 @@ def outcomes(index: Index, limits: Iterable[Limit]) -> Iterator[Outcome]:
 
 
 def limit_state(change: Estimate, limit: Limit) -> State:
-    """Return the verdict on a change in the limit's unit.
+    """Return the verdict on a change that is given in the limit's unit.
 
     It is undecided if the change's interval includes the limit.
     """

@@ -29,7 +29,7 @@ def way_to_target_ms(run: Run) -> float:
     return min(handshakes_ms, default=0.0)
 
 
-#: Name of an instrument's count of the operations that its schedule required in a slice.
+#: Name of the count, in an instrument's answer, of the operations that the schedule required in a slice.
 SCHEDULED = "pace.scheduled"
 CLIENT = "client"
 

@@ -86,7 +86,8 @@ class Arm(Model):
 
     @property
     def where(self) -> str:
-        """Return the context as part of a sentence. The first one, which has no name, is described: ' with 3 nodes'."""
+        """Return the context as part of a sentence. The first context, which has no name, is described: ' with 3
+        nodes'."""
         return self.at or f" {self.context_in_words}".rstrip()
 
 
@@ -178,7 +179,7 @@ class Effect(Model):
 class NoiseFloor(Model):
     """The difference between the control and its identical copy.
 
-    An effect that is not larger may be noise of the run.
+    An effect that is not larger than this difference may be noise of the run.
     """
 
     metric: str
@@ -268,7 +269,7 @@ CARRIED = 0.95
 
 
 class Carried(Model):
-    """The load that an arm was offered and the load that it served, in connections or operations a second."""
+    """The load that an arm was offered and the load that it served, in connections or operations per second."""
 
     arm: str
     offered: Finite | None = Field(description="None if users send requests after a think time, not at a fixed rate.")

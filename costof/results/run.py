@@ -95,7 +95,7 @@ class Run:
         self.dropped.setdefault(arm, []).append(metric)
 
     def histograms(self, metric: str, arm: str) -> dict[int, list[str]]:
-        """Return the encoded histograms of the metric's phase on an arm, by round."""
+        """Return the encoded histograms of the metric's phase (a timed part of an operation) on an arm, by round."""
         if metric in self.dropped.get(arm, []):
             return {}
         definition = self.plan.study.metrics[metric]
@@ -143,7 +143,7 @@ class Run:
         return every_change(self.plan, self.samples)
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
-        """Return one value a unit for each (metric, arm), over the rounds in which all these pairs have a number.
+        """Return one value per unit for each (metric, arm), over the rounds in which all these pairs have a number.
 
         A unit is a round or a start of the servers. Return None if there are fewer than `fewest` values.
         """
@@ -183,13 +183,13 @@ class Run:
 
     @property
     def error_rate(self) -> float:
-        """Return the part of the permitted rate of wrong verdicts that the looks during the run left
-        (`run/schedule.py`)."""
+        """Return the part of the permitted rate of wrong verdicts that interim analyses (looks) have left for the final
+        verdicts (`run/schedule.py`)."""
         return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
     @property
     def resolved_early(self) -> bool:
-        """Return whether the last look ended the run, because every headline effect had a verdict."""
+        """Return whether an interim analysis (look) ended the run, because every headline effect had a verdict."""
         return self.end is not None and bool(self.looks) and self.end.error_rate == self.looks[-1].error_rate
 
     @property
@@ -305,7 +305,7 @@ def slices_with_cpu(records: Sequence[SliceRecord]) -> dict[str, list[SliceRecor
 
 
 def cpu_seconds_per_operation(records: Sequence[SliceRecord]) -> dict[str, float]:
-    """Return the CPU seconds of one operation by role.
+    """Return the CPU seconds of one operation, by role (client, server, …).
 
     Slices without a reading of a role are left out for this role.
     """

@@ -48,7 +48,7 @@ class Samples:
     _succeeded: set[SliceKey] = field(default_factory=set)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add the number of a round. `swapped` says that it was measured on the other copy of the control."""
+        """Add the number of a round. `swapped` says that the number was measured on the other copy of the control."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
@@ -84,7 +84,7 @@ class Samples:
         return [self.units.means(each) for each in in_common(numbers)]
 
     def paired_rounds(self, metric: str, control: str, arm: str) -> list[ByRound]:
-        """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have one.
+        """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have a number.
 
         If the control does not have the metric's phase (plaintext has no TLS handshake), its number is 0. If `arm` is
         the control's replicate, the two copies take each other's place in some rounds (`SliceKey.stands_for`). The
@@ -149,7 +149,7 @@ def add_samples(
 
 
 def slice_figure(metric: Metric, answer: SliceAnswer, servers: ServerReadings) -> float | None:
-    """Return the figure of a metric that has one figure a slice, such as operations a second; None if missing."""
+    """Return the figure of a metric that has one figure per slice, such as operations per second; None if missing."""
     kind, _, name = metric.phase.partition(".")
     if kind == "server":
         return servers.figures.get(name)

@@ -1,10 +1,10 @@
 """The judgement of a self-test: whether verdicts and intervals of a run agree with its known costs.
 
-The relay delays requests and counts for how long. The known cost of an arm is how much longer the relay held the arm's
-requests than the control's, in exactly the rounds of the arm's effect. No measured latency enters the known cost. A
-known cost must lie within the interval of its effect. The known cost between identical arms is 0. Verdicts are computed
-as in every run, but at a lower error rate: at the usual 5 %, one self-test in twenty would call identical arms
-different.
+In a self-test, a relay between client and server delays requests and counts for how long. The known cost of an arm is
+how much longer the relay held the arm's requests than the control's, in exactly the rounds of the arm's effect. No
+measured latency enters the known cost. A known cost must lie within the interval of its effect. The known cost between
+identical arms is 0. Verdicts are computed as in every run, but at a lower error rate: at the usual 5 %, one self-test
+in twenty would call identical arms different.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def outcome_of(
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
     """Return the smallest effect that runs of other lengths would find, given the noise between the two identical arms.
 
-    `times` is how many times longer a request is than without the time for which the relay holds it.
+    `times` is the time of a request, divided by this time without the part for which the relay holds the request.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)

@@ -26,12 +26,12 @@ class DiscardedPart:
 class Tally:
     """The figures of a run in progress.
 
-    Until its round is complete a record is only stored, so that nothing is computed between slices. Then its numbers
-    are added to the samples, and the record is forgotten.
+    The record of a slice is only stored until its round is complete, so that nothing is computed between slices. Then
+    the record's numbers are added to the samples, and the record is forgotten.
     """
 
     def __init__(self, plan: Plan, earlier: Run | None = None) -> None:
-        """`earlier` is the run so far if it is resumed."""
+        """`earlier` is what a resumed run measured before; None for a new run."""
         self._plan = plan
         self._starts: dict[int, int] = {}
         self._samples = Samples(Units(self._starts))

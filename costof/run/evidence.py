@@ -6,7 +6,7 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.study.schema import ArmSettings
 
-#: The server also counts connections of cluster members and of the lab itself: at most this many.
+#: The server's counters include connections of cluster members and of the lab itself: at most this many in a slice.
 STRAY_CONNECTIONS = 4
 
 
@@ -14,9 +14,9 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
     """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
     `moved` is the change of the server's counters during the slice. A server without counters is not checked. The
-    server may count more connections than the client. It counts failed connections. For each of the `workers`, it may
-    count a connection that was unfinished when this slice ended, and another when the slice before ended. A slice
-    without a successful operation has errors but no evidence.
+    server may count more connections than the client, because it also counts failed connections. For each of the
+    `workers`, it may also count two unfinished connections: one at the end of this slice, and one at the end of the
+    slice before. A slice without a successful operation has errors but no evidence.
     """
     if answer.operations == 0:
         return None
@@ -31,10 +31,10 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
 
 
 def _counted_connections(answer: SliceAnswer, workers: int) -> int:
-    """Return the number of connections that the server must have counted at least.
+    """Return the minimum number of connections that the server must have counted.
 
-    An overloaded server may not yet have accepted the connections that were unfinished when the slice ended, at most
-    one for each worker.
+    At the end of the slice, each worker may have one unfinished connection, which an overloaded server may not have
+    accepted yet.
     """
     opened = int(answer.evidence.get("connections", 0))
     used = answer.phases.get("connect")

@@ -51,7 +51,7 @@ def run(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> StartingPoint | None:
-    """Run one start of the servers and write its results to the ledger.
+    """Start the service once, measure until the stop rule ends this start, and write the results to the ledger.
 
     Ctrl-C or the loss of the service ends the run as partial. Returns the starting point for the next start of the
     servers, or None if this start is partial. Raises `CostofError` if there are no results because the service cannot
@@ -188,7 +188,7 @@ def _warn_of_few_rounds(state: State, round_seconds: float) -> None:
 
 
 def _warm_up(state: State) -> None:
-    """Run warm-up rounds, which no figure uses, and choose the sizes of slices by the last one.
+    """Run warm-up rounds, which no figure uses, and choose the sizes of slices from the last of them.
 
     A resumed run keeps the sizes that it had.
     """
@@ -209,7 +209,7 @@ def _warm_up(state: State) -> None:
 def _limit_server_cpu(state: State) -> None:
     """If the servers run on this machine, reject readings of --server-cpu that exceed what its cores could have used.
 
-    Servers with loopback addresses run on this machine.
+    The servers count as running on this machine if all their addresses are loopback addresses.
     """
     server_cpu = state.service.server_cpu
     if server_cpu is None or state.instruments.population is not None:
@@ -233,7 +233,7 @@ def run_starts(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> None:
-    """Run those starts of the servers that are not complete yet, one after the other. A partial start ends the run.
+    """Measure, one after the other, each start of the servers that is not complete yet. A partial start ends the run.
 
     Without --restarts there is one start. If the first start fails, raises the errors of `run` and `open_service`.
     Later errors are only recorded in the ledger.
@@ -254,7 +254,7 @@ def run_starts(
 
 @dataclass(frozen=True)
 class StartProgress:
-    """Passes progress on to `progress`, and says in each stage to which start of the servers it belongs."""
+    """Progress of one start of the servers, passed on to `progress`. Stages are labelled 'start 2 of 5: …'."""
 
     progress: Progress
     start: int

@@ -32,7 +32,7 @@ class Pace:
 
 
 def seconds_left(plan: Plan, pace: Pace) -> float:
-    """Return the seconds until the end of this start of the servers: its budget is spent, or its last round is done."""
+    """Return the seconds until this start of the servers ends: when its budget is spent or its last round is done."""
     for_rounds = (plan.most_rounds - pace.rounds) * pace.round_seconds
     budget = plan.start_budget_seconds
     return max(0.0, for_rounds if budget is None else min(budget - pace.seconds, for_rounds))
@@ -75,7 +75,7 @@ def seconds_to_verdict(
 def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
     """Return for each effect the seconds until further rounds resolve it.
 
-    It is None if unknown or longer than ten times `longest_seconds`.
+    The seconds are None if unknown or more than ten times `longest_seconds`.
     """
     most = pace.rounds_after(LONGEST_WAIT * longest_seconds)
     return [_needed(each.contrast, len(effects), most, pace.round_seconds) for each in effects]
@@ -101,8 +101,8 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the looks to come: for each, the share of the budget at which it is due, and the share of the look
-    before."""
+    """Return the interim analyses (looks) still to come, each as two shares of the budget: the one at which it is due,
+    and the one at which the look before it was due."""
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:
         return []

@@ -47,8 +47,8 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix` is the part of its command line that enters a host of the lab. `library` is the engine's TLS library; ''
-    for the installed engine, and for other instruments. `variables` are its environment variables.
+    `prefix` is the beginning of its command line, which enters a host of the lab. `library` is the engine's TLS
+    library; '' for the installed engine, and for other instruments. `variables` are its environment variables.
     """
 
     prefix: tuple[str, ...]
@@ -64,7 +64,7 @@ class Surroundings:
 class Instruments:
     """The instruments with their plans: 'wire' (the engine), 'command' (the runner of commands), and drivers.
 
-    `able`: the arms that can be measured. `start_number`: the number of the servers' start. Each start draws other
+    `able`: the arms that can be measured. `start_number`: which start of the servers this is. Each start has other
     random data and keys. `members`: by instrument and arm, the servers ('address:port') that answer the instrument.
     There may be several if several hosts measure. `population`: the hosts that measure in place of this machine. They
     run the engine or the command runner, but no drivers.
@@ -81,7 +81,7 @@ class Instruments:
     _output: Path = field(default_factory=new_output)
 
     def __post_init__(self) -> None:
-        """Raise `TLS_LIBRARY_MISSING` if an arm's TLS library is missing. No server has been started at this time."""
+        """Raise `TLS_LIBRARY_MISSING` if an arm's TLS library is missing, before any server is started."""
         for arm in self.plan.arms:
             if arm.settings.tls_library:
                 engine_path(arm.settings.tls_library)
@@ -89,8 +89,8 @@ class Instruments:
     def start(self, stack: ExitStack) -> None:
         """Start the instruments that the study's workloads need, the engine first.
 
-        One process measures as many arms as possible, because two processes can differ in speed only by their memory
-        layout, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
+        One process measures as many arms as possible, because memory layout alone can make one process faster than
+        another, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
         """
         workloads = self.plan.study.workloads.values()
         needed = {each.instrument: each for each in workloads if each.view != "app" or self.population is None}
@@ -120,7 +120,7 @@ class Instruments:
     def finish(self) -> list[str]:
         """Run the `cleanup` commands of all arms. Return why commands failed, a sentence for each.
 
-        On other hosts, each runner runs its `cleanup` commands when it ends.
+        If other hosts measure, the command runner on each host runs its `cleanup` commands itself when it ends.
         """
         if self.population is not None or not any(arm.settings.cleanup for arm in self.plan.arms):
             return []
@@ -228,7 +228,8 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """Return the study's workloads, one for each number of workers that the arms have."""
+        """Return the instrument's workloads, each once for every combination of workers and options that the arms
+        have."""
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}

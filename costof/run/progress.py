@@ -64,7 +64,8 @@ class RunProgress:
     """Progress that a display shows.
 
     As a context manager, it listens to the ledger's records. When Ctrl-C or SIGTERM arrives, it says at once which
-    results are kept. A signal during a drawing takes effect after the drawing, so that no table is half drawn.
+    results are kept. A signal that arrives while a table is drawn takes effect afterwards, so that no table is half
+    drawn.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class RunProgress:
         earlier: Run | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`earlier` is the run so far if it is resumed."""
+        """`earlier` is what a resumed run measured before; None for a new run."""
         self._plan = plan
         self._ledger = ledger
         self._display = display

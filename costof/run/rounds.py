@@ -34,10 +34,11 @@ class StartingPoint:
     """The state from which a resumed run, or the next start of the servers, continues.
 
     `samples`, `rounds` (only complete ones) and `seconds` (of measuring) belong to start number `start`. `whole_starts`
-    is the number of complete starts. `earlier_rounds` is the number of rounds in the complete starts. The numbers of
-    this start's rounds begin after them. `error_rate_spent` is the part of the error rate that interim analyses (looks)
+    is the number of complete starts. `earlier_rounds` is the number of rounds in the complete starts, after which the
+    rounds of this start are numbered. `error_rate_spent` is the part of the error rate that interim analyses (looks)
     have used. `hosts` is the number of hosts at the beginning of the run, or None. `identity` identifies the servers.
-    If the run was already complete, its user knows its verdicts, and `look_at_end` is the look at its end.
+    If a run that was already complete is resumed, its user has seen its verdicts, so that its end counts as a look too,
+    `look_at_end`.
     """
 
     samples: Samples = field(default_factory=Samples)
@@ -72,9 +73,9 @@ class State:
 
     @property
     def comparable(self) -> bool:
-        """True if any protected arm and its control can both run. Otherwise more rounds give no cost.
+        """True if any protected arm and its control can both run. Otherwise, further rounds could not show a cost.
 
-        If the run has only a control, the control must be able to run.
+        If the run has only a control, true if the control can run.
         """
         able = {arm.name for arm in self.instruments.able}
         if self.plan.is_alone:

@@ -19,7 +19,7 @@ DRAWS = 8
 
 
 class BalancedOrders:
-    """Orders of a few items, such as protections, one for each round. Each item follows every item equally often.
+    """Orders of a few items, such as protections: one order per round. Each item follows every item equally often.
 
     A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
     an item with itself, occur equally often, up to a difference of one or two. So the after-effects of a slice (a
@@ -37,7 +37,7 @@ class BalancedOrders:
     def next(self, items: Sequence[str], previous: str | None) -> list[str]:
         """Return the order in which to measure `items` in the next round.
 
-        Add this order to the counts of what follows what.
+        Count which item follows which in this order, for the balance of later orders.
 
         `previous` is the item that was measured last, which may not be one of `items`.
         """
@@ -84,7 +84,8 @@ class Schedule:
     """The order of a run's slices in each round, determined by the plan's seed.
 
     The arms of one workload and context form a group and follow each other, so that slices that are compared are close
-    in time. Each round shuffles the levels of slow factors, and it shuffles the groups within each of these levels.
+    in time. Each round shuffles the levels of slow factors (those whose change takes seconds), and the groups within
+    each of these levels.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -99,7 +100,8 @@ class Schedule:
 
         Protections are balanced across contexts: a group of arms begins with the protection that ended the group before
         it. Control and replicate count as one protection and follow each other, so that the control follows itself as
-        often as other arms follow themselves. In each pair of rounds, each of the two is first once, in random order.
+        often as other arms follow themselves. In each pair of rounds, the control is first in one round and the
+        replicate in the other, in random order.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -149,7 +151,7 @@ class Looks:
 
     With repeated looks at the full error rate, far more than 5 % of runs would report a false cost. With a divided rate
     at most 5 % of runs do, under any dependence of the tests (Bonferroni). Printed intervals are still 95 % intervals.
-    They contain the truth in at least 94 % of runs, since looks have only an eighth of the error rate.
+    They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the error rate.
     """
 
     def __init__(self, plan: Plan, spent: float = 0.0) -> None:
@@ -160,7 +162,8 @@ class Looks:
 
     @property
     def error_rate(self) -> float:
-        """The error rate of the final verdicts. It is that of the look that ended the run, or else the unspent rest."""
+        """The error rate of the final verdicts: that of the look that ended the run, or else what looks have left
+        unspent."""
         return self._ended_at or ERROR_RATE - self._spent
 
     def end(self, rate: float) -> None:
@@ -186,8 +189,8 @@ class Looks:
 def precision(plan: Plan, samples: Samples) -> float | None:
     """Return the largest half-width of the headline ratios' intervals, for the stop rule; None if unknown.
 
-    It is always unknown in a run with several starts of the servers, since the rounds within one start do not show how
-    much the starts differ.
+    The half-width is always unknown in a run with several starts of the servers, since the rounds within one start do
+    not show how much the starts differ.
     """
     if plan.starts > 1:
         return None

@@ -3,8 +3,8 @@
 Slices of r operations, with t seconds for each operation and s seconds of start-up, give an estimate with the variance
 (B + W / r) * (s + r * t) / T in T seconds, where W is the variance of operations and B the variance between slices. The
 variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013). One warm-up round does not show B, but B is not
-needed. If s is a tenth of a slice, longer slices reduce the variance by at most a tenth, whatever B is. If B is large,
-longer slices increase the variance.
+needed: if s is a tenth of a slice, longer slices reduce the variance by at most a tenth, whatever B is, and even
+increase it if B is large.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ MOST_BIAS = 0.1
 #: The minimum length of a slice: five periods of 10 ms, in which a lab enforces CPU limits and the kernel counts CPU
 #: time.
 SHORTEST_SECONDS = 0.05
-#: The minimum number of operations of each worker in a slice. The arm that was measured before affects the first
-#: operation.
+#: The minimum number of operations of each worker in a slice. One is not enough, because the arm that was measured
+#: before affects the first operation.
 FEWEST_IN_A_ROW = 2
 #: The minimum number of operations of each worker if a figure, such as a rate, is computed over the whole slice: the
 #: end of the slice may cut off one operation of each worker.
@@ -77,9 +77,9 @@ def _ended_by_time(
 ) -> dict[str, SliceSize]:
     """Return sizes with only a time limit: the time that the slowest arm needs for the planned operations.
 
-    The limit is shorter if the fastest arm would perform more than `MOST_TIMES` the planned operations in this time,
-    since hosts might run out of ports for its connections. A program that takes a duration keeps its size, since it
-    ends by time anyway.
+    The limit is shorter if the fastest arm would perform more than `MOST_TIMES` times the planned operations in this
+    time, since hosts might run out of ports for this arm's connections. A program whose command line has a duration
+    keeps its size, since it ends by time anyway.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -100,9 +100,9 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    Slices at a load are never shortened. They are lengthened if connections last long, so that enough connections are
-    open at once. No slice is shortened if the number of rounds is fixed, or if its program takes a duration. Slices
-    stay so long that the maximum number of rounds fills the budget.
+    If the run has a load, slices are never shortened. They are lengthened if connections last long, so that enough
+    connections are open at once. No slice is shortened if the number of rounds is fixed, or if its program's command
+    line has a duration. Slices stay so long that the maximum number of rounds fills the budget.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}

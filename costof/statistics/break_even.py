@@ -1,7 +1,7 @@
-"""Break-even points: how many operations a connection must carry until a protection costs less than a given share.
+"""Break-even points: how many operations a connection must carry until a protection adds only, say, 5 % of time.
 
-For a protection that makes connections faster but operations slower, there is also the number up to which it saves
-time.
+If a protection makes connections faster but operations slower, it saves time up to a number of operations, which is
+computed too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RESAMPLES = 2000
 class Rounds:
     """Mean times of a connection and of an operation, on the control and on an arm.
 
-    Each sequence has one mean for each round, for the same rounds.
+    Each sequence has one mean per round. All sequences cover the same rounds.
     """
 
     control_connection: Sequence[float]
@@ -42,10 +42,10 @@ def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
     """Return the number of operations on a connection from which the arm takes less than `share` longer than the
     control.
 
-    With n operations, a connection takes C + n q on the control, and dC + n dq longer on the arm. The added time is
-    below share (C + n q) from n = (dC - share C) / (share q - dq) on. It never is if dq is not below share q. The
-    interval is a percentile bootstrap over rounds, or starts (Efron 1979; Hesterberg 2015), since the ratio of two
-    uncertain numbers has no simple interval.
+    With n operations, a connection takes C + n q on the control, and dC + n dq longer on the arm. From n = (dC - share
+    C) / (share q - dq) on, the added time is below share (C + n q). If dq is not below share q, no n is enough. The
+    interval is a percentile bootstrap over rounds, or over starts of the servers (Efron 1979; Hesterberg 2015), since
+    the ratio of two uncertain numbers has no simple interval.
     """
     return _resampled(rounds, seed, lambda figures: _needed(figures, share))
 
@@ -75,8 +75,8 @@ def _needed(figures: np.ndarray, share: float) -> np.ndarray:
     over = extra_connection - share * connection
     room = share * operation - extra_operation
     with np.errstate(divide="ignore", invalid="ignore"):
-        # If `room` is not positive, each single operation costs at least the share, so more operations never bring the
-        # cost below the share. This holds even if the connection saves time.
+        # If `room` is not positive, each operation alone adds at least the allowed share of its own time. More
+        # operations then never bring the total below that share, even if opening the connection saves time.
         needed: np.ndarray = np.where(room > 0, np.maximum(0.0, over / room), np.inf)
     return needed
 

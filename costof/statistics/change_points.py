@@ -2,7 +2,7 @@
 
 The positions minimize the sum of squared distances from the segments' means plus a penalty for each change. Optimal
 partitioning finds them exactly (Jackson et al. 2005). PELT finds the same positions faster (Killick, Fearnhead & Eckley
-2012), but a series has only one value for each run here.
+2012), which does not matter here, since a series has only one value for each run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def change_points(values: Sequence[float], penalty: float, fewest: int) -> list[
     def distance(start: int, end: int) -> float:
         return squares[end] - squares[start] - (sums[end] - sums[start]) ** 2 / (end - start)
 
-    # The minimum cost of the first n values, and the changes that give it, by n.
+    # For each n: the minimum cost of the first n values, and the positions of the changes that give this cost.
     best: dict[int, tuple[float, list[int]]] = {0: (0.0, [])}
     for end in range(fewest, len(values) + 1):
         starts = [start for start in best if end - start >= fewest]

@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     UNRESOLVED = "unresolved"
 
     def words(self, better: str) -> str:
-        """Return the verdict in words for a metric that is better if 'lower' or 'higher': a higher rate is a gain."""
+        """Return the verdict in words. If `better` is 'higher', as for a rate, the verdict 'saves' becomes 'gains'."""
         return "gains" if self is Verdict.SAVES and better == "higher" else self.value
 
 

@@ -4,7 +4,7 @@ All histograms have the engine's bounds (`record/recorder.rs`), so that they can
 thousands of histograms, each with few counts among tens of thousands of buckets. So all histograms are decoded
 together, and only buckets with counts are stored.
 
-The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits a byte, least significant first, where a
+The format is HdrHistogram's V2 encoding: ZigZag LEB128 words of seven bits per byte, least significant first, where a
 positive number is a count and a negative number a run of empty buckets. The words with a header are compressed, and the
 compressed bytes have a header too. Each header begins with a number for the encoding (HdrHistogram's cookie) and the
 length of the bytes that follow.
@@ -46,7 +46,7 @@ class Counts:
     def from_values(nanoseconds: Sequence[int], times: Sequence[int] | None = None) -> Counts:
         """Return the counts of values. Value number i occurs `times[i]` times, or once without `times`.
 
-        Values beyond the bounds count as the longest.
+        Values above the histogram's range count as the longest time in it.
         """
         values = np.minimum(np.asarray(nanoseconds, np.int64), LONGEST_NS)
         doublings = np.maximum(np.frexp(values)[1] - HALF.bit_length(), 0)
@@ -71,7 +71,7 @@ class Counts:
         return self.at_ranks([max(1, int(percentile * total / 100 + 0.5)) - 1 for percentile in percentiles])
 
     def encoded(self) -> str:
-        """Return the histogram encoded as in slice answers."""
+        """Return the histogram in the encoding of slice answers, which the module's docstring describes."""
         words, next_bucket = bytearray(), 0
         for bucket, count in zip(self.buckets.tolist(), self.counts.tolist(), strict=True):
             if bucket > next_bucket:
@@ -140,7 +140,7 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
 
 
 def _payload(encoded: str) -> bytes:
-    """Return the encoded words of a histogram. Raises `ValueError` if its buckets differ from ours."""
+    """Return the encoded words of a histogram. Raises `ValueError` for other buckets than this module's."""
     content = zlib.decompress(base64.b64decode(encoded)[WHOLE_HEADER.size :])
     _, length, _, digits, lowest, _, _ = WORDS_HEADER.unpack_from(content)
     if (digits, lowest) != (SIGNIFICANT_DIGITS, 1):
@@ -151,7 +151,7 @@ def _payload(encoded: str) -> bytes:
 def _word(number: int) -> bytes:
     """Encode one number as ZigZag LEB128.
 
-    It is a bucket's count or, if negative, the number of empty buckets to skip.
+    The number is a bucket's count or, if negative, the number of empty buckets to skip.
     """
     left = number << 1 if number >= 0 else (-number << 1) - 1
     encoded = bytearray()

@@ -3,9 +3,10 @@
 A cost in one slice of ten moves the mean by a tenth of itself but widens its interval by more, so that the effect may
 stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices. Disturbances
 of the machine affect the arm, its control and the control's replicate alike. So a randomization test within blocks
-(Edgington & Onghena 2007, chapter 6) assigns the role of the arm, in each round, at random to one of the three. It does
-so many times, and compares how far the outlying slices lie above the others. The p-value is that of Phipson & Smyth
-2010. A cost that is equal in all rounds does not count, since each arm is compared with its own median.
+(Edgington & Onghena 2007, chapter 6) draws at random, in each round, which of the three plays the arm, and adds up how
+far the drawn slices exceed the limit for outliers. It does so many times, and compares these sums with the sum of the
+real arm. The p-value is that of Phipson & Smyth 2010. A cost that is equal in all rounds does not count, since each arm
+is compared with its own median.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ ERROR_RATE = 0.05
 #: error rate, about DRAWS_BEYOND of the draws exceed the arm, so that the p-value is known to about a third of its
 #: size.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
-#: Drawing stops early if the p-value exceeds the error rate this many times: more draws would not make it significant.
+#: Drawing stops early if the p-value is more than this many times the error rate, because more draws would not make it
+#: significant.
 HOPELESS = 4
 
 
 @dataclass(frozen=True)
 class Intermittent:
-    """An arm's outlying slices: `slices` of its `of` slices.
+    """The outliers among an arm's slices: `slices` of `of` slices.
 
-    Their median is `times` times the median of its other slices.
-
-    Of the `usual_of` slices of control and replicate, `usual` are outliers.
+    The median of the outliers is `times` times the median of the arm's other slices. Of the `usual_of` slices of
+    control and replicate, `usual` are outliers.
     """
 
     slices: int
@@ -69,7 +70,7 @@ def intermittent(
     # The excess of each of arm, control and replicate over the mean of the other two.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
-    # An arm with more scatter needs larger outliers. An arm with less scatter than the median gets the median's limit.
+    # The limit for outliers grows with an arm's scatter. Arms that scatter less than the median arm get its limit.
     spread = np.maximum(spreads, np.median(spreads))
     limit = np.maximum(OUTLYING * spread, LEAST)
     outlying = beyond > limit
@@ -84,7 +85,7 @@ def intermittent(
 def _by_chance(excess: Numbers, level: float, chance: np.random.Generator) -> float:
     """Return the p-value: the share of random draws whose excess is at least the arm's.
 
-    The arm itself counts as a draw.
+    The measured arm counts as one of the draws.
     """
     reached = drawn = 0
     most = min(MOST_DRAWS, max(FIRST_DRAWS, round(DRAWS_BEYOND / level)))

@@ -1,10 +1,11 @@
-"""Means of one number a round with their intervals: the cost of an arm against the control, from paired differences.
+"""Means over rounds, with intervals: the cost of an arm against the control, from paired differences.
 
 Each round and arm contributes one number (the mean of a slice), because operations of a slice share the state of the
 machine: only rounds are independent. The estimate is the mean of the rounds' paired differences without any trimming,
 so that intermittent costs count. The interval is Student's (1908). For verdicts, the arms of one metric share
-information about their variances (`statistics/moderation.py`). Disturbed rounds have been discarded before. Readings of
-the machine, and never measured times, decide which rounds are disturbed (`results/run.py`).
+information about their variances (`statistics/moderation.py`). Rounds that other programs disturbed have been discarded
+before (`results/disturbances.py`). Whether a round was disturbed depends on readings of the machine, such as its CPU
+time, never on the measured times.
 
 The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a usual round.
 """
@@ -25,7 +26,7 @@ Numbers = npt.NDArray[np.float64]
 
 CONFIDENCE = 0.95
 TRIMMED = 0.15
-#: A single round has no interval, and no figure uses it.
+#: The minimum number of rounds for a mean with an interval.
 ROUNDS_FOR_INTERVAL = 2
 #: The minimum number of rounds for a verdict and for trimming.
 FEWEST_ROUNDS = 5
@@ -59,7 +60,7 @@ def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:
 
 
 def mean_over_rounds(values: Sequence[float]) -> Mean:
-    """Return the mean of one number a round.
+    """Return the mean of values, one from each round.
 
     Raises `ValueError` for fewer than two values, or for a value that is not finite.
     """
@@ -74,7 +75,7 @@ def mean_over_rounds(values: Sequence[float]) -> Mean:
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean of one number a round, with its interval. Raises as `mean_over_rounds` does."""
+    """Return the mean of values, one from each round, with its interval. Raises as `mean_over_rounds` does."""
     return mean_over_rounds(values).estimate(len(values), confidence)
 
 
@@ -103,11 +104,11 @@ def t_quantile(freedom: float, confidence: float) -> float:
 
 @cache
 def bootstrap_shares(count: int) -> tuple[float, float]:
-    """Return the quantiles of a bootstrap distribution that bound a 95 % interval of `count` numbers.
+    """Return the quantiles of a bootstrap distribution that bound a 95 % interval computed from `count` numbers.
 
     Resamples of few numbers scatter by a factor of sqrt((n - 1) / n) too little and lack the t distribution's tails:
-    the middle 95 % for five numbers contain the truth in 82 to 89 % of simulated runs. With both corrections
-    (Hesterberg 2015) it is 91 to 97 %.
+    the middle 95 % for five numbers contain the truth in 82 to 89 % of simulated runs. With corrections for both
+    (Hesterberg 2015), the interval contains the truth in 91 to 97 %.
     """
     from scipy.special import ndtr
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Squared correlation of the differences of two arms from one control, which contributes half of the variance of each
-#: difference. It reduces the information that further arms add.
+#: Squared correlation between the differences of two arms from one control. The differences are correlated, because the
+#: control contributes half of the variance of each. Therefore further arms add less information.
 SHARED_BY_CONTROL = 0.25
 
 

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-#: Robust standard deviations above the median: fewer than one of a million normal numbers lies beyond.
+#: A number is far above the median if it lies this many robust standard deviations above it. Fewer than one in a
+#: million normally distributed numbers does.
 FAR = 5.0
-#: Standard deviation over median absolute deviation of a normal distribution.
+#: Ratio of the standard deviation to the median absolute deviation in a normal distribution.
 MAD_TO_DEVIATION = 1.4826
 
 

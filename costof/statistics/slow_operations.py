@@ -1,11 +1,12 @@
 """Costs that affect few operations, detected by the share of operations far slower than their slice's median.
 
 A cost in one operation of ten moves each slice's mean by a tenth of itself, which noise between slices may hide. The
-share of slow operations within a slice has little of that noise. Slices are the unit here too: a t-test compares
-the shares round by round (Bennett et al. 2002 on rates of clusters).
+share of slow operations within a slice has little of that noise. Operations of one slice are not independent, so a
+t-test compares the shares round by round (Bennett et al. 2002 on rates of clusters).
 
-A cost that affects all operations alike is not detected here, because the median, and with it the limit for slow
-operations, rises like the operations. For an arm faster than the control, the control's median sets the limit.
+A cost that affects all operations alike is not detected here, because it raises the median, and with it the limit for
+slow operations. If an arm is faster than the control, the distance from its median to the limit is computed from the
+control's median.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from costof.statistics.histogram import Integers, Numbers, counted
 from costof.statistics.intervals import FEWEST_ROUNDS, mean_over_rounds
 from costof.statistics.units import Units
 
-#: An operation is slow if it exceeds the median of its slice by more than this share of the median.
+#: An operation is slow if it exceeds the median of its slice by more than this share of the median, or of the control's
+#: median if that is longer.
 SLOWER = 0.5
-#: The minimum difference from the control's share that is reported. Percentiles show smaller differences.
+#: The minimum difference between an arm's and the control's share of slow operations that is reported. For smaller
+#: differences, the percentiles are enough.
 LEAST_SHARE = 0.01
-#: The minimum number of operations in a slice whose median is used.
+#: Slices with fewer operations are left out, because their median is too uncertain.
 FEWEST_OPERATIONS = 20
 ERROR_RATE = 0.05
 
@@ -65,14 +68,14 @@ class Slices:
 
     @property
     def median_by_round(self) -> dict[int, float]:
-        """The median time of an operation in each round, by round. Rounds without operations are left out."""
+        """The median time of an operation, by round. Rounds without operations are left out."""
         if not self.operations.any():
             return {}
         slices = zip(self.rounds, self.medians, self.operations, strict=True)
         return {int(number): float(median) for number, median, operations in slices if operations}
 
     def shares_beyond(self, limits: Numbers) -> Numbers:
-        """Return the share of each round's operations that are longer than its limit."""
+        """Return for each round the share of its operations that take longer than the round's limit."""
         shares: Numbers = (self.counts * (self.values > limits[:, None])).sum(axis=1) / self.operations
         return shares
 
@@ -88,7 +91,7 @@ class Slices:
 def slow_operations(
     arm: Slices, control: Slices, replicate: Slices, comparisons: int, units: Units, error_rate: float = ERROR_RATE
 ) -> SlowOperations | None:
-    """Return the shares of slow operations; None if the arm's is not significantly above that of control and replicate.
+    """Return the shares of slow operations; None if the arm's share is not significantly above the usual share.
 
     `comparisons` is the number of such tests in the run.
     """

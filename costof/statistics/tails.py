@@ -2,7 +2,7 @@
 
 A percentile of pooled operations has no simple interval, since operations of one slice are not independent. A cluster
 bootstrap (Davison & Hinkley 1997, 3.8) instead draws whole rounds, the same rounds for every arm, and reads the
-percentile from the sum of their histograms. If the servers were restarted, it draws starts.
+percentile from the sum of their histograms. If the servers were restarted, it draws whole starts of the servers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Numbers, bootstrap_shares
 
 RESAMPLES = 500
-#: The minimum number of operations beyond a percentile that is reported. With fewer, single operations decide it.
+#: A percentile is reported only if at least this many operations lie beyond it. With fewer, its value would depend on
+#: single operations.
 FEWEST_BEYOND = 20
 #: The minimum number of rounds for a bootstrap.
 FEWEST_ROUNDS = 5

@@ -1,9 +1,10 @@
 """The independent units of a run: its rounds or, if its servers were restarted, the starts of the servers.
 
-Random properties of a start (memory layout, the core that serves, the layout of data) last for all its rounds. So only
-starts are independent, and the rounds of one start are not: starts are the highest level of random variation (Kalibera
-& Jones 2013). Each start then contributes one number to a figure, the mean of its rounds. Unequal numbers of rounds a
-start make intervals wider than necessary, and not too narrow (Ibragimov & Müller 2010).
+Random properties of a start (memory layout, the core on which the server runs, the layout of data) last for all its
+rounds. So only starts are independent, and the rounds of one start are not: starts are the highest level of random
+variation (Kalibera & Jones 2013). Each start then contributes one number to a figure, the mean of its rounds. If the
+starts have unequal numbers of rounds, the intervals are wider than necessary, never too narrow (Ibragimov & Müller
+2010).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from costof.statistics.intervals import CONFIDENCE
 class Units:
     """The independent units (rounds or starts) of a run, and the unit to which each round belongs.
 
-    `starts` holds the start of each round, and is empty if rounds are the units.
+    `starts` maps each round to its start, and is empty if rounds are the units.
     """
 
     starts: dict[int, int] = field(default_factory=dict)

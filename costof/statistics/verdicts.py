@@ -65,11 +65,11 @@ ERROR_RATE = 1 - CONFIDENCE
 class Contrast:
     """An effect to be judged.
 
-    `change`: the mean log ratio of arm over control, or their mean difference if the control is 0 (without a margin).
-    `difference`: the mean difference, if it is reported with a ratio. If its interval contains 0, the verdict is
-    neither 'costs' nor 'saves', which would contradict the reported figure. `noise`: the relative difference between
-    the control and its replicate. A smaller effect is no cost. `noise_difference`: the difference between the control
-    and its replicate in the unit of `difference`.
+    `change`: the mean log ratio of arm over control. If the control is 0, it is their mean difference, and there is no
+    margin. `difference`: the mean difference, if it is reported with a ratio. If its interval contains 0, the verdict
+    is neither 'costs' nor 'saves', because these would contradict the reported difference. `noise`: the relative
+    difference between the control and its replicate. A smaller effect is no cost. `noise_difference`: the difference
+    between the control and its replicate in the unit of `difference`.
     """
 
     change: Mean
@@ -185,8 +185,8 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     """Return how many rounds in total resolve an effect if further rounds are similar; None if unknown or above `most`.
 
     The significance level is the strictest of `count` effects: the error rate divided by `count`. The effect is
-    resolved when one of the tests is significant: when its interval excludes 0 or the margin. The interval narrows with
-    the square root of the number of rounds, and with the quantile of Student's t.
+    resolved when one of the tests is significant, that is, when the effect's interval excludes 0 or the margin. The
+    interval narrows with the square root of the number of rounds, and with the quantile of Student's t.
     """
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
@@ -231,9 +231,9 @@ def smallest_detectable(
 ) -> float:
     """Return the smallest relative cost that the run could have detected.
 
-    The significance level is the strictest of `count` effects: the error rate divided by `count`. The result is at
-    least the difference between the control and its replicate. `detected_in` is the share of runs like this one that
-    detect a cost of this size.
+    The significance level is the strictest of `count` effects: the error rate divided by `count`. A cost below the
+    difference between the control and its replicate cannot be detected. `detected_in` is the share of runs like this
+    one that detect a cost of this size.
     """
     least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
     # Use the two-sided interval whose upper end is the quantile `detected_in`.
@@ -244,7 +244,8 @@ def smallest_detectable(
 def is_detected_in(
     share: float, cost: float, difference: float, effect: Contrast, count: int, error_rate: float
 ) -> bool:
-    """Return whether this share of runs with the noise of `effect` gives a cost of this size the verdict 'costs'.
+    """Return whether at least `share` of the runs with the noise of `effect` would give the verdict 'costs' to a cost
+    of this size.
 
     The size is given twice: relative (`cost`), and in the unit of the difference (`difference`). For the verdict, both
     must exceed their noise. The significance level is that of `smallest_detectable`.

@@ -1,4 +1,4 @@
-"""The head of the report: the answer in a few sentences, warnings and errors."""
+"""The top of the report: the answer in a few sentences, warnings and errors."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from costof.study.commands import COMMAND
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
 MOST_DETAILS = 3
-"""If there are more details, a terminal leaves them out, because its tables have their figures. A page folds them."""
+"""If the answer has more detail sentences than this, a terminal leaves them out, because its tables have the same
+figures. A page shows them after a click."""
 
 
 class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return the figures of the command if the run has only one. Other sections say what protected arms cost."""
+        """Return the figures of the command if the run has only one command. Other sections say what protected arms
+        cost."""
         arms = [arm for arm in index.core.arms if not arm.replicate]
         is_alone = len(arms) == 1 and arms[0].control
         lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []

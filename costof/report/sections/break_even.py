@@ -26,7 +26,7 @@ SHARES = (0.05, 0.01)
 
 
 class SavingsLimit(Model):
-    """The number of operations a connection below which the arm takes less time than the control."""
+    """The number of operations per connection below which the arm takes less time than the control."""
 
     operations: Finite
     low: Finite
@@ -34,7 +34,7 @@ class SavingsLimit(Model):
 
 
 class Point(Model):
-    """The number of operations a connection from which the arm costs less than `share` of the control's time."""
+    """The number of operations per connection from which the arm costs less than `share` of the control's time."""
 
     view: str
     arm: str

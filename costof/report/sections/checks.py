@@ -1,4 +1,4 @@
-"""Checks that a run must pass before its figures can be trusted, each with a mark, at the head of the report."""
+"""Checks that a run must pass before its figures can be trusted, each with a mark, at the top of the report."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class ChecksSection(Section[None, list[Check]]):
 def _verified(run: Run, core: Core) -> Check:
     """Check that every arm has evidence.
 
-    Clients and servers report evidence before and after every slice. For commands, the evidence comes from the proofs
-    that the study defines. A command without a proof needs no evidence.
+    Clients and servers report evidence before and after every slice. For commands, the evidence is the output of
+    further commands (`proof`) that the study defines. A command without a proof needs no evidence.
     """
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]

@@ -206,7 +206,8 @@ def _overlap(one: Line, other: Line) -> bool:
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return a line as a sentence. If `lines`, all lines of the answer, have several views, name the view."""
+    """Return a line as a sentence. `lines` are all lines of the answer. If they have several views (on the wire and in
+    the application), the sentence ends with the view of its line."""
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".") + _noise(line)
 
@@ -378,8 +379,8 @@ def views(index: Index) -> list[View]:
 def table(index: Index, view: View, media: Media) -> Table:
     """Return the table of a view.
 
-    On a terminal room is saved in two ways. A unit that all metrics share is only in the heading. Contexts other than
-    the nearest have only headline metrics.
+    On a terminal, room is saved in two ways: a unit that all metrics share is only in the heading, and contexts other
+    than the nearest show only headline metrics.
     """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:
@@ -455,7 +456,7 @@ def side_effects_note(shown: list[View]) -> str:
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
     """Return whether an arm with TLS has a cost or saving in a phase that TLS itself does not change.
 
-    Such phases are those before TLS. The first phase after TLS counts too if it became shorter.
+    Such phases are those before TLS and, if it became shorter, the first phase after TLS.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
@@ -469,7 +470,8 @@ def _two_digits(value: float, decimals: int) -> int:
 
 
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
-    """Yield a row for each published figure. With `together`, several series with only ratios share one row."""
+    """Yield a row for each published figure. With `together`, several published series share one row if they have
+    ratios but no absolute values."""
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):
         least, greatest = fmt.bare_ratio(ratios[0]), fmt.bare_ratio(ratios[-1])

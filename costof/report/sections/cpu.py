@@ -30,7 +30,7 @@ class CpuSection(Section[None, None]):
     name, title, order = "cpu", "CPU", 120
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
-        # In studies of commands, CPU time is one of the metrics.
+        # In studies of commands, CPU time is one of the metrics and needs no section of its own.
         if not index.core.cpu or all(metric.view in ("command", "cpu") for metric in index.core.metrics):
             return
         busy = _bottlenecks(index)

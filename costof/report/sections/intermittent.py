@@ -1,7 +1,7 @@
 """Intermittent costs: arms that have more outlying slices or more slow operations than their control.
 
-Over a long time such an arm costs its mean, but few rounds are like the mean. The answer therefore gives both the mean
-and the difference in a typical round.
+Over a long time, such an arm costs as much as the mean says, but in most rounds it costs less or more. The answer
+therefore gives both the mean and the difference in a typical round.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
     """Return, for each arm, the logarithms of its slices' figures in the rounds that all arms have.
 
-    A higher logarithm means more cost. The figure is the median operation of the slice, which a stall of the machine
-    hardly changes, or the slice's only figure if the metric has one figure a slice. Return None if a figure is 0.
+    A higher logarithm means more cost. The figure is the median time of the slice's operations, which a stall of the
+    machine hardly changes. If the metric has one figure per slice, it is that figure. Return None if a figure is 0.
     """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:
@@ -164,7 +164,7 @@ def _slow_operations(run: Run, name: str, slices: Mapping[str, Slices], comparis
 
 
 def _slices(run: Run, name: str) -> dict[str, Slices]:
-    """Return the latency distributions of each arm's slices; empty if the metric has only one figure a slice."""
+    """Return the latency distributions of each arm's slices; empty if the metric has only one figure per slice."""
     if run.plan.study.metrics[name].is_of_whole_slice:
         return {}
     return {arm.name: Slices.decode(run.histograms(name, arm.name)) for arm in run.plan.arms}

@@ -1,4 +1,4 @@
-"""Limits: whether the measured effects stay within the limits of the user (`--limit`), at the head of the answer."""
+"""Limits: whether the measured effects stay within the user's limits (`--limit`), at the start of the answer."""
 
 from __future__ import annotations
 

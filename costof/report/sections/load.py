@@ -279,7 +279,7 @@ def _cores_in_use(cores: Sequence[Cores]) -> str:
 
 def _overloaded(data: AtLoad, carried: Carried) -> str:
     assert not isinstance(data.load, CommandRate)
-    # Random arrivals: the measured rate differs a little from the requested one.
+    # Since arrivals are random, the measured rate differs a little from the requested one.
     served, offered = fmt.number(carried.served), fmt.number(carried.offered or data.load.per_second or 0.0)
     parts = [f"It served {served} of the {offered} {data.load.operation[1]} a second that arrived; the others waited."]
     if carried.server_cores_needed is not None:

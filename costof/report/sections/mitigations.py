@@ -262,7 +262,8 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return what a reader must know beside the gain: plain clients, and the cost if the control has the change too."""
+    """Return what to add to the gain: that the clients' connections are then not encrypted, and what the protection
+    costs if the control has the mitigation too."""
     text = ", but the clients' connections are then not encrypted" if each.unencrypted else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
     elsewhere = arm is not None and arm.context != index.context(data.reference)
@@ -283,7 +284,8 @@ def _improvement(index: Index, data: Mitigations, each: Mitigation) -> Text:
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain as text: of a rate '+140 % [131, 149]', of a time like any other relative change."""
+    """Return the gain as text: for a rate '+140 % [131, 149]', for a time the same text as for any other relative
+    change."""
     if not _is_rate(index, data) or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

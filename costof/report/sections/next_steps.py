@@ -1,4 +1,4 @@
-"""Next steps: advice on headline effects without a verdict. The HTML page shows this advice at its head."""
+"""Next steps: advice on headline effects without a verdict. The HTML page shows this advice at its top."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, sh
 COLOURS = {
     "tcp": "tcp",
     "greeting": "greeting",
-    # No protocol has both a greeting and a TLS request.
+    # No protocol has both a greeting and a TLS request, so they share a colour.
     "tls_request": "greeting",
     "tls": "tls",
     "hello": "hello",

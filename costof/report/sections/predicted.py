@@ -1,9 +1,9 @@
 """Predicted for a distance: the cost for clients that are farther away from a target than the measuring machine.
 
 Only runs on a target with `--distance` have this section, because costof cannot delay the network of the user's
-servers. The predicted time is the measured time plus, for each round trip counted on the wire, the requested distance
-minus the round-trip time during the run. The prediction holds only if requests do not wait for each other: for
-operations one after the other, and for loads that the servers carry.
+servers. Predicted time = measured time + round trips counted on the wire x (requested distance - round-trip time during
+the run). The prediction holds only if requests do not wait for each other: for operations one after the other, and for
+loads that the servers carry.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class PredictedSection(Section[None, Predicted]):
             return None
         open_connections = []
         if isinstance(load, Arrivals):
-            # Little's law: open connections = connections a second × lifetime of a connection.
+            # Little's law: open connections = connections per second × lifetime of a connection.
             times = {CONNECTION: 1, FIRST_QUERY: 1, QUERY: max(0, load.queries_per_connection - 1)}
             lifetimes: dict[tuple[str, float], float] = {}
             for each in effects:

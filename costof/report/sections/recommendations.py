@@ -207,7 +207,8 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
-    """Return text such as "'operations a second' with 7 nodes +38 % [35, 41] and …"; a single finding has no size."""
+    """Return text such as "'operations a second' with 7 nodes +38 % [35, 41] and …". A single finding is given without
+    its size."""
     parts = []
     for each in some:
         ratio = each.effect.ratio

@@ -67,7 +67,8 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Leave the times of a closed loop out of the answer if it has the loop's rate, from which the times follow."""
+        """Leave the times of a loop out of the answer if the answer has the loop's rate, from which the times
+        follow."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -133,7 +134,7 @@ def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
 def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
     """Return the resource that limits the rate, in words: a role's CPU quota, or the machine's CPU.
 
-    Return None if no role's quota and not the machine's CPU is used up.
+    Return None if neither a role's quota nor the machine's CPU is used up.
     """
     role = max(cpu.throttled, key=cpu.throttled.__getitem__, default="")
     if cpu.throttled.get(role, 0.0) >= THROTTLED:

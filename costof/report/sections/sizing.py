@@ -38,7 +38,8 @@ MODEL = (
 
 
 class Spec(Model):
-    """The role (such as the balancer) whose cores are computed, and the burst that measures its CPU time a client."""
+    """The role (such as the balancer) whose number of cores is computed, and the burst of clients that measures the
+    role's CPU time per client."""
 
     role: str
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")
@@ -75,7 +76,8 @@ class BurstCheck(Model):
 
 
 class Sizing(Model):
-    """The new clients a second that one core of the role serves on an arm, and the cores that bursts need."""
+    """The number of new clients per second that one core of the role serves on an arm, and the cores that bursts
+    need."""
 
     role: str
     arm: str

@@ -37,7 +37,7 @@ from costof.statistics.tails import (
 from costof.study.schema import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
-#: The table at the head of the report: its percentiles, its position after checks and limits, and the maximum number of
+#: The table at the top of the report: its percentiles, its position after checks and limits, and the maximum number of
 #: metrics in it.
 IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
 METHOD = (
@@ -213,7 +213,8 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
-    """Return the metric's label. If the headline metrics are from wire and application, the view comes before it."""
+    """Return the metric's label. If the headline metrics have several views (wire and application), the label begins
+    with the metric's view: 'wire: …'."""
     views = {each.view for each in index.headline_metrics}
     return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
 

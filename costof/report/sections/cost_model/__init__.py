@@ -48,7 +48,8 @@ from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
-#: The position of the cost model in the report, which is late. The calculator is early, at the section's position.
+#: The position of the cost model's tables, late in the report. The calculator comes early, at the section's own
+#: position.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
@@ -87,7 +88,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
     def lead(self, index: Index, data: CostModel) -> Lead:
         """Lead the answer if the run has several distances and at most `MOST_SENTENCES` protections.
 
-        Whether it leads or not, no other sentence repeats effects that the sentences about the example service have.
+        Even if the section does not lead, no other sentence repeats effects that are in the sentences about the example
+        service.
         """
         if data.load is not None:
             # The run measured the costs at this load, so the answer does not begin with an example service.
@@ -111,7 +113,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
 #: The summary does not mention smaller differences in round trips and bytes.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
-#: A sentence does not mention a shorter distance.
+#: Sentences do not mention a distance shorter than this.
 LEAST_DISTANCE_MS = 0.01
 #: If the run has at most this many protections, the answer has a sentence about each. If it has more, the answer has a
 #: sentence about only the first protection. The calculator always has all protections.
@@ -152,7 +154,8 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """
     load = default_load(index, model)
     reference, away = index.reference, _away(model, load)
-    # Beside figures of an application's driver or of another distance, the name says that this is neither.
+    # If the answer also has figures of an application's driver or of another distance, the name marks this figure as
+    # computed, or as measured on the wire.
     computed = index.computed_away
     at = ", computed" if computed else ", on the wire" if index.many_views else ""
     control: dict[str, float] = {
@@ -234,7 +237,7 @@ def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
 
 
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Yield the measured effects on a connection and on an operation, each after its name.
+    """Yield the measured effects on a connection and on an operation, as (name, effect).
 
     Yield nothing if the run has several contexts, because relative effects depend on the distance.
     """
@@ -418,7 +421,7 @@ def _lines(index: Index, model: CostModel, operation: str) -> list[Line]:
 
 
 def _measured(index: Index, model: CostModel, metric: str, protection: str) -> list[tuple[float, Effect]]:
-    """Return the measured effects of the arms that have predictions, each after its round-trip time."""
+    """Return the measured effects of the arms that have predictions, as (round-trip time, effect)."""
     distances, predicted = index.core.distances, {each.arm for each in model.predictions}
     arms = [arm for arm in index.arms if arm.protection == protection and arm.name in predicted]
     effects = [(arm.context, index.effect(metric, arm.name)) for arm in arms]

@@ -253,7 +253,8 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     distance = study.distance_factor or ""
     here = {**local.levels, distance: ""}
     for arm in run.plan.arms:
-        # The prediction holds only for arms that differ from the local one in nothing but the distance.
+        # The prediction holds only for arms that differ from the arm at the nearest distance in nothing but the
+        # distance.
         is_same_protection = arm.protection == cost.protection and not arm.replicate
         if not is_same_protection or {**arm.levels, distance: ""} != here:
             continue
