@@ -20,12 +20,13 @@ pub enum Expected {
     /// The first packet of the answer to PREPARE: an error, or the statement's number with its numbers of parameters
     /// and columns.
     Prepared,
+    /// This number of further column definitions.
     Definitions(u64, DefinitionsOf),
     EndOfDefinitions(DefinitionsOf),
     Rows,
 }
 
-/// The subject of a list of column definitions.
+/// What a list of column definitions describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
     Rows,
@@ -41,6 +42,7 @@ pub enum DefinitionsOf {
 pub enum Kind {
     Ok,
     Error,
+    /// The number of columns of a result set.
     Count(u64),
     Definition(DefinitionsOf),
     Eof,
