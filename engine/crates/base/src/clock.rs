@@ -13,7 +13,7 @@ pub fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }
 
-/// Return the nanoseconds since 1970 UTC. This time only records when a slice was measured. No duration is computed
+/// Return the nanoseconds since 1970 UTC. TPC-C's records get dates from this time. No measured duration is computed
 /// from it.
 pub fn unix() -> u64 {
     read(ClockId::Realtime)

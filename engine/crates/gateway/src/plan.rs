@@ -1,4 +1,4 @@
-//! The messages that `costof-engine gateway` reads and prints, and the limits of its connections and sessions.
+//! The messages that `costof-engine gateway` reads and prints, and the limits of a listener's connections and sessions.
 
 use crate::counters::ListenerCounters;
 use base::error::Result;

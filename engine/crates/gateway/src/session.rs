@@ -227,8 +227,8 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 /// The event for which a session is waiting. The conversation derives the session's deadline from this event. `Idle`
-/// and `Command` hold the number of commands that the session has processed before, so that the waits for two commands
-/// are unequal and each gets a new deadline.
+/// and `Command` hold the number of commands that the session has decided about before, so that the waits for two
+/// commands are unequal and each gets a new deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.

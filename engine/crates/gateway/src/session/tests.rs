@@ -55,7 +55,7 @@ impl TestSession {
         test
     }
 
-    /// Log in with this response, which server and rules accept. Discard the output.
+    /// Log in with this response, which the rules must accept. The server's answers accept it. Discard the output.
     fn log_in(&mut self, response: &[u8]) {
         self.server(&greeting());
         self.client(response);
@@ -211,8 +211,8 @@ fn binary_answer(column: Column) -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition(column)), packet(3, b"\x00\x00\x05smith"), packet(4, END)].concat()
 }
 
-/// Return the bytes of an execution that follow the iterations: the bitmap of NULLs, the byte that announces new types,
-/// and the types.
+/// Return the bytes of COM_STMT_EXECUTE that follow the iteration count: the bitmap of NULLs, the byte that announces
+/// new types, and the types.
 fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
     let kinds = if is_new == 0 { &[] } else { kinds };
     [&[0, is_new], &kinds.iter().flat_map(|kind| [*kind, 0]).collect::<Vec<_>>()[..]].concat()
@@ -397,7 +397,7 @@ fn login_of_a_guarded_account_is_confirmed_after_session_settings_are_set_and_ch
 }
 
 #[test]
-fn reset_sets_session_settings_again_and_drops_prepared_statements() {
+fn command_reset_connection_sets_session_settings_again_and_drops_prepared_statements() {
     let mut test = TestSession::logged_in("shop");
     test.prepared(CITY, 0, &[PLAIN]);
     test.client(&[packet(0, b"\x1f"), packet(0, b"\x0e")].concat());
