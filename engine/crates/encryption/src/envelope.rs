@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn required_columns_need_three_names_without_patterns() {
+    fn column_required_to_be_encrypted_needs_three_names_without_patterns() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
         assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
         assert!(

@@ -29,12 +29,12 @@ pub enum Expected {
 /// What a list of column definitions describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
+    /// The columns of the rows that follow.
     Rows,
     /// The parameters of a prepared statement. After them the server sends the definitions of the statement's result
     /// columns, whose number is `columns`.
-    Parameters {
-        columns: u16,
-    },
+    Parameters { columns: u16 },
+    /// The result columns of a prepared statement.
     Columns,
 }
 

@@ -33,8 +33,8 @@ pub struct Sealing {
     salt: Option<SessionSalt>,
     /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// The columns that occurred in this session, by the server's definition. There is one map for each combination of
-    /// verdict (the approval's decision about the column) and row format.
+    /// The columns that occurred in this session, indexed by the definitions that the server sent. There is one map for
+    /// each combination of verdict (the approval's decision about the column) and row format.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 

@@ -192,8 +192,8 @@ enum Mode {
 struct Pinning {
     /// The server's OK packet, which the client gets once the settings are confirmed.
     held: Vec<u8>,
-    /// Whether the server has answered that it applied the settings. Its next answer contains the settings as read
-    /// back.
+    /// Whether the server has answered that it applied the settings. If so, the server's next answer contains the
+    /// settings as read back.
     is_set: bool,
     row: Option<Vec<u8>>,
 }
@@ -414,8 +414,8 @@ impl Session {
         input.len()
     }
 
-    /// End the session because the server's connection was lost. In a session that is not open, a client that waits for
-    /// an answer gets an error.
+    /// End the session because the server's connection was lost. A client that waits for an answer gets an error,
+    /// except in an open session, whose bytes pass unchanged.
     pub fn server_lost(&mut self, to_client: &mut Vec<u8>) {
         let is_idle = self.phase == Phase::Commands && self.expected == Expected::Nothing;
         if !is_idle && !matches!(self.phase, Phase::Quitting | Phase::Open) {
@@ -520,7 +520,8 @@ impl Session {
     fn server_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> OrError<()> {
         let Packet { sequence, payload } = packet;
         let is_error = payload.first() == Some(&ERR);
-        // A server that ends a session on its own sends its error with an unexpected sequence number.
+        // A server that ends a session on its own sends its error with an unexpected sequence number, so errors may
+        // have any sequence number.
         if sequence != self.sequence && !is_error {
             return Err(Failure::protocol("the server's packet is out of sequence").into());
         }

@@ -55,7 +55,7 @@ impl TestSession {
         test
     }
 
-    /// Log in with this response, which the rules must accept. The server's answers accept it. Discard the output.
+    /// Log in with this response, and let the server accept it. The rules must accept it too. Discard the output.
     fn log_in(&mut self, response: &[u8]) {
         self.server(&greeting());
         self.client(response);
@@ -773,7 +773,7 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
             test.client(&execution(7, &types(1, &[*kind])));
             test.server(&packet(1, OK));
         }
-        // Refused commands do not reach the server.
+        // This command is refused, so the server keeps the types of the executions before it.
         let mut with_cursor = execution(7, &types(1, &[TEXT]));
         with_cursor[CURSOR] = 1;
         test.client(&with_cursor);
@@ -783,7 +783,8 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
         if passes {
             assert_eq!(test.sent(), data[4..]);
         } else {
-            // The client gets the error in place of the answer to the execution.
+            // SEND_LONG_DATA has no answer, so the client reads this error in place of the answer to the next
+            // execution.
             let (sequence, words) = test.final_error();
             assert!(
                 sequence == 1 && words.contains("SEND_LONG_DATA for a parameter whose last value was not a text"),
