@@ -13,8 +13,8 @@ pub fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }
 
-/// Return the nanoseconds since 1970 UTC. This time only records when a slice was measured. No duration is computed
-/// from it.
+/// Return the nanoseconds since 1970 UTC. This time only records when a slice (a measured window) began, and dates
+/// TPC-C's rows. No duration is computed from it.
 pub fn unix() -> u64 {
     read(ClockId::Realtime)
 }

@@ -110,8 +110,8 @@ impl Failure {
         Failure::new(class, describe(class, error))
     }
 
-    /// Replace the classes `tls_refused` and `plain_refused` by `closed`, for a server that has accepted the
-    /// connection's transport (plain or TLS) before. When such a server ends a connection, it is shutting down.
+    /// Replace the classes `tls_refused` and `plain_refused` by `closed`. Call this for a server that has accepted the
+    /// same transport (plain or TLS) before: if such a server ends a connection, it is shutting down.
     pub fn from_known_server(self) -> Self {
         match self.class {
             Class::TlsRefused | Class::PlainRefused => Failure::closed(),

@@ -1,7 +1,8 @@
 //! Pseudorandom numbers, from which the keys of operations and the contents of records are drawn.
 
-/// A mask of the low six bits in each of eight bytes. A random number under this mask plus [`FIRST_PRINTABLE`] is eight
-/// printable characters, from the space to the underscore, as in YCSB's random strings. No byte of the sum overflows.
+/// A mask of the low six bits in each of eight bytes. A random number, masked and then added to [`FIRST_PRINTABLE`],
+/// gives eight printable characters, from the space to the underscore, as in YCSB's random strings. No byte of the sum
+/// overflows.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn function_below_draws_every_number_about_equally_often() {
+    fn below_draws_every_number_about_equally_often() {
         let mut random = Random::for_stream(7, 3);
         let mut counts = [0; 10];
         (0..10_000).for_each(|_| counts[random.below(10) as usize] += 1);

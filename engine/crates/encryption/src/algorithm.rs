@@ -89,8 +89,8 @@ impl Algorithm {
         }
     }
 
-    /// Return the length in bytes of the ciphertext of a plaintext with this length. It includes the algorithm's
-    /// number, any nonce or IV, and the tag or MAC.
+    /// Return the length in bytes of the ciphertext of a plaintext with this length. The ciphertext includes the
+    /// algorithm's number, any nonce or IV, and the tag or MAC.
     pub fn sealed_length(self, plaintext: usize) -> usize {
         let padded = plaintext / BLOCK * BLOCK + BLOCK;
         1 + TAG
@@ -117,6 +117,7 @@ impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>
 /// then remove the bytes that the function has appended.
 pub(super) trait Scheme: Send + Sync {
     /// Append the ciphertext after the algorithm's number, which the caller has already written as `out[start]`.
+    /// `count` is the number of values encrypted before with the same key.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
     /// Append the plaintext, and return the value's position.

@@ -1,5 +1,5 @@
-//! The envelope that follows an encrypted column's definition, the type that replaces the column's original one, the
-//! associated data of values, and the columns that a client requires to be encrypted.
+//! The envelope (decryption information) that follows an encrypted column's definition, the type that replaces the
+//! column's original one, the associated data of values, and the columns that a client requires to be encrypted.
 
 use crate::Algorithm;
 use crate::keys::WRAPPED_KEY;
@@ -115,8 +115,9 @@ pub fn encrypted(original: OriginalType, algorithm: Algorithm) -> OriginalType {
     original.as_blob(algorithm.sealed_length(original.length as usize))
 }
 
-/// Return the associated data of a column's values, which binds a value to its column, type and row format. `names` are
-/// the original database, table and column, all empty for a computed column.
+/// Return the associated data with which each value of a column is authenticated. It binds the value to its column,
+/// type and row format. The names are those of the original database, table and column, all empty for a computed
+/// column.
 pub fn associated_data(
     algorithm: Algorithm,
     original: OriginalType,
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn required_columns_need_three_names_without_patterns() {
+    fn column_required_to_be_encrypted_needs_three_names_without_patterns() {
         let demand = Demand::try_from("Shop.People.ÄName".to_owned()).unwrap();
         assert!(demand.matches([b"shop", b"PEOPLE", "äname".as_bytes()]));
         assert!(

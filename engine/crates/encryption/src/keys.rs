@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn data_key_returns_the_sealer_of_an_algorithm_only_once() {
+    fn data_key_gives_only_one_encryptor_per_algorithm() {
         let mut key = random();
         for algorithm in Algorithm::ALL {
             key.sealer(algorithm).unwrap();

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
-/// The number of keys on each locked page. The system does not count locks: one unlock undoes all locks of a page.
+/// The number of keys on each locked page. They are counted here because the system does not count locks: one unlock
+/// undoes all locks of a page.
 static PAGES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
 /// Keep all keys that this process creates from now on out of swap, as far as `RLIMIT_MEMLOCK` allows. Measuring

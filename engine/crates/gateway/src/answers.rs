@@ -20,20 +20,21 @@ pub enum Expected {
     /// The first packet of the answer to PREPARE: an error, or the statement's number with its numbers of parameters
     /// and columns.
     Prepared,
+    /// This number of further column definitions.
     Definitions(u64, DefinitionsOf),
     EndOfDefinitions(DefinitionsOf),
     Rows,
 }
 
-/// The subject of a list of column definitions.
+/// What a list of column definitions describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DefinitionsOf {
+    /// The columns of the rows that follow.
     Rows,
     /// The parameters of a prepared statement. After them the server sends the definitions of the statement's result
     /// columns, whose number is `columns`.
-    Parameters {
-        columns: u16,
-    },
+    Parameters { columns: u16 },
+    /// The result columns of a prepared statement.
     Columns,
 }
 
@@ -41,6 +42,7 @@ pub enum DefinitionsOf {
 pub enum Kind {
     Ok,
     Error,
+    /// The number of columns of a result set.
     Count(u64),
     Definition(DefinitionsOf),
     Eof,

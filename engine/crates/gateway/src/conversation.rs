@@ -19,8 +19,7 @@ use zeroize::optimization_barrier;
 /// larger packets.
 const FROM_CLIENT: usize = 4 * 1024;
 const FROM_SERVER: usize = 32 * 1024;
-/// The maximum size in bytes to which an empty buffer is kept. A buffer that has grown beyond this size is shrunk once
-/// it is empty.
+/// The maximum size in bytes of an empty buffer. A buffer that has grown beyond this size is shrunk once it is empty.
 const KEPT: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -133,8 +132,8 @@ impl Conversation {
             }
         }
         self.count();
-        // If bytes for the client are left, the client does not read or has closed its connection. Do not wait for the
-        // client.
+        // If bytes for the client are left, the client does not read or has closed its connection, so do not wait for
+        // the client.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -214,7 +213,7 @@ impl Conversation {
         match sent {
             // A server that has not read any bytes until the timeout will not answer either.
             Err(failure) if failure.class == Class::Timeout => Err(failure),
-            // A server that closed the connection may have sent the reason first, which is still to be received.
+            // A server that closed the connection may have sent the reason before. This reason is still to be received.
             sent => Ok(sent.is_ok() && processed > 0),
         }
     }
@@ -236,8 +235,8 @@ impl Conversation {
         Stream::wait_for(client, server, is_ready).await
     }
 
-    /// Return the timeout in nanoseconds for one write. It is None during the login, which has a separate deadline, and
-    /// for open sessions, whose writes have no timeout.
+    /// Return the timeout in nanoseconds for one write. The timeout is None during the login, which has a separate
+    /// deadline, and for open sessions, whose writes have no timeout.
     fn timeout_ns(&self) -> Option<u64> {
         let is_limited = self.is_logged_in && !self.session.is_open();
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))
@@ -313,7 +312,7 @@ fn erase(bytes: &mut [u8]) {
 }
 
 /// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped. With
-/// `erases` they are erased earlier, as soon as all of them are processed.
+/// `erases` they are erased earlier: once all of them are processed, before more bytes are received.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,
@@ -322,7 +321,7 @@ struct Inbox {
     end: usize,
     /// The end of the part that was ever written. Only this part needs erasing.
     used: usize,
-    /// Whether processed bytes are erased before more bytes are received.
+    /// Whether the bytes are erased each time that all of them are processed.
     erases: bool,
 }
 
@@ -331,8 +330,8 @@ impl Inbox {
         Inbox { bytes: vec![0; size], size, start: 0, end: 0, used: 0, erases: false }
     }
 
-    /// Return the free part of the buffer, which is never empty. The buffer grows with the received bytes, not with the
-    /// value of a length field.
+    /// Return the free part of the buffer, which is never empty. The buffer grows only as bytes arrive, so a large
+    /// value in a length field alone allocates no memory.
     fn room(&mut self) -> &mut [u8] {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);

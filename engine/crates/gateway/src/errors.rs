@@ -63,7 +63,8 @@ impl ErrPacket {
         Self::new(SERVER_LOST, format!("the server behind the gateway cannot be reached: {}", failure.detail))
     }
 
-    /// Append the packet. It has an SQL state if the client has announced the protocol of MySQL 4.1 (`with_state`).
+    /// Append the packet. The packet has an SQL state if the client has announced the protocol of MySQL 4.1
+    /// (`with_state`).
     pub fn append(&self, sequence: u8, with_state: bool, out: &mut Vec<u8>) {
         let (code, state) = self.kind;
         let state = with_state.then_some(state);
@@ -99,8 +100,8 @@ pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Resul
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
 }
 
-/// Append the first packet of an answer to PREPARE with 0 warnings. It contains the statement's number and its numbers
-/// of columns and parameters.
+/// Append the first packet of an answer to PREPARE with 0 warnings. This packet contains the statement's number, and
+/// how many columns and parameters the statement has.
 pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     const NUMBERS: usize = 1 + 4 + 2 + 2;
     let numbers = Reader::new(payload).bytes(NUMBERS)?;

@@ -68,7 +68,8 @@ impl Guard {
         })
     }
 
-    /// Replace the data key if it is near its limit of values. Call this only between two commands.
+    /// Replace the data key if it has encrypted almost as many values as one key may encrypt. Call this only between
+    /// two commands.
     pub fn renew_key_in_time(&mut self) -> Result<()> {
         if self.sealing.is_spent() {
             self.sealing = self.sealing.renewed(&self.role)?;
@@ -157,8 +158,8 @@ impl Guard {
         }
     }
 
-    /// Store a statement that the server has prepared. Errors: `protocol` if its numbers of columns and parameters
-    /// differ from those in the approval.
+    /// Store a statement that the server has prepared. Errors: `protocol` if the server reports a number of columns or
+    /// parameters that differs from the approval's.
     fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
         // MariaDB does not report the columns of RETURNING before the execution, so these columns are checked at the
         // execution.
@@ -234,13 +235,14 @@ impl Prepared {
 pub enum Types<'a> {
     /// No types follow: the types of the previous execution apply.
     AsBefore,
-    /// The types follow, in two bytes each.
+    /// New types follow: two bytes for each parameter.
     New(&'a [u8]),
-    /// The packet ends before the end of the types.
+    /// The packet ends before the end of the parameters' types.
     Missing,
 }
 
-/// Return the types of `count` parameters. `parameters` are the bytes from the bitmap of NULLs on.
+/// Return the types of `count` parameters. `parameters` are the bytes of COM_STMT_EXECUTE from the bitmap of NULLs to
+/// the end.
 pub fn parameter_types(count: usize, parameters: &[u8]) -> Types<'_> {
     match parameters.get(count.div_ceil(8)..).and_then(<[u8]>::split_first) {
         Some((0, _)) => Types::AsBefore,

@@ -22,7 +22,7 @@ const HEADER: &str = "\
 # their order show.
 ";
 
-/// The writer of the file of learned statements. It writes each statement of the learned accounts once.
+/// The writer of the file of learned statements. It writes each statement of the accounts in learning mode once.
 #[derive(Debug)]
 pub struct Learner {
     accounts: HashSet<Vec<u8>>,
@@ -52,7 +52,8 @@ impl Learner {
         self.accounts.contains(account)
     }
 
-    /// Write the entry, unless one with this key was already written. A write error is printed, and learning goes on.
+    /// Write the entry, unless an entry with this key was already written. A write error is printed, and learning goes
+    /// on.
     fn write(&self, key: String, entry: &str) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.known.insert(key)
@@ -98,8 +99,8 @@ fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     key
 }
 
-/// A statement that is still to be written to the file. A text is written after the server's answer, a prepared
-/// statement at its first execution.
+/// A statement that is still to be written to the file. A statement sent as text is written after the server's answer,
+/// and a prepared statement at its first execution.
 #[derive(Debug)]
 struct Pending {
     key: String,
@@ -126,8 +127,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begin to record a statement whose text the client sends or prepares. Return the database that a successful
-    /// statement selects. Return None if the statement selects no database.
+    /// Begin to record a statement whose text the client sends or prepares. Return the database that the statement
+    /// selects if it succeeds. Return None if the statement selects no database.
     pub fn statement(
         &mut self,
         text: &[u8],

@@ -3,7 +3,8 @@
 //! Reading order: [`plan`] (input and output messages), [`rules`] (protected columns and accounts), [`statements`]
 //! (parsing a text and finding the approved statement), [`session`] (the decision about each packet, with [`login`],
 //! [`answers`], [`guard`] and [`sealing`]), and [`conversation`] (sending and receiving). All threads share the rules.
-//! New rules get a new generation number, which a session compares at each command.
+//! Each replacement of the rules increases their generation number. A session looks at this number at each command, and
+//! so notices new rules.
 
 mod answers;
 mod conversation;

@@ -18,8 +18,9 @@ const REMOVED: u32 = COMPRESS
     | MULTI_FACTOR_AUTHENTICATION
     | PROGRESS_OR_EXTENSION;
 
-/// The number of bytes between the version text and the reserved bytes: connection, nonce, zero byte, capabilities,
-/// collation, status, capabilities and length.
+/// The number of bytes of a greeting between the version text and the reserved bytes: connection number, first part of
+/// the nonce, zero byte, low half of the capabilities, collation, status, high half of the capabilities, and length of
+/// the nonce.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
 /// The number of reserved bytes. MariaDB uses the last four of them for further capabilities.
 const RESERVED_IN_GREETING: usize = 10;
@@ -27,8 +28,8 @@ const RESERVED_IN_GREETING: usize = 10;
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
 /// The maximum length of a response in bytes. Its connection attributes alone may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
-/// The number of bytes of the scramble's first part. A greeting contains 8 bytes of the scramble before the zero byte,
-/// and 12 after the reserved bytes.
+/// The number of bytes of the first part of the server's nonce (*scramble*). A greeting contains 8 bytes of the nonce
+/// before the zero byte, and 12 after the reserved bytes.
 const FIRST_SCRAMBLE_PART: usize = 8;
 /// The maximum length of an account name. MySQL cuts a longer name, and so may use another account. MariaDB's limit is
 /// higher.
@@ -151,8 +152,9 @@ impl<'a> Response<'a> {
         is_utf8 || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&collation)
     }
 
-    /// Return whether every server uses exactly this account name, without cutting, converting or unquoting it. The
-    /// character set swe7 has letters in place of some ASCII signs.
+    /// Return whether every server uses exactly this account name, without cutting, converting or unquoting the name.
+    /// Character sets such as swe7 have letters in place of some ASCII signs, so such signs are allowed only if
+    /// [`Response::has_plain_charset`] is true.
     pub fn has_unambiguous_name(&self, greeting: &Greeting) -> bool {
         let is_plain = self.has_plain_charset(greeting);
         let is_unambiguous = |byte: &u8| {
@@ -201,7 +203,7 @@ fn append(payload: &[u8], capabilities: u32, sequence: u8, guarded: bool, out: &
         if guarded {
             out[at + 8] = COLLATION;
         }
-        // MariaDB's clients announce further capabilities in the reserved bytes.
+        // MariaDB's clients announce further capabilities, which the gateway does not support, in the reserved bytes.
         out[at + 9..at + 9 + RESERVED].fill(0);
     })
 }

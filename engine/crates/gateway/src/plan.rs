@@ -1,4 +1,4 @@
-//! The messages that `costof-engine gateway` reads and prints, and the limits of clients and addresses.
+//! The messages that `costof-engine gateway` reads and prints, and the limits of a listener's connections and sessions.
 
 use crate::counters::ListenerCounters;
 use base::error::Result;
@@ -63,7 +63,7 @@ pub struct Limits {
     pub login_seconds: u64,
     /// The maximum number of seconds from the first to the last byte of a command.
     pub command_seconds: u64,
-    /// The number of seconds in which a client or the server must read some of the bytes sent to it.
+    /// The maximum number of seconds for which a client or the server may read none of the bytes sent to it.
     pub write_seconds: u64,
     /// The maximum number of seconds from the last byte of an answer to the first byte of the next command.
     pub idle_seconds: u64,
@@ -99,7 +99,7 @@ pub const fn nanoseconds(seconds: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000)
 }
 
-/// A command to the running gateway: a later line of standard input.
+/// A command to the running gateway: any line of standard input after the first.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {

@@ -1,5 +1,6 @@
-//! The rules: protected columns, the role of each account, and approved statements. They are in one file, which is used
-//! completely or refused. Every error message names the line and contains no secrets.
+//! The rules: protected columns, the role of each account, and approved statements. They are in one file, which may
+//! name a second file of statements. If either file has an error, the gateway uses none of the rules. Messages about
+//! errors in a file's text name the line and contain no secrets.
 
 use crate::statements::{Approval, Statements};
 use base::Secret;
@@ -193,7 +194,7 @@ impl Rules {
     pub fn algorithm_for(&self, names: [&str; 3]) -> Option<Algorithm> {
         let [database, _, column] = names;
         if database.is_empty() || column.is_empty() {
-            // A computed output has no original names, so no rule can match it.
+            // A computed result column has no original names, so no rule can match it.
             return None;
         }
         self.columns.iter().find(|rule| rule.matches(names)).map(|rule| rule.algorithm)
@@ -322,7 +323,8 @@ pub enum UnknownClients {
     Ciphertext,
 }
 
-/// The role of accounts that have no entry in the rules. `ciphertext` is not possible here, because it needs a key.
+/// The role of accounts that have no entry in the rules. The role `ciphertext` is not possible here, because it needs a
+/// master key for each account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum DefaultRole {
@@ -368,7 +370,7 @@ fn gcm() -> Algorithm {
     Algorithm::Aes128Gcm
 }
 
-/// An error in a rules file, with the range of bytes that contains the error.
+/// An error in a rules file. `position` is the byte at which the faulty entry begins.
 struct RulesError {
     position: Option<usize>,
     message: String,
@@ -413,8 +415,8 @@ fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>,
     Ok(text)
 }
 
-/// Parse TOML without quoting the text in errors, because it may contain keys. The parser's own errors quote the text,
-/// so the text is first parsed into a table.
+/// Parse TOML without quoting the text in errors, because the text may contain keys. The parser's own errors quote the
+/// text, so the text is first parsed into a table.
 fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     let table = DeTable::parse(text).map(Deserializer::from);
     table.and_then(F::deserialize).map_err(|error| RulesError {

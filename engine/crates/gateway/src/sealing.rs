@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 /// The minimum number of values that a key must still be able to encrypt before a command begins. A key that can
-/// encrypt fewer is replaced. No result set has this many values.
+/// encrypt fewer is replaced. No result set has this many values, so no key reaches its limit during a command.
 const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
@@ -33,8 +33,8 @@ pub struct Sealing {
     salt: Option<SessionSalt>,
     /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// The columns that occurred in this session, by the server's definition. There is one map for each combination of
-    /// verdict (the approval's decision about the column) and row format.
+    /// The columns that occurred in this session, indexed by the definitions that the server sent. There is one map for
+    /// each combination of verdict (the approval's decision about the column) and row format.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
@@ -234,8 +234,9 @@ fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> 
     }
 }
 
-/// Return a binary date or time with all its parts. Servers leave out trailing parts that are 0. Whether parts are 0
-/// depends on the time zone that a client chooses, and the length of the ciphertext would reveal it.
+/// Return a binary date or time with all its parts. Servers leave out trailing parts that are 0, so the length of the
+/// ciphertext would reveal which parts are 0. A client could use this to learn more, because the time zone that it
+/// chooses changes the parts.
 fn padded<'v>(kind: u8, content: &'v [u8], index: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
     let length = match kind {
         // DATE

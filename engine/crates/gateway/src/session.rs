@@ -29,7 +29,8 @@ const MOST_STEPS: u8 = 16;
 const FAST_AUTH_SUCCEEDED: &[u8] = &[1, 3];
 /// The maximum number of bytes of a command that contains no statement and no parameters.
 const LONGEST_COMMAND: usize = 1 << 16;
-/// The number of bytes before an execution's parameters: command, statement, flags and iterations.
+/// The number of bytes before the parameters in COM_STMT_EXECUTE: command code, statement number, flags and iteration
+/// count.
 const BEFORE_PARAMETERS: usize = 1 + 4 + 1 + 4;
 const NO_CURSOR: u8 = 0;
 const KNOWN_COMMANDS: [u8; 17] = [
@@ -63,15 +64,16 @@ const DOES_NOT_DECRYPT: &str = "this account gets encrypted columns, and this cl
 const CONNECT_AGAIN: &str = "the gateway's rules have changed and now guard this account: connect again";
 const OTHER_ACCOUNT: &str = "the gateway cannot change the account of a session: connect again";
 
-/// The state that all sessions of a listener share: its limits, and its rules, which may be replaced at any time.
+/// The state that all sessions of a listener share. The rules may be replaced at any time.
 #[derive(Debug)]
 pub struct Shared {
     rules: Mutex<Arc<Rules>>,
     /// The number of times that the rules were replaced. A session reads this number with each command, and locks the
-    /// rules only if it has changed.
+    /// rules only if the number has changed.
     generation: AtomicU64,
     pub limits: Limits,
-    /// The writer of learned statements. None unless the statements of some accounts are learned.
+    /// The writer of learned statements (statements recorded so that a person can approve them). None if no account's
+    /// statements are learned.
     pub learner: Option<Learner>,
 }
 
@@ -101,8 +103,8 @@ pub(crate) struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
-    /// Return the first packet in these bytes. Return None if it is incomplete. Errors: `protocol` if its payload is
-    /// longer than `longest`.
+    /// Return the first packet in these bytes. Return None if this packet is incomplete. Errors: `protocol` if its
+    /// payload is longer than `longest` bytes.
     fn first(input: &'a [u8], longest: usize) -> Result<Option<Self>> {
         let Some((length, sequence)) = packet::split_header(input) else { return Ok(None) };
         if length > longest {
@@ -144,11 +146,11 @@ pub struct Session {
     /// command is being refused.
     skipped: Option<(usize, ErrPacket)>,
     /// The number of bytes of the client's current packet that are still to come, and whether the next packet continues
-    /// the current one. Used only in open sessions.
+    /// the current one. Used only in open sessions, whose bytes pass unchanged.
     passing: (usize, bool),
     /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
-    /// The session's database if the current command succeeds.
+    /// The database that the current command selects if it succeeds. None if the command selects no database.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
@@ -177,20 +179,21 @@ enum Phase {
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),
-    /// The account's statements are learned. The account may send only the kinds of commands that a guarded account may
-    /// send, but all its statements and their answers pass unchanged.
+    /// The account's statements are learned: recorded so that a person can approve them. The account may send only the
+    /// kinds of commands that a guarded account may send, but all its statements and their answers pass unchanged.
     Learn(Box<Recorder>),
 }
 
-/// The state of pinning a session's settings: the gateway sets the character set for statements, and an SQL mode under
-/// which the server parses statements as the gateway does. These settings must not depend on `init_connect` or on the
-/// server's own settings. The gateway sends all its commands together, and does not pass on their answers. The client
-/// gets the OK for its login only after the settings have been read back and checked.
+/// The state of setting and checking ("pinning") a session's settings: the character set for statements, and an SQL
+/// mode under which the server parses statements as the gateway does. These settings must not depend on `init_connect`
+/// or on the server's own settings. The gateway sends the commands of [`PINNING`] together, and does not pass on their
+/// answers. The client gets the OK for its login only after the settings have been read back and checked.
 #[derive(Default)]
 struct Pinning {
-    /// The server's OK for the client, to be sent once the settings are confirmed.
+    /// The server's OK packet, which the client gets once the settings are confirmed.
     held: Vec<u8>,
-    /// Whether the server has applied the settings. The next answer has the settings as read back.
+    /// Whether the server has answered that it applied the settings. If so, the server's next answer contains the
+    /// settings as read back.
     is_set: bool,
     row: Option<Vec<u8>>,
 }
@@ -205,8 +208,8 @@ const READ_BACK: [(&str, &[u8]); 5] = [
 ];
 
 /// The commands that set a session's settings and read them back. They are plain ASCII without double quotes, so the
-/// server parses them alike under every SQL mode and character set. They keep the allowed ones of the server's current
-/// SQL modes. The server itself selects these modes, which saves a query.
+/// server parses them alike under every SQL mode and character set. Of the server's current SQL modes they keep the
+/// allowed ones. The server itself selects these modes, so the gateway does not have to query the current modes first.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -223,15 +226,16 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     commands
 });
 
-/// The event for which a session is waiting. The conversation derives the session's deadline from it. `Idle` and
-/// `Command` hold the command's number, so that the waits for two commands differ.
+/// The event for which a session is waiting. The conversation derives the session's deadline from this event. `Idle`
+/// and `Command` hold the number of commands that the session has decided about before, so that the waits for two
+/// commands are unequal and each gets a new deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.
     Server,
     /// Waiting for the first byte of a command.
     Idle(u64),
-    /// Waiting for the last byte of a command.
+    /// Waiting for the last byte of a command whose first byte has arrived.
     Command(u64),
 }
 
@@ -294,7 +298,7 @@ impl Session {
     }
 
     /// Return the maximum number of further bytes to receive from the client now. The bytes after a TLS request belong
-    /// to the TLS handshake, so this function does not count them.
+    /// to the TLS handshake, so where a TLS request may arrive, the maximum ends with that request.
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received
@@ -410,8 +414,8 @@ impl Session {
         input.len()
     }
 
-    /// End the session because the server's connection was lost. In a session that is not open, a client that waits for
-    /// an answer gets an error.
+    /// End the session because the server's connection was lost. A client that waits for an answer gets an error,
+    /// except in an open session, whose bytes pass unchanged.
     pub fn server_lost(&mut self, to_client: &mut Vec<u8>) {
         let is_idle = self.phase == Phase::Commands && self.expected == Expected::Nothing;
         if !is_idle && !matches!(self.phase, Phase::Quitting | Phase::Open) {
@@ -516,7 +520,8 @@ impl Session {
     fn server_packet(&mut self, packet: Packet<'_>, to_client: &mut Vec<u8>, to_server: &mut Vec<u8>) -> OrError<()> {
         let Packet { sequence, payload } = packet;
         let is_error = payload.first() == Some(&ERR);
-        // A server that ends a session on its own sends its error with an unexpected sequence number.
+        // A server that ends a session on its own sends its error with an unexpected sequence number, so errors may
+        // have any sequence number.
         if sequence != self.sequence && !is_error {
             return Err(Failure::protocol("the server's packet is out of sequence").into());
         }
@@ -646,7 +651,8 @@ impl Session {
             let role = self.rules.role(&self.account);
             match (&mut self.mode, role) {
                 (Mode::Learn(_), _) | (Mode::Unguarded, Role::Plaintext) => {}
-                // The account was not guarded until now, and commands that it has already executed cannot be undone.
+                // The account was not guarded until now, and commands that it has already executed cannot be undone, so
+                // the session ends.
                 (Mode::Unguarded, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
                 (Mode::Guard(_), Role::Plaintext) => {
                     self.mode = Mode::Unguarded;
@@ -663,7 +669,8 @@ impl Session {
     }
 
     /// Pass on the received commands of an open session, and return the number of bytes passed on. Only known command
-    /// codes are allowed, and COM_CHANGE_USER is not among them: with it the client could change to a guarded account.
+    /// codes are allowed, and COM_CHANGE_USER is not among them, because with this command the client could change to a
+    /// guarded account.
     fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let mut processed = 0;
         loop {

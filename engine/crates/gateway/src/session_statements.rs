@@ -8,8 +8,8 @@ use crate::statements::{Kind, Reading, Statement};
 pub const MODES: &str = "ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO NO_AUTO_CREATE_USER NO_AUTO_VALUE_ON_ZERO \
     NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY \
     PAD_CHAR_TO_FULL_LENGTH STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL";
-/// The variables that a client may query, because drivers do. No variable in this list has a value that depends on the
-/// rows of tables.
+/// The variables that a client may query, because drivers query them. No variable in this list has a value that depends
+/// on the rows of tables.
 const VARIABLES: &str = "auto_increment_increment autocommit character_set_client character_set_connection \
     character_set_results character_set_server collation_connection collation_server have_ssl init_connect \
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
@@ -20,7 +20,8 @@ const UNCHANGED: &str = "BEGIN|START TRANSACTION|START TRANSACTION READ ONLY|STA
     SELECT CONNECTION_ID()";
 const TRANSACTIONS: &str = "ISOLATION LEVEL READ UNCOMMITTED|ISOLATION LEVEL READ COMMITTED|\
     ISOLATION LEVEL REPEATABLE READ|ISOLATION LEVEL SERIALIZABLE|READ ONLY|READ WRITE";
-/// The statement sent instead of SHOW WARNINGS. A server's warnings may quote data, so the client gets an empty result.
+/// The statement sent instead of SHOW WARNINGS and SHOW ERRORS. A server's warnings may quote data, so the client gets
+/// an empty result.
 const NO_WARNINGS: &str = "SELECT '' AS `Level`, 0 AS `Code`, '' AS `Message` FROM DUAL WHERE (1 = 0)";
 /// A statement without effect. It is sent instead of a change of a setting that already has the required value.
 const NOTHING: &str = "DO 0";

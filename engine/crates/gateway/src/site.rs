@@ -1,5 +1,6 @@
-//! The listeners, their rules, and the limits of their connections. With the account in `[check]` the gateway reads
-//! which columns the server's base tables have, and compares the rules with them.
+//! The listeners, their rules, and the limits of their connections. With the account in `[check]` of the rules the
+//! gateway reads which columns the server's base tables have, and checks that each rule for columns matches one of
+//! these columns.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};
@@ -25,8 +26,8 @@ const DEFAULT_PORT: u16 = 3306;
 /// The timeout in nanoseconds for the query of the server's columns. A server with thousands of tables needs seconds.
 const CHECK_TIMEOUT_NS: u64 = 120_000_000_000;
 
-/// The query of the columns of base tables. It compares names by bytes, because the collation of these tables ignores
-/// case. The server's own tables are left out, so the gateway treats their columns as unknown.
+/// The query of the columns of base tables. It compares names by bytes, because the collation of information_schema
+/// ignores case. The server's own tables are left out, so the gateway treats their columns as unknown.
 const COLUMNS: &str = "SELECT c.table_schema, c.table_name, c.column_name, \
     IF(c.extra LIKE '%auto_increment%' OR c.column_default LIKE '%nextval(%', '1', '0') \
     FROM information_schema.columns c JOIN information_schema.tables t \
@@ -212,7 +213,7 @@ struct Counts {
     by_address: HashMap<IpAddr, usize>,
 }
 
-/// A connection that [`Admission`] counts. When it is dropped, the connection is no longer counted.
+/// A connection that [`Admission`] counts. When this value is dropped, the connection is no longer counted.
 #[derive(Debug)]
 pub struct Place {
     admission: Arc<Admission>,

@@ -16,8 +16,8 @@ use zeroize::optimization_barrier;
 pub const SEPARATOR: u8 = 0x1F;
 const MAX_QUOTED_CHARS: usize = 200;
 
-/// The words after which a text in quotes is a value. After any other word it may be an alias, so it is part of the
-/// statement.
+/// The words after which a text in quotes is a value. After any other word a text in quotes may be an alias, so the
+/// gateway treats it as a fixed part of the statement.
 static WORDS_BEFORE_VALUES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| {
     let words = "all and between binary case date distinct div else escape having interval like limit mod not offset on or \
                  regexp return rlike rows select separator sql_calc_found_rows straight_join then time timestamp when where \
@@ -111,7 +111,7 @@ pub struct Value {
     written: (usize, usize),
 }
 
-/// The parsed text of a statement. The same object parses the next text too, which avoids allocations.
+/// The parsed text of a statement. The object is reused for the next text, which avoids allocations.
 #[derive(Debug, Default)]
 pub struct Reading {
     /// The tokens, joined by separators. Outside quotes they are in lower case, and each value is a `?`.
@@ -360,7 +360,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Scan a number: digits, with an optional fraction and an optional exponent. `start` is the position of the sign.
+    /// Scan a number: digits, with an optional fraction and an optional exponent. `start` is the position of the sign,
+    /// or of the first digit if there is no sign.
     fn number(&mut self, start: usize) -> Scanned {
         let digits = self.at;
         self.skip_digits();
@@ -384,7 +385,7 @@ impl Scanner<'_> {
         }
         let written = self.reading.written.len();
         if self.text[start] == b'-' {
-            // The space keeps two minus signs from beginning a comment.
+            // Without the space, this minus and a minus before it would begin a comment (`--`).
             self.reading.written.extend_from_slice(b" -");
         }
         self.reading.written.extend_from_slice(&self.text[digits..self.at]);
@@ -590,7 +591,7 @@ fn append_hexadecimal(out: &mut Vec<u8>, byte: u8) {
 /// The requirement of an approved statement for one of its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
-    /// A `?` in the approved text. It allows any value, or any value of this kind.
+    /// A `?` in the approved text. It allows any value of this kind, or any value at all if the kind is None.
     Any(Option<Kind>),
     /// A literal in the approved text, as the gateway sends it to the server. Only an equal value is allowed.
     Fixed(Box<[u8]>),
@@ -709,7 +710,7 @@ impl Statement {
     }
 
     /// Return why the statement does not approve this text in this database. Return None if the statement approves the
-    /// text. The caller has found that both have the same normalised form.
+    /// text. Call this only if the text and the statement have the same normalised form.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -802,8 +803,8 @@ impl Statements {
         self.approved
     }
 
-    /// Parse a text into `reading`, and return the statement that approves it in this database. Errors: the reason why
-    /// it is refused.
+    /// Parse a text into `reading`, and return the statement that approves the text in this database. Errors: the
+    /// reason why the text is refused.
     pub fn find(
         &self,
         text: &[u8],
@@ -826,8 +827,8 @@ impl Statements {
         Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Return whether these rules too approve a statement that was found under other rules, and encrypt the same result
-    /// columns.
+    /// Return whether these rules still approve a statement that was found under earlier rules, and encrypt the same
+    /// result columns of the statement.
     pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
         statement.is_session_statement || self.by_shape.values().flatten().any(is_known)

@@ -32,7 +32,8 @@ impl<'a> Reader<'a> {
         self.0.first().copied()
     }
 
-    /// Read `count` bytes. Errors: `protocol` if fewer bytes are left. The other methods return this error too.
+    /// Read `count` bytes. Errors: `protocol` if fewer bytes are left. The other methods that return a `Result` have
+    /// this error too.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(too_short)?;
         self.0 = rest;

@@ -65,13 +65,13 @@ pub struct Definition<'a> {
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
     /// The bytes after the last field. Servers send no such bytes. The encrypting gateway sends an envelope (key and
-    /// type of the encrypted column).
+    /// original type of an encrypted column) there.
     pub tail: &'a [u8],
 }
 
 const FILLER: usize = 2;
-/// The number of strings (`NAMES`) before the type, and the number of bytes (`KIND`) from the end of the strings to the
-/// type's number `MYSQL_TYPE_…`.
+/// `NAMES`: the number of strings before the type. `KIND`: the number of bytes of the type before its number
+/// `MYSQL_TYPE_…`.
 const NAMES: usize = 6;
 const KIND: usize = 6;
 

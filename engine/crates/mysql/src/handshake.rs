@@ -41,8 +41,8 @@ pub struct Greeting {
 }
 
 impl Greeting {
-    /// Parse a greeting. Errors: `protocol` if it is malformed; the server's own error if it sends one instead, such as
-    /// too many connections.
+    /// Parse a greeting. Errors: `protocol` if the greeting is malformed; the server's own error, such as too many
+    /// connections, if the server sends an error instead of a greeting.
     pub fn parse(packet: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(packet::not_an_error(packet)?);
         if reader.u8()? != PROTOCOL_VERSION {

@@ -17,7 +17,7 @@ pub struct Security {
     pub cipher: &'static str,
     pub key: String,
     pub verified: bool,
-    /// The group of the key exchange. None if settings cannot select this group.
+    /// The group of the key exchange. None if the group is none of those that an arm's TLS settings can select.
     pub group: Option<&'static str>,
     pub resumed: bool,
 }
@@ -42,8 +42,8 @@ pub struct EvidenceAnswer {
     pub cipher: Option<String>,
     /// The type of the server's key, such as `rsa-2048`. Null for plain connections.
     pub key: Option<String>,
-    /// The group of the key exchange by PostgreSQL's name. Null for plain connections and for groups that settings
-    /// cannot select.
+    /// The group of the key exchange by PostgreSQL's name. Null for plain connections and for groups that an arm's TLS
+    /// settings cannot select.
     pub group: Option<String>,
     pub verified: bool,
     pub resumed: u64,

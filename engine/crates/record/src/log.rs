@@ -5,7 +5,8 @@ use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log of a slice. Each thread's workers write into one log. The logs of all threads are merged for the answer.
+/// The log of a slice (a measured window). The workers of a thread write into one log, and the logs of all threads are
+/// merged for the answer.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -105,8 +106,8 @@ impl ErrorTally {
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(Name, u64)>);
 
-/// The name of a count. Its text is built only for the answer, because workers hand over their counts while other
-/// workers still measure.
+/// The name of a count. Its text is built only for the answer: workers hand over their counts while other workers still
+/// measure, and building text would disturb them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     words: &'static str,

@@ -1,4 +1,5 @@
-//! Times of phases, as exact sums and as histograms. Each thread uses the same recorder for all slices.
+//! Times of phases (timed parts of an operation), as exact sums and as histograms. Each thread uses the same recorder
+//! for all slices.
 
 use super::Phase;
 use super::timeline::{Span, Timeline, Traffic};
@@ -113,7 +114,7 @@ impl Recorder {
             }
         }
         if steps > 1 {
-            // Only a read-modify-write has two of these phases.
+            // Only a read-modify-write has two of the phases that count as a step.
             self.add(&Span { phase: Phase::ReadModifyWrite, ..operation });
         }
         if steps > 0 {
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn recorders_merge_and_reset() {
+    fn merged_recorders_add_up_and_a_reset_recorder_is_empty() {
         let (mut one, mut other) = (Recorder::default(), Recorder::default());
         one.record(&timeline());
         other.record(&timeline());

@@ -7,7 +7,7 @@ use std::ops::{AddAssign, Sub};
 
 macro_rules! phases {
     ($($(#[$about:meta])* $phase:ident = $name:literal,)*) => {
-        /// A phase of an operation, in the order of occurrence. From `Connect` on, the variants are totals that are
+        /// The phases of an operation, in the order of occurrence. From `Connect` on, the variants are totals that are
         /// computed from other phases.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
@@ -69,7 +69,7 @@ phases! {
     ReadModifyWrite = "read_modify_write",
 }
 
-/// The bytes and round trips of a connection since it was opened.
+/// The bytes and round trips of a connection since it was opened, or during one phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Traffic {
     pub bytes_sent: u64,

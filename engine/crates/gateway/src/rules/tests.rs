@@ -61,7 +61,7 @@ fn first_matching_column_rule_applies() {
 }
 
 #[test]
-fn errors_in_rules_are_reported_with_their_line() {
+fn errors_in_rules_are_reported_with_their_line_number() {
     let account = |rest: &str| format!("[master_keys]\napp = '{KEY}'\n\n[[accounts]]\nname = 'shop'\n{rest}\n");
     let column = "[[columns]]\ndatabase = 'd'\ntable = 't'\n";
     for (text, line, words) in [
@@ -113,7 +113,7 @@ fn statements_file_must_not_be_writable_by_other_users() {
 }
 
 #[test]
-fn rules_divide_the_columns_and_unmatched_rules_are_reported() {
+fn rules_divide_columns_into_protected_and_plain_and_rules_without_a_column_are_reported() {
     let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), is_generated: true };
     let mut rules =
         Rules::parse_valid(&format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n"));

@@ -55,7 +55,7 @@ impl TestSession {
         test
     }
 
-    /// Log in with this response, which server and rules accept. Discard the output.
+    /// Log in with this response, and let the server accept it. The rules must accept it too. Discard the output.
     fn log_in(&mut self, response: &[u8]) {
         self.server(&greeting());
         self.client(response);
@@ -211,8 +211,8 @@ fn binary_answer(column: Column) -> Vec<u8> {
     [packet(1, b"\x01"), packet(2, &definition(column)), packet(3, b"\x00\x00\x05smith"), packet(4, END)].concat()
 }
 
-/// Return the bytes of an execution that follow the iterations: the bitmap of NULLs, the byte that announces new types,
-/// and the types.
+/// Return the bytes of COM_STMT_EXECUTE that follow the iteration count: the bitmap of NULLs, the byte that announces
+/// new types, and the types.
 fn types(is_new: u8, kinds: &[u8]) -> Vec<u8> {
     let kinds = if is_new == 0 { &[] } else { kinds };
     [&[0, is_new], &kinds.iter().flat_map(|kind| [*kind, 0]).collect::<Vec<_>>()[..]].concat()
@@ -397,7 +397,7 @@ fn login_of_a_guarded_account_is_confirmed_after_session_settings_are_set_and_ch
 }
 
 #[test]
-fn reset_sets_session_settings_again_and_drops_prepared_statements() {
+fn command_reset_connection_sets_session_settings_again_and_drops_prepared_statements() {
     let mut test = TestSession::logged_in("shop");
     test.prepared(CITY, 0, &[PLAIN]);
     test.client(&[packet(0, b"\x1f"), packet(0, b"\x0e")].concat());
@@ -773,7 +773,7 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
             test.client(&execution(7, &types(1, &[*kind])));
             test.server(&packet(1, OK));
         }
-        // Refused commands do not reach the server.
+        // This command is refused, so the server keeps the types of the executions before it.
         let mut with_cursor = execution(7, &types(1, &[TEXT]));
         with_cursor[CURSOR] = 1;
         test.client(&with_cursor);
@@ -783,7 +783,8 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
         if passes {
             assert_eq!(test.sent(), data[4..]);
         } else {
-            // The client gets the error in place of the answer to the execution.
+            // SEND_LONG_DATA has no answer, so the client reads this error in place of the answer to the next
+            // execution.
             let (sequence, words) = test.final_error();
             assert!(
                 sequence == 1 && words.contains("SEND_LONG_DATA for a parameter whose last value was not a text"),

@@ -197,7 +197,7 @@ fn statement_with_another_alias_or_column_number_than_approved_is_refused() {
 }
 
 #[test]
-fn approval_can_require_database_and_kinds_of_values_and_approval_with_most_literals_applies() {
+fn approval_can_require_a_database_and_kinds_of_values_and_the_approval_with_most_literals_applies() {
     let for_database = Approval { database: Some("shop".into()), ..approval("SELECT a FROM t") };
     let mut statements = Statements::default();
     statements.add(&for_database).unwrap();
@@ -354,8 +354,8 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Delete, repeat, swap, replace or insert a token. If the gateway accepts the changed text, it differs from the
-    /// approved statement only in its values.
+    /// Delete, repeat, swap, replace or insert a token. If the gateway accepts the changed text, the text differs from
+    /// an approved statement only in its values.
     #[test]
     fn changed_tokens_outside_values_are_refused(
         statement: Index, other: Index, edit in 0..5_u8, position: Index, second: Index, strange: Index,

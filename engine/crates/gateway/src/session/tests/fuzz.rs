@@ -38,7 +38,7 @@ impl<'a> Choices<'a> {
 
 /// Send arbitrary bytes from client and server, from the start of a connection or after a login.
 #[test]
-fn arbitrary_bytes_cause_no_panic() {
+fn session_never_panics_on_arbitrary_bytes_from_client_or_server() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
         let mut choices = Choices(bytes);
         let mut test = match choices.byte() % 4 {

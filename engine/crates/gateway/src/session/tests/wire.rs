@@ -163,7 +163,7 @@ pub fn prepared(number: u8, parameters: usize, columns: &[Column]) -> Vec<u8> {
     numbered(&payloads)
 }
 
-/// Return a `COM_STMT_EXECUTE` packet; `parameters` are the bytes after the iterations.
+/// Return a `COM_STMT_EXECUTE` packet; `parameters` are the bytes after the iteration count.
 pub fn execution(number: u8, parameters: &[u8]) -> Vec<u8> {
     packet(0, &[&[0x17, number, 0, 0, 0, 0, 1, 0, 0, 0], parameters].concat())
 }
