@@ -32,8 +32,8 @@ pub struct TlsClient {
     context: SslContext,
     verify: Verify,
     resumption: Option<Resumption>,
-    /// The last certificate and the name of its key. They are cached because decoding the key costs a tenth of a
-    /// handshake, and a server usually has only one certificate.
+    /// The last certificate and the name of its key. They are cached because decoding the key costs a tenth of the time
+    /// of a handshake, and a server usually has only one certificate.
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
@@ -161,8 +161,8 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
     Ok(builder)
 }
 
-/// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Earlier versions are
-/// allowed, because old suites belong to these versions.
+/// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Versions before TLS 1.2
+/// are allowed too, because old suites belong to these versions.
 fn offer_only(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
     let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
     if version == Some(TlsVersion::V1_3) {
@@ -465,7 +465,8 @@ fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<
     chain.try_for_each(|issuer| builder.add_extra_chain_cert(issuer))?;
     builder.set_private_key(key)?;
     builder.check_private_key()?;
-    // Clients store their session tickets themselves. A session cache in the server would grow with each connection.
+    // A session cache in the server would grow with each connection. It is not needed, because clients store their
+    // session tickets themselves.
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     builder.set_read_ahead(true);
     // Idle connections free OpenSSL's two buffers of 16 KiB.

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_rows_of_arbitrary_bytes() {
+    fn fuzz_reading_rows_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|(body, columns): &(Vec<u8>, u16)| {
             let _ = (read_key(body, usize::from(*columns)), read_key(body, usize::from(columns % 8)));
         });

@@ -1,6 +1,6 @@
 //! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). An
-//! element of a reply is either a line, or a line with a length and then the bytes. An aggregate is a line with a
-//! count, followed by its elements. This module uses no sockets.
+//! element of a reply is either a line, or a line with a length and then that many bytes. An aggregate is a line with a
+//! count, and then that many elements. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 
@@ -279,7 +279,7 @@ mod tests {
 
     /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number.
     #[test]
-    fn fuzz_arbitrary_bytes() {
+    fn fuzz_length_of_a_reply_in_arbitrary_bytes_is_exact() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             if let Ok(Some(whole)) = length(bytes) {
                 assert!((3..=bytes.len()).contains(&whole));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_replies_of_elements_in_any_order() {
+    fn fuzz_length_of_a_reply_with_elements_in_any_order_is_exact() {
         const ELEMENTS: [&[u8]; 16] = [
             b"*2\r\n",
             b"%1\r\n",

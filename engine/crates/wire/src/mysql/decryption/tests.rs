@@ -144,7 +144,7 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
 }
 
 /// The client refuses an answer that a gateway sends a second time in the same session, as it refuses a row that is
-/// repeated within one answer. AES-128-ECB cannot detect this.
+/// repeated within one answer. With AES-128-ECB the client cannot detect such repetitions.
 #[test]
 fn answers_replayed_within_one_session_are_refused() {
     for algorithm in Algorithm::ALL {
@@ -386,7 +386,7 @@ proptest! {
 /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number. Each byte 0xAA ends a
 /// packet of the result set.
 #[test]
-fn fuzz_result_sets() {
+fn fuzz_reading_result_sets_from_arbitrary_bytes_never_panics() {
     bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
         let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
         let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
@@ -399,7 +399,7 @@ fn fuzz_result_sets() {
 
 /// Replace bytes of a valid result set and cut its packets. This reaches deeper states than arbitrary bytes.
 #[test]
-fn fuzz_edited_result_sets() {
+fn fuzz_reading_edited_result_sets_never_panics() {
     let mut gateway = Gateway::known();
     let columns: Vec<_> = [3_u8, 0x0C, 0xFD].into_iter().zip(Algorithm::ALL.map(Some)).collect();
     let table = table_with(&mut gateway, &columns);
