@@ -78,7 +78,7 @@ pub trait Ask: Session {
     /// Perform one query.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
-    /// Perform one query after which the connection continues.
+    /// Like `ask`, but further queries follow on the same connection.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }

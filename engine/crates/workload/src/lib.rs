@@ -67,7 +67,7 @@ pub trait Workload: 'static {
     /// Record the operations that the last call of [`Workload::operate`] performed but did not put into the timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Add the counts since the last call to `into`, and reset the counts. The worker calls this after each preparation
+    /// Add to `into` the counts since the last call, and reset the counts. The worker calls this after each preparation
     /// and each slice.
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

@@ -19,7 +19,7 @@ const DOMAIN: u64 = 0x7061_6365;
 pub enum Schedule {
     /// Operations begin at equal intervals. The first one begins with the slice.
     Constant {
-        /// The interval in nanoseconds between an operation and the next one of any host.
+        /// The interval in nanoseconds between an operation and the next one, whichever host performs them.
         gap_ns: f64,
         share: Share,
     },

@@ -125,8 +125,8 @@ pub trait Sql: Session {
     /// Errors of this method and of the methods below: `server`; `protocol`; the errors of a broken connection.
     async fn say(&mut self, text: &str) -> Result<()>;
 
-    /// Execute an INSERT and return the number of rows written. Its text is `into` followed by `rows`, such as
-    /// `(1,'a'),(2,'b')`.
+    /// Execute an INSERT and return the number of rows written. The statement's text is `into` followed by `rows`, such
+    /// as `(1,'a'),(2,'b')`.
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64>;
 
     /// Execute the prepared statement with this index, which has no result, and return the number of changed rows.

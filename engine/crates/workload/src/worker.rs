@@ -197,7 +197,7 @@ impl Window {
         (first < self.operations).then(|| first..self.operations.min(first + batch))
     }
 
-    /// Return when the window opens on the monotonic clock. This may be in the past.
+    /// Return the instant on the monotonic clock at which the window opens. This may be in the past.
     pub fn opens_at(&self) -> u64 {
         self.opens_at
     }

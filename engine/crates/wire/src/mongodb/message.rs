@@ -17,7 +17,7 @@ pub const BODY_AT: usize = HEADER + 5;
 const OP_MSG: i32 = 2013;
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 2;
-/// The flag bits 0 to 15. A message is refused if one of these bits is set that the receiver does not know.
+/// The flag bits 0 to 15. A message with one of these bits set is refused if the receiver does not know the bit.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
 /// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, is

@@ -57,8 +57,7 @@ impl PreparedSet {
     /// Execute a statement without a result, and return the number of changed rows.
     ///
     /// # Panics
-    /// If the types of the parameters are not those that the statement lists. [`PreparedSet::select`] panics in the same
-    /// case.
+    /// If the parameters' types are not those that the statement lists. [`PreparedSet::select`] panics in this case too.
     pub async fn change(&mut self, channel: &mut Channel, index: usize, fill: impl Fill<Session>) -> Result<u64> {
         self.send(channel, index, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;

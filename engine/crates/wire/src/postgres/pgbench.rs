@@ -197,7 +197,7 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
 const PORTAL: u8 = b'P';
 /// The name of the unnamed statement and portal. The next unnamed statement or portal replaces the previous one.
 const UNNAMED: &str = "";
-/// The value of Execute's field for the maximum number of rows that means no limit.
+/// The maximum number of rows in the message Execute: 0, which means no limit.
 const ALL_ROWS: i32 = 0;
 
 pub fn quoted(name: &str) -> String {

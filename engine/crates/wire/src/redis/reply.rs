@@ -1,6 +1,6 @@
 //! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). An
 //! element of a reply is either a line, or a line with a length and then that many bytes. An aggregate is a line with a
-//! count, and then that many elements. This module uses no sockets.
+//! count, and then its elements. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 

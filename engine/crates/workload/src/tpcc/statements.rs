@@ -113,8 +113,8 @@ fn new_order() -> Vec<Statement> {
     ]
 }
 
-/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). For 99 % of the lines this is the
-/// terminal's warehouse.
+/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). For 99 % of an order's lines this is the
+/// terminal's own warehouse.
 fn stock(district: u32) -> Statement {
     let marks = vec!["?"; MAX_LINES].join(",");
     statement(

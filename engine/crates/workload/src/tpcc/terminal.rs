@@ -141,7 +141,7 @@ pub struct Terminal<C: Client> {
 impl<C: Client<Session: Sql>> Terminal<C> {
     pub fn new(client: C, settings: &Settings, Place { worker, seed }: Place, random: Random) -> Self {
         let isolation = format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", settings.isolation.sql());
-        // With autocommit off, a transaction begins with its first statement, and BEGIN needs no round trip.
+        // With autocommit off, a transaction begins with its first statement, so no round trip for BEGIN is needed.
         let settings_sql = vec![isolation, "SET autocommit = 0".into()];
         Terminal {
             connection: Connection::with(client, statements::all(), settings_sql),

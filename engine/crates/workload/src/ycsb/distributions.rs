@@ -13,7 +13,7 @@ const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 /// A Zipfian distribution of numbers from 0. Smaller numbers are more frequent.
 #[derive(Debug, Clone)]
 pub struct Zipfian {
-    /// The initial number of items. YCSB computes eta from it, even after the number of items has grown.
+    /// The initial number of items. YCSB computes eta from this number, even after the number of items has grown.
     items: u64,
     /// The number of items over which `zeta` is summed.
     summed_items: u64,
