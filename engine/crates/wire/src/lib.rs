@@ -107,7 +107,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Facts for an arm's evidence, by their names in the results.
+/// Facts about an arm's service that the results contain as evidence, by name.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -47,7 +47,8 @@ pub trait Session {
 
     fn traffic(&self) -> Traffic;
 
-    /// Return the evidence about this connection. This takes time, so do not call it within measured time.
+    /// Return the server and the TLS settings of this connection, for the evidence. This takes time, so do not call it
+    /// within measured time.
     fn connection(&self) -> Connection;
 
     /// Do the work that only a connection's first operation needs, as a connection pool does when it opens a

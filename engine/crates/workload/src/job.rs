@@ -30,7 +30,7 @@ pub struct Job<'a> {
     pub data: Data,
     pub seed: u64,
     /// The random numbers of the worker. On every arm the worker gets equal numbers, because arms may differ only in
-    /// their levels.
+    /// the levels that the study varies.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,

@@ -146,7 +146,7 @@ pub enum WorkerCommand {
     Run(Arc<Window>),
 }
 
-/// The period of a slice, and the operations that have not begun yet. All workers of the slice share it.
+/// The period of a slice, and the operations that no worker has claimed yet. All workers of the slice share one window.
 pub struct Window {
     claimed: AtomicU64,
     operations: u64,

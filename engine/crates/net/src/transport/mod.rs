@@ -81,7 +81,7 @@ enum Attempt {
 
 impl Stream {
     /// Connect to the first of the host's addresses that accepts the connection. Record the phases `resolve` (if the
-    /// host is a name) and `tcp`.
+    /// host is a name) and `tcp` in `timeline`.
     /// Errors: `resolve`, or the error of the last address.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());

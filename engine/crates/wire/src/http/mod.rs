@@ -1,5 +1,6 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, without pipelining and
-//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the arm is verified.
+//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the arm's server is checked
+//! before the measurements.
 
 mod request;
 mod response;
@@ -83,7 +84,7 @@ pub struct Service {
     proof: Proof,
 }
 
-/// The properties of the response by which the arm was verified.
+/// The properties of the response with which the arm's server was checked before the measurements.
 #[derive(Default)]
 struct Proof {
     body_length: u64,

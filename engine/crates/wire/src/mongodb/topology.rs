@@ -1,6 +1,6 @@
 //! Discovery of the members of a service, and selection of the members for reads and for writes (Server Discovery and
 //! Monitoring, Server Selection specifications). Members are not monitored: a run measures the members found at its
-//! start, and a member that disappears is an error of its arm. Only YCSB's workloads discover the members again, so
+//! start, and a member that disappears is an error of its arm. Only YCSB's workloads search for the members again, so
 //! that a run continues after an election.
 
 use super::message::{self, Channel};

@@ -93,7 +93,7 @@ impl Channel {
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     pub binary: bool,
-    /// Whether lists end without an EOF packet.
+    /// Whether the lists of column definitions and of rows end without an EOF packet.
     pub without_eof: bool,
 }
 

@@ -169,7 +169,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn constants_differ_as_clause_2_1_6_1_requires() {
+    fn last_name_constants_differ_as_clause_2_1_6_1_requires() {
         for seed in 0..2000 {
             let Constants { last_load, last_run, customer, item } = Constants::draw(seed);
             let delta = last_load.abs_diff(last_run);
@@ -196,7 +196,7 @@ mod tests {
 
     /// Compares drawn numbers with the exact distribution, which is counted over all pairs of uniform numbers.
     #[test]
-    fn nurand_has_its_exact_distribution() {
+    fn nurand_follows_its_exactly_computed_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);
         let mut exact = vec![0_u32; 1000];
         for one in 0..=a {

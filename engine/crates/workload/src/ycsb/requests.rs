@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_draws_every_record_equally_often() {
+    fn uniform_requests_draw_every_record_equally_often() {
         let counts = counts(Requests::Uniform(20..120), 150);
         assert_eq!((share(&counts[..20]), share(&counts[120..])), (0.0, 0.0));
         // 1000 each are expected, with a standard deviation of 32.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_counts_the_claims_of_all_threads() {
+    fn records_claimed_by_several_threads_are_counted_once_each() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -123,7 +123,7 @@ fn decryption_error_names_the_column_but_neither_value_nor_key() {
 }
 
 #[test]
-fn values_moved_to_another_column_format_or_type_are_refused() {
+fn values_moved_to_another_column_row_format_or_type_are_refused() {
     let mut gateway = Gateway::known();
     let both = Some(Algorithm::Aes128Cbc);
     let table = gateway.table(&[("c_first", 0xFD, both), ("c_last", 0xFD, both)]);
@@ -132,7 +132,7 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
     let mut swapped = table.clone();
     swapped.definitions.swap(0, 1);
     assert_eq!(refusal(keys, &swapped, std::slice::from_ref(&row), RowFormat::Text).class, Class::Encryption);
-    // This is the same packet as a binary row: a header and a bitmap, then strings.
+    // The same strings as a binary row, which begins with a header and a bitmap.
     let binary = [b"\0\0", &row[..]].concat();
     assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
     let mut retyped = table.clone();
@@ -167,7 +167,7 @@ fn answers_replayed_within_one_session_are_refused() {
 }
 
 #[test]
-fn data_key_is_refused_after_one_with_a_higher_number() {
+fn data_key_is_refused_after_a_key_with_a_higher_number() {
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
     let mut gateways = [0, 1, 5].map(|number| Gateway::for_session(salt(), number));
     let answers = gateways.each_mut().map(|gateway| {
@@ -285,7 +285,7 @@ fn table_with(gateway: &mut Gateway, columns: &[(u8, Option<Algorithm>)]) -> Tab
 }
 
 #[test]
-fn every_changed_bit_of_an_envelope_is_refused() {
+fn envelope_with_any_changed_bit_is_refused() {
     for algorithm in Algorithm::ALL {
         let mut gateway = Gateway::known();
         let table = customers_by(&mut gateway, algorithm);
