@@ -47,8 +47,8 @@ pub struct SliceCommand {
     /// and think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// The instant on the monotonic clock at which the slice opens, for a slice that was prepared. If absent, the slice
-    /// is prepared now and opens at once.
+    /// The instant on the monotonic clock at which the slice opens, if a command `prepare` has prepared the slice. If
+    /// absent, the slice is prepared now and opens at once.
     pub opens_ns: Option<u64>,
 }
 
@@ -128,7 +128,7 @@ pub struct SliceAnswer {
     pub window: Option<WindowAnswer>,
 }
 
-/// The evidence that the arm was what the plan says.
+/// The evidence that the arm was measured as the plan describes it.
 #[derive(Debug, Serialize)]
 pub struct Evidence {
     #[serde(flatten)]

@@ -239,8 +239,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Create the loss of one direction. `probability` is at least 0 and below 1. Equal seeds give equal losses: the
-    /// packets with the same numbers are lost.
+    /// Create the loss of one direction. `probability` is at least 0 and below 1. With equal seeds, the packets at the
+    /// same positions are lost.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }

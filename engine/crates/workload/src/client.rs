@@ -99,7 +99,7 @@ pub trait Records: Session {
 
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
-    /// Read `count` records in the order of their keys, beginning with `from`. Read fewer at the end of the table.
+    /// Read `count` records in the order of their keys, beginning with `from`. Read fewer if the table ends before.
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()>;
 }
 

@@ -6,7 +6,7 @@ use base::error::Result;
 use base::lines::invalid_command;
 use serde::Deserialize;
 
-/// The size of the table. The table is YCSB's `usertable`, or sysbench's, whose records have a fixed size.
+/// The size of the table. The table is YCSB's `usertable`, or sysbench's table, whose records have a fixed size.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {

@@ -60,7 +60,7 @@ impl Share {
         (host as usize..workload.workers).step_by(hosts as usize)
     }
 
-    /// Return how many of the numbers from 0 to below `below` belong to this host.
+    /// Return how many of the numbers below `below` belong to this host.
     pub fn count(self, below: u64) -> u64 {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }

@@ -27,7 +27,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The TLS settings of an arm, and the sessions that it may resume.
+/// The TLS settings of an arm, and the sessions that its connections may resume.
 pub struct TlsClient {
     context: SslContext,
     verify: Verify,
@@ -37,8 +37,8 @@ pub struct TlsClient {
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
-/// The newest session of each server, for resumption. OpenSSL keeps the address of a connection's server as extra data
-/// of the connection.
+/// The newest session of each server, for resumption. `server` is the index of the extra data in which OpenSSL keeps,
+/// for each connection, the address of its server.
 struct Resumption {
     sessions: Arc<Mutex<HashMap<String, SslSession>>>,
     server: Index<Ssl, String>,
@@ -249,7 +249,7 @@ fn reasons(error: &openssl::ssl::Error) -> String {
 
 fn describe(stack: &ErrorStack) -> String {
     let reasons: Vec<_> = stack.errors().iter().filter_map(|error| error.reason()).collect();
-    // AWS-LC's "WRONG_VERSION_NUMBER" is OpenSSL's "wrong version number".
+    // AWS-LC writes "WRONG_VERSION_NUMBER" where OpenSSL writes "wrong version number".
     if reasons.is_empty() { "no reason given".into() } else { reasons.join(", ").to_lowercase().replace('_', " ") }
 }
 
@@ -291,7 +291,7 @@ impl Objection {
         let error = store.error();
         let certificate = store.current_cert();
         let reason = error.error_string();
-        // The numbers are OpenSSL's X509_V_ERR_* (x509_vfy.h), stable since 1.0.2.
+        // The numbers are OpenSSL's X509_V_ERR_* (x509_vfy.h), stable since OpenSSL 1.0.2.
         let (class, detail) = match error.as_raw() {
             62 | 64 => (Class::TlsCertificateName, String::new()),
             10 => (Class::TlsCertificateExpired, format!("the certificate expired: {}", dates(certificate))),
@@ -357,8 +357,8 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
 }
 
 /// Return the data of channel binding `tls-server-end-point` (RFC 5929, 4.1): the certificate's hash by the hash
-/// algorithm of its signature. SHA-256 replaces MD5 and SHA-1. Return None if the signature does not name a hash
-/// algorithm, as with Ed25519.
+/// algorithm of its signature. SHA-256 is used in place of MD5 and SHA-1. Return None if the signature does not name a
+/// hash algorithm, as with Ed25519.
 pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
     let signature = certificate.signature_algorithm().object().nid().signature_algorithms()?;
     let hash = match signature.digest {

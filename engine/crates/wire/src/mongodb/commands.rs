@@ -112,7 +112,7 @@ impl Commands {
     }
 
     /// Read `count` documents, from this key on, in as many batches as the server returns. `last` is a reusable buffer
-    /// for the last key.
+    /// for the key that was read last.
     pub async fn scan(
         &self,
         channel: &mut Channel,

@@ -86,7 +86,7 @@ impl Statements {
         check_one_row(read_rows(channel, self.without_eof, |_| Ok(())).await?)
     }
 
-    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the last key.
+    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the key that was read last.
     pub async fn scan(
         &self,
         channel: &mut Channel,

@@ -82,7 +82,7 @@ impl Statements {
         check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
-    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the last key.
+    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the key that was read last.
     pub async fn scan(
         &self,
         channel: &mut Channel,

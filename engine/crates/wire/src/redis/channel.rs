@@ -95,7 +95,7 @@ pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
     append_end(out);
 }
 
-/// Append the line before an argument's bytes. Append the bytes next, and then [`append_end`].
+/// Append the line that precedes an argument's bytes. The caller then appends the bytes and calls [`append_end`].
 pub fn append_length(out: &mut Vec<u8>, length: usize) {
     out.push(b'$');
     append_digits(out, length as u64, 1);

@@ -86,7 +86,8 @@ pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     }
 }
 
-/// Convert an error reply to a failure. Its first word determines the class. The connection remains usable.
+/// Convert an error reply to a failure. The first word of the reply determines the failure's class. The connection
+/// remains usable.
 pub fn failure(text: &[u8]) -> Failure {
     let message = String::from_utf8_lossy(text);
     let class = match message.split(' ').next() {

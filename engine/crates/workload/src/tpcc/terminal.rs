@@ -246,8 +246,8 @@ pub fn display<T>(output: T) {
     black_box(output);
 }
 
-/// Check that a query returned exactly one row. `what` is what the row contains.
-/// Errors: `protocol`. The connection is then closed, which rolls the transaction back.
+/// Check that a query returned exactly one row. `what` names the row's content in the message.
+/// Errors: `protocol`. The caller then closes the connection, so the server rolls the transaction back.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
     if rows == 1 {
         Ok(())

@@ -397,7 +397,7 @@ fn fuzz_reading_result_sets_from_arbitrary_bytes_never_panics() {
     });
 }
 
-/// Replace bytes of a valid result set and cut its packets. This reaches deeper states than arbitrary bytes.
+/// Replace bytes of a valid result set, and shorten its packets. This reaches deeper states than arbitrary bytes.
 #[test]
 fn fuzz_reading_edited_result_sets_never_panics() {
     let mut gateway = Gateway::known();
