@@ -23,7 +23,7 @@ const VALUES: u64 = 1000;
 /// The lengths of the encrypted values in bytes: about those of a number, of a name or date, of a longer text, and of
 /// the longest text in TPC-C's tables.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// The associated data of each value, about as long as the gateway's for a column.
+/// The associated data of each value, about as long as the associated data that the gateway uses for a column.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]

@@ -1,5 +1,5 @@
-//! Subcommand `drive`, which measures slices: it reads a plan and then commands from standard input, and writes an
-//! answer to each line on standard output.
+//! Subcommand `drive`, which measures slices (windows of one workload on one arm): it reads a plan and then commands
+//! from standard input, and writes an answer to each line on standard output.
 
 mod pool;
 mod runner;

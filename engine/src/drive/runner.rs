@@ -1,4 +1,4 @@
-//! The runner: it discovers the arms' services, owns the threads, and turns each slice command into an answer.
+//! The runner: it finds the servers of all arms, owns the threads, and turns each slice command into an answer.
 
 use super::pool::{self, Assignment, Mailbox, ThreadPlan};
 use crate::ipc::{
@@ -138,7 +138,7 @@ impl Runner {
     }
 
     /// Return the schedule of the next slice of a workload on an arm. Return None if the workload has no pace, if the
-    /// slice has `reconnect`, or if this host has no share of the workload.
+    /// slice has `reconnect`, or if this host performs no part of the workload.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
         if slice.reconnect {
             return Ok(None);
@@ -176,8 +176,8 @@ impl Runner {
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
         let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
-        // `elapsed_ns` ends with the last operation. If no operation ended, it ends when all workers have finished,
-        // which is at once on a host without workers.
+        // `elapsed_ns` ends with the last operation. If no operation ended, `elapsed_ns` ends when all workers have
+        // finished, which is at once on a host without workers.
         let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
         let first_began_ns = self.total.first_began;
         let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });

@@ -17,7 +17,7 @@ use wire::Facts;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// The command before a slice that opens at a given instant (`opens_ns`).
+    /// The command to prepare for a slice that will open at a given instant (`opens_ns`).
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
@@ -43,12 +43,12 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// Whether to replace all persistent connections before the slice. If true, operations begin
-    /// at once, without pace and think times.
+    /// Whether to replace all persistent connections before the slice. If true, operations begin at once, without pace
+    /// and think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// The instant on the monotonic clock at which the slice opens, for a slice that was prepared. If absent, the slice
-    /// is prepared now and opens at once.
+    /// The instant on the monotonic clock at which the slice opens, if a command `prepare` has prepared the slice. If
+    /// absent, the slice is prepared now and opens at once.
     pub opens_ns: Option<u64>,
 }
 
@@ -128,7 +128,7 @@ pub struct SliceAnswer {
     pub window: Option<WindowAnswer>,
 }
 
-/// The evidence that the arm was what the plan says.
+/// The evidence that the arm was measured as the plan describes it.
 #[derive(Debug, Serialize)]
 pub struct Evidence {
     #[serde(flatten)]

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn error_does_not_quote_a_password_in_a_wrong_field() {
+    fn error_about_a_password_in_a_wrong_field_does_not_quote_it() {
         let plan = vector()["plan"].take();
         let mut all = Vec::new();
         pointers(&plan, "", &mut all);

@@ -14,7 +14,7 @@ use std::rc::Rc;
 const TURN_PACKETS: usize = 32;
 
 /// The maximum time between two bursts. Packets in quick succession are delivered in bursts, as by a network card's
-/// interrupts, because each wake-up costs more than a packet.
+/// interrupts, because a wake-up costs more CPU time than handling a packet.
 const LONGEST_BETWEEN_BURSTS_NS: u64 = 100_000;
 /// The minimum ratio of a link's delay to the time between bursts: no packet is late by more than 2 % of the delay. A
 /// single packet is not late at all.
@@ -239,8 +239,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Create the loss of one direction. `probability` is at least 0 and below 1. Equal seeds give equal losses: the
-    /// packets with the same numbers are lost.
+    /// Create the loss of one direction. `probability` is at least 0 and below 1. With equal seeds, the packets at the
+    /// same positions are lost.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_lost_with_the_configured_probability_by_the_seed() {
+    fn packet_losses_have_the_configured_probability_and_depend_on_the_seed() {
         let losses =
             |seed| (0..100_000).scan(Loss::new(0.02, seed), |loss, _| Some(loss.draw_loss())).collect::<Vec<_>>();
         let lost = losses(7).iter().filter(|&&lost| lost).count();

@@ -1,8 +1,8 @@
 //! The event loop of all links, which runs on one thread and sleeps until a packet arrives or is due.
 //!
 //! A second thread would take CPU time from the measured machine. The thread waits for a timerfd instead of using
-//! epoll's timeout, because the kernel may extend such a timeout by a thousandth (`select_estimate_accuracy`; this is
-//! 85 µs for the distance us-eu). It never waits in a busy loop.
+//! epoll's timeout, because the kernel may extend such a timeout by a thousandth of its length
+//! (`select_estimate_accuracy`), which is 85 µs for the distance us-eu. The thread never waits in a busy loop.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
@@ -56,7 +56,7 @@ impl Forwarder {
         Ok(Forwarder { names, directions, epoll, timer, armed_for_ns: None, events })
     }
 
-    /// Set the delay of each link to the plan's minus the path cost, and reset the counters.
+    /// Set the round-trip delay of each link to the plan's round-trip time minus the path cost, and reset the counters.
     pub fn begin(&mut self, plan: &Plan, path_cost: Duration) {
         for (index, direction) in self.directions.iter_mut().enumerate() {
             let link = &plan.links[index / 2];

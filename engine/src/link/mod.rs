@@ -57,9 +57,10 @@ fn link_failure(what: impl Display, error: impl Display) -> Failure {
 /// Give this thread real-time priority. Return whether the system allows it. The priority makes a difference only on a
 /// busy machine.
 ///
-/// Without it this thread could wait for milliseconds behind busy programs, and the link's delay would then be longer
-/// than configured. (netem runs in kernel timers, which programs cannot delay.) The kernel reserves 5 % of each second
-/// for other programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms.
+/// Without this priority, the thread could wait for milliseconds behind busy programs, and the link's delay would then
+/// be longer than configured. (netem runs in kernel timers, which programs cannot delay.) The kernel reserves 5 % of
+/// each second for other programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms in each
+/// second.
 fn request_real_time_priority() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameters live through the call.

@@ -92,7 +92,7 @@ pub struct Counters {
     pub delivered_bytes: u64,
     /// Packets that the receiving device refused because the device is down.
     pub refused: u64,
-    /// The sum of all packets' delays after their due time.
+    /// The sum, over all packets, of the time from when a packet was due until it was delivered.
     pub late_sum_ns: u64,
     pub late_max_ns: u64,
 }
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_values_are_rejected_by_field_name() {
+    fn error_for_an_invalid_value_names_its_field() {
         for (fields, word) in [
             (r#""round_trip_ms":-1"#, "round_trip_ms"),
             (r#""round_trip_ms":1e9"#, "round_trip_ms"),

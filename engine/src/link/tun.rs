@@ -19,7 +19,7 @@ pub const MTU: usize = 1500;
 /// are dropped, and only the device's own statistics count them.
 const DEVICE_QUEUE_PACKETS: u32 = 5000;
 
-/// Create the device of `end`, bring it up and set its address, which includes the route to its network. The returned
+/// Create the device of `end`, bring it up and set its address, which also adds the route to its network. The returned
 /// descriptor does not block.
 pub fn create(end: &End) -> Result<OwnedFd> {
     inside(&end.namespace, || {

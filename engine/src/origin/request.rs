@@ -44,7 +44,7 @@ pub enum Persistence {
     None,
 }
 
-/// The reason why a request is refused. The bytes after the request on the connection cannot be parsed.
+/// The reason why a request is refused. Afterwards no further request on the same connection can be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// The bytes are not a request, or the request has contradictory fields.
@@ -150,7 +150,8 @@ fn interpret(parsed: &httparse::Request, length: usize) -> Result<Header, Refusa
         return Err(Refusal::Malformed);
     }
     if fields.transfer_encoding {
-        // Both lengths, or an encoding in HTTP/1.0, may be an attempt at request smuggling (RFC 9112, 6.1).
+        // Transfer-Encoding together with Content-Length, or in HTTP/1.0, may be an attempt at request smuggling (RFC
+        // 9112, 6.1).
         let contradicts = fields.content_length.is_some() || !is_1_1;
         return Err(if contradicts { Refusal::Malformed } else { Refusal::LengthRequired });
     }

@@ -15,7 +15,7 @@ pub struct Cost {
     pub payers: Payers,
 }
 
-/// The requests to which a delay is added.
+/// The requests to which `added_ns` is added.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payers {
@@ -42,7 +42,7 @@ impl Payers {
 }
 
 /// The totals of an entrance (listening address) since the start: the number of its requests, the number of requests
-/// with an added delay, and the sum in nanoseconds of the delays that were really added.
+/// that were also delayed by `added_ns`, and the sum in nanoseconds of all delays as measured.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelayTotals {
     pub requests: u64,

@@ -12,7 +12,7 @@ const CHUNK: usize = 1 << 16;
 
 /// Accept connections on all entrances (listening addresses) and forward their bytes to the server, all on this one
 /// thread. If each entrance had its own thread, one thread could run on a faster CPU than another, which would favour
-/// its arm for the whole run.
+/// the arm of that thread's entrance for the whole run.
 /// Errors: polling the sockets failed.
 pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
@@ -63,9 +63,9 @@ impl Connection {
         [PollFd::new(&self.client, PollFlags::IN), PollFd::new(&self.server, PollFlags::IN)]
     }
 
-    /// Forward the bytes that have arrived: from the client if `client_ready`, from the server if `server_ready`. Before
-    /// each request, add the delay. A request begins with the client's first bytes, or with its first bytes after an
-    /// answer, and may arrive in several pieces. Return whether the connection is still open.
+    /// Forward the bytes that have arrived: from the client if `client_ready`, from the server if `server_ready`.
+    /// Before each request, add the delay. A request begins with the first bytes that the client sends, at the start of
+    /// the connection or after an answer. It may arrive in several pieces. Return whether the connection is still open.
     fn forward(&mut self, client_ready: bool, server_ready: bool, chunk: &mut [u8]) -> Result<bool> {
         if server_ready {
             let length = self.server.read(chunk)?;

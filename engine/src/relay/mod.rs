@@ -1,5 +1,5 @@
-//! `costof-engine relay`: a relay in front of a server. It adds a known delay to requests, so that a run can be checked
-//! against a true cost.
+//! `costof-engine relay`: a relay in front of a server. It adds a known delay to requests, so that the result of a run
+//! can be compared with the true cost.
 //!
 //! All of its entrances (listening addresses) lead to the same server. [`cost`] defines which requests are delayed and
 //! for how long, [`forward`] forwards the connections. The relay ends at the end of its standard input.

@@ -119,7 +119,8 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// The pause in nanoseconds after accepting failed because no file descriptor was free. A connection may end meanwhile.
+/// The pause in nanoseconds after accepting failed because no file descriptor was free. A connection that ends during
+/// the pause frees one.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
 /// A listening socket of one thread, and the server for its connections.
@@ -163,8 +164,9 @@ impl<S: Server> Listener<S> {
 
 /// The flags of all sockets, both listening and accepted ones.
 pub const SOCKET_FLAGS: SocketFlags = SocketFlags::NONBLOCK.union(SocketFlags::CLOEXEC);
-/// The maximum number of established connections that wait to be accepted. With fewer, the kernel would drop the SYN
-/// packets of some clients in a burst. The kernel's default limit, `net.core.somaxconn`, is 4096 as well.
+/// The maximum number of established connections that wait to be accepted. With a lower maximum, the kernel would drop
+/// the SYN packets of some clients when many clients connect at once. The kernel's default limit, `net.core.somaxconn`,
+/// is 4096 as well.
 const BACKLOG: i32 = 4096;
 
 /// Open listening sockets for an address, one for each thread. The kernel distributes new connections among them.
@@ -193,7 +195,7 @@ pub fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
 fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SOCKET_FLAGS, Some(ipproto::TCP))?;
-    // Connections of an earlier process may still be in TIME_WAIT.
+    // Otherwise binding would fail while connections of an earlier process are still in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, shared)?;
     // Accepted connections inherit these options, which saves two system calls for each connection. Without keepalive,

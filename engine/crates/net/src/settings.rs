@@ -88,8 +88,8 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// The verification of the server's certificate: `full` checks its chain and name, `ca-only` its chain, and `none`
-/// nothing.
+/// The verification of the server's certificate: `full` checks the certificate's chain and name, `ca-only` only its
+/// chain, and `none` nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verify {

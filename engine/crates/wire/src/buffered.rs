@@ -60,7 +60,7 @@ impl Buffered {
         &self.inbox[range]
     }
 
-    /// Receive more bytes. The inbox grows with the received bytes, not with the value of a length field.
+    /// Receive more bytes. The inbox grows only with the bytes received, so a wrong length field cannot make it huge.
     pub async fn fill(&mut self) -> Result<()> {
         if self.start > 0 {
             self.inbox.copy_within(self.start..self.end, 0);

@@ -46,7 +46,7 @@ pub static PROTOCOLS: &[Protocol] = &[
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Parses a plan's settings of a service, without the protocol's name. Errors are serde's.
+    /// Parses the settings of a service in a plan. They do not contain the protocol's name. Errors are serde's.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
@@ -69,35 +69,37 @@ pub trait Settings: Debug + Send + Sync {
         kind != Kind::Connect
     }
 
-    /// Return the table of the records that a workload reads and writes by key. Return None if there is none.
+    /// Return the table of the records that a workload reads and writes by key. Return None if the service has no such
+    /// table.
     fn table(&self) -> Option<TablePlace<'_>> {
         None
     }
 
-    /// Discover the servers, and connect once to the first server that will be measured. Each connection attempt may
-    /// take `timeout_ns` nanoseconds.
+    /// Find the service's servers, and connect once to the first server that will be measured. Each connection attempt
+    /// may take `timeout_ns` nanoseconds.
     fn discover<'a>(&'a self, transport: &'a Transport, reactor: &'a Rc<Reactor>, timeout_ns: u64) -> Discovery<'a>;
 }
 
-/// The future of a discovery, which returns the service.
+/// The future that [`Settings::discover`] returns. Its result is the service with the servers that were found.
 pub type Discovery<'a> = Pin<Box<dyn Future<Output = Result<Arc<dyn Service>>> + 'a>>;
 
 fn discovery<'a>(service: impl Future<Output = Result<impl Service + 'static>> + 'a) -> Discovery<'a> {
     Box::pin(async { Ok(Arc::new(service.await?) as Arc<dyn Service>) })
 }
 
-/// A service whose servers have been discovered. All threads share it.
+/// A service whose servers have been found. All threads share it.
 pub trait Service: Send + Sync {
     /// Return the address of the server that the first worker reads from.
     fn first_reader(&self) -> String;
 
-    /// Start a worker. Each protocol spawns its own workers, so that the measured loop is compiled for the protocol.
+    /// Start a worker. Each protocol spawns its own workers, so that the measured loop is compiled separately for each
+    /// protocol.
     fn spawn(self: Arc<Self>, job: Job<'_>) -> TaskId;
 
-    /// Begin a slice: discard counts from its preparation.
+    /// Begin a slice (a measured window): discard the counts of the slice's preparation.
     fn begin_slice(&self) {}
 
-    /// Add the counts of all workers since the last call to `into`. Call this when a slice has ended.
+    /// Add to `into` the counts of all workers since the last call. Call this when a slice has ended.
     fn take_counts(&self, _into: &mut Counts) {}
 
     fn facts(&self) -> Facts {
@@ -105,7 +107,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Facts for an arm's evidence, by their names in the results.
+/// Facts about an arm's service that the results contain as evidence, by name.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -47,7 +47,8 @@ pub trait Session {
 
     fn traffic(&self) -> Traffic;
 
-    /// Return the evidence about this connection. This takes time, so do not call it within measured time.
+    /// Return the server and the TLS settings of this connection, for the evidence. This takes time, so do not call it
+    /// within measured time.
     fn connection(&self) -> Connection;
 
     /// Do the work that only a connection's first operation needs, as a connection pool does when it opens a
@@ -78,7 +79,7 @@ pub trait Ask: Session {
     /// Perform one query.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
-    /// Perform one query after which the connection continues.
+    /// Like `ask`, but further queries follow on the same connection.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }
@@ -98,7 +99,7 @@ pub trait Records: Session {
 
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
-    /// Read `count` records in the order of their keys, beginning with `from`. Read fewer at the end of the table.
+    /// Read `count` records in the order of their keys, beginning with `from`. Read fewer if the table ends before.
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()>;
 }
 

@@ -1,6 +1,6 @@
 //! Workload `connect`, which simulates a client without a connection pool. An operation is a trial: it opens a
 //! connection, performs a first query (unless disabled) and any further queries on it, and ends it. The time for ending
-//! the connection counts in the slice but in no phase.
+//! the connection counts in the duration of the slice, but in no phase of the operation.
 
 use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};

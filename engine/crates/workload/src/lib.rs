@@ -36,7 +36,7 @@ use record::{Counts, Evidence, Recorder, Timeline};
 use std::ops::Range;
 
 /// The part of a workload that one worker performs. It exists through the whole run and keeps its connection between
-/// slices, until [`Workload::disconnect`].
+/// slices (measured windows), until [`Workload::disconnect`].
 pub trait Workload: 'static {
     /// The maximum number of operations that one call of [`Workload::operate`] performs.
     const BATCH: u64 = 1;
@@ -47,7 +47,8 @@ pub trait Workload: 'static {
         1
     }
 
-    /// Return the pause in nanoseconds that the simulated user makes before the next operation. It counts in no phase.
+    /// Return the pause in nanoseconds that the simulated user makes before the next operation. The pause counts in no
+    /// phase of the operation.
     fn rest_ns(&mut self) -> u64 {
         0
     }
@@ -67,7 +68,7 @@ pub trait Workload: 'static {
     /// Record the operations that the last call of [`Workload::operate`] performed but did not put into the timeline.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Add the counts since the last call to `into`, and reset the counts. The worker calls this after each preparation
+    /// Add to `into` the counts since the last call, and reset the counts. The worker calls this after each preparation
     /// and each slice.
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

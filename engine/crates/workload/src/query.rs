@@ -95,7 +95,8 @@ impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q>
 
 /// The preparation of a new session before its first operation. It is not measured.
 pub trait Preparation<S> {
-    /// Whether to search for the primary again after a connection broke, because a new one may have been elected.
+    /// Whether to search for the primary again after a connection broke, because another server may have become the
+    /// primary.
     const REDISCOVERS: bool = false;
 
     async fn prepare(&self, session: &mut S) -> Result<()>;

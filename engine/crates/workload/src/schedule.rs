@@ -1,6 +1,6 @@
-//! The start times of a slice's operations. With a pace, the start time of an operation depends only on its number, so
-//! a slow server cannot delay the load under which it is measured. With think times, the start time depends on the end
-//! of the worker's last operation.
+//! The start times of the operations in a slice (a measured window). With a pace, the start time of an operation
+//! depends only on its number, so a slow server cannot delay the load under which it is measured. With think times, the
+//! start time depends on the end of the worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -19,7 +19,7 @@ const DOMAIN: u64 = 0x7061_6365;
 pub enum Schedule {
     /// Operations begin at equal intervals. The first one begins with the slice.
     Constant {
-        /// The interval in nanoseconds between an operation and the next one of any host.
+        /// The interval in nanoseconds between an operation and the next one, whichever host performs them.
         gap_ns: f64,
         share: Share,
     },

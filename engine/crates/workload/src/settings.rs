@@ -6,7 +6,7 @@ use base::error::Result;
 use base::lines::invalid_command;
 use serde::Deserialize;
 
-/// The size of the table. The table is YCSB's `usertable`, or sysbench's, whose records have a fixed size.
+/// The size of the table. The table is YCSB's `usertable`, or sysbench's table, whose records have a fixed size.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
@@ -90,7 +90,7 @@ impl Settings {
     }
 }
 
-/// The rate at which operations begin. Whichever worker is free performs the next one.
+/// The rate at which operations begin. Whichever worker is free performs the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_further_operations_is_rejected_without_kind_connect_or_first_operation() {
+    fn further_operations_require_kind_connect_and_a_first_operation() {
         let text = r#"{"name": "c", "kind": "connect", "further_operations": 19}"#;
         let refused = |text: &str| serde_json::from_str::<Settings>(text).unwrap().check().is_err();
         assert!(!refused(text));

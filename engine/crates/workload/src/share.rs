@@ -39,8 +39,8 @@ impl Share {
     /// The share of a single host, which does all the work.
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
-    /// Return this host's share of a workload, or None if it has none of the workload's workers. The first host alone
-    /// loads the data, because loading is not measured and must begin with the first record.
+    /// Return this host's share of a workload, or None if none of the workload's workers run on this host. The first
+    /// host alone loads the data, because loading is not measured and must begin with the first record.
     pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
         self.divided_into(parts)
@@ -60,7 +60,7 @@ impl Share {
         (host as usize..workload.workers).step_by(hosts as usize)
     }
 
-    /// Return how many of the numbers from 0 to below `below` belong to this host.
+    /// Return how many of the numbers below `below` belong to this host.
     pub fn count(self, below: u64) -> u64 {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }

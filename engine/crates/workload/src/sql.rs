@@ -116,17 +116,19 @@ pub trait Sql: Session {
     type Row<'a>: Row<'a>;
 
     /// Prepare these statements. This is not measured. The other methods refer to a statement by its index.
-    /// Errors: `server` if a table is missing or has other columns; `protocol`; the errors of a broken connection.
+    /// Errors: `server` if a table is missing or has other columns; `protocol` if the answer is invalid; the errors of
+    /// a broken connection.
     async fn prepare_all(&mut self, statements: &'static [Statement]) -> Result<()>;
 
     fn statements_sent(&self) -> u64;
 
     /// Execute the text of a statement that has no parameters and no result, such as `COMMIT`.
-    /// Errors of this method and of the methods below: `server`; `protocol`; the errors of a broken connection.
+    /// Errors of this method and of the methods below: `server` if the server answers with an error; `protocol` if the
+    /// answer is invalid; the errors of a broken connection.
     async fn say(&mut self, text: &str) -> Result<()>;
 
-    /// Execute an INSERT and return the number of rows written. Its text is `into` followed by `rows`, such as
-    /// `(1,'a'),(2,'b')`.
+    /// Execute an INSERT and return the number of rows written. The statement's text is `into` followed by `rows`, such
+    /// as `(1,'a'),(2,'b')`.
     async fn insert_rows(&mut self, into: &str, rows: &[u8]) -> Result<u64>;
 
     /// Execute the prepared statement with this index, which has no result, and return the number of changed rows.

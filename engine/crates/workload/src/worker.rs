@@ -146,7 +146,7 @@ pub enum WorkerCommand {
     Run(Arc<Window>),
 }
 
-/// The period of a slice, and the operations that have not begun yet. All workers of the slice share it.
+/// The period of a slice, and the operations that no worker has claimed yet. All workers of the slice share one window.
 pub struct Window {
     claimed: AtomicU64,
     operations: u64,
@@ -197,7 +197,7 @@ impl Window {
         (first < self.operations).then(|| first..self.operations.min(first + batch))
     }
 
-    /// Return when the window opens on the monotonic clock. This may be in the past.
+    /// Return the instant on the monotonic clock at which the window opens. This may be in the past.
     pub fn opens_at(&self) -> u64 {
         self.opens_at
     }

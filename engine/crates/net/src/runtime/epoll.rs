@@ -10,7 +10,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 /// The maximum number of events that one call of `epoll_wait` returns.
 const EVENTS: usize = 256;
-/// The key in epoll events of the alarm, which is the thread's timer. No source (watched descriptor) has this key.
+/// The key of the alarm (the thread's timer) in epoll events. No source (watched descriptor) has this key.
 const ALARM: u64 = u64::MAX;
 
 pub(super) struct Epoll {
@@ -46,8 +46,8 @@ impl Epoll {
             if key == ALARM {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
-                // While a batch of events is handled, a source may be removed and a new source may get its key. The new
-                // source then gets an event of the old source, which only costs one failing read.
+                // While a batch of events is handled, a source may be removed and a new source may get the same key.
+                // The new source then gets an event of the old source, which only costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

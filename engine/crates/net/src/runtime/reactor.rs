@@ -203,17 +203,17 @@ impl Alarm {
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // Setting fails only for invalid times. It also makes the descriptor unreadable again, so the descriptor is
-        // never read.
+        // Setting the timer fails only for invalid times. It also makes the descriptor unreadable again, so that the
+        // descriptor need not be read.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }
 }
 
-/// The interval in nanoseconds at which deadlines are checked. A timeout can be late by this time.
+/// The interval in nanoseconds at which deadlines are checked. A timeout can be late by at most this interval.
 const SWEEP_EVERY: u64 = 20_000_000;
 
-/// The executor of one thread, which runs its tasks.
+/// The loop that runs the tasks of one thread.
 pub struct Executor {
     reactor: Rc<Reactor>,
     tasks: Slab<Task>,

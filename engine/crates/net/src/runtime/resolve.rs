@@ -1,5 +1,5 @@
 //! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread. The other workers of the calling
-//! thread continue meanwhile, and the operation's deadline applies.
+//! thread continue meanwhile. The deadline of the current operation also limits the resolution.
 
 use super::{Reactor, Watched};
 use base::error::{Class, Failure, Result};

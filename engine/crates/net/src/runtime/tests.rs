@@ -42,8 +42,8 @@ async fn receive_all(watched: &Watched) -> Vec<u8> {
     }
 }
 
-/// Return bytes that repeat after 251 bytes. Because 251 is prime, the pattern never aligns with buffer sizes, so bytes
-/// in the wrong place are detected.
+/// Return bytes in a pattern that repeats after 251 bytes. Because 251 is prime, the pattern never aligns with buffer
+/// sizes, so bytes in the wrong place are detected.
 fn pattern(seed: usize, length: usize) -> Vec<u8> {
     (0..length).map(|place| ((place + seed) % 251) as u8).collect()
 }
@@ -88,7 +88,7 @@ fn dropped_connection_closes_at_once_and_does_not_disturb_the_next_connection() 
             reactor.set_deadline(0);
             assert!(ours.readable().await.is_err(), "the peer sent nothing");
             reactor.set_deadline(u64::MAX);
-            // In half of the rounds an event is pending for the key that the next connection reuses.
+            // In every second round, an event of this connection is pending when the next connection reuses its key.
             if round % 2 == 0 {
                 theirs.write_all(b"late").unwrap();
             }

@@ -81,7 +81,7 @@ enum Attempt {
 
 impl Stream {
     /// Connect to the first of the host's addresses that accepts the connection. Record the phases `resolve` (if the
-    /// host is a name) and `tcp`.
+    /// host is a name) and `tcp` in `timeline`.
     /// Errors: `resolve`, or the error of the last address.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
@@ -206,7 +206,7 @@ impl Stream {
     }
 
     /// Return whether an event has reported that the peer has ended or reset the connection. Bytes that the peer sent
-    /// before can still be read.
+    /// before that can still be read.
     pub fn is_over(&self) -> bool {
         self.tcp().watched().is_over()
     }
@@ -323,7 +323,7 @@ fn tls_attempt(result: std::result::Result<usize, openssl::ssl::Error>) -> Resul
 pub struct Tcp {
     watched: Watched,
     traffic: Traffic,
-    /// Whether bytes were sent since the last arrival. If so, the next arrival of bytes completes a round trip.
+    /// Whether bytes were sent since bytes last arrived. If so, the next arrival of bytes completes a round trip.
     awaiting: bool,
 }
 
@@ -342,7 +342,7 @@ impl Tcp {
         watched.writable().await?;
         sockopt::socket_error(&watched)??;
         // In the TCP handshake the client sends the last packet. If the server speaks first, its greeting arrives one
-        // round trip after that packet.
+        // round trip after that packet, so `awaiting` begins as true.
         Ok(Tcp { watched, traffic: Traffic { round_trips: 1, ..Traffic::default() }, awaiting: true })
     }
 

@@ -27,18 +27,18 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The TLS settings of an arm, and the sessions that it may resume.
+/// The TLS settings of an arm, and the sessions that its connections may resume.
 pub struct TlsClient {
     context: SslContext,
     verify: Verify,
     resumption: Option<Resumption>,
-    /// The last certificate and the name of its key. They are cached because decoding the key costs a tenth of a
-    /// handshake, and a server usually has only one certificate.
+    /// The last certificate and the name of its key. They are cached because decoding the key costs a tenth of the time
+    /// of a handshake, and a server usually has only one certificate.
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
-/// The newest session of each server, for resumption. OpenSSL keeps the address of a connection's server as extra data
-/// of the connection.
+/// The newest session of each server, for resumption. `server` is the index of the extra data in which OpenSSL keeps,
+/// for each connection, the address of its server.
 struct Resumption {
     sessions: Arc<Mutex<HashMap<String, SslSession>>>,
     server: Index<Ssl, String>,
@@ -161,8 +161,8 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
     Ok(builder)
 }
 
-/// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Earlier versions are
-/// allowed, because old suites belong to these versions.
+/// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Versions before TLS 1.2
+/// are allowed too, because old suites belong to these versions.
 fn offer_only(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
     let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
     if version == Some(TlsVersion::V1_3) {
@@ -249,7 +249,7 @@ fn reasons(error: &openssl::ssl::Error) -> String {
 
 fn describe(stack: &ErrorStack) -> String {
     let reasons: Vec<_> = stack.errors().iter().filter_map(|error| error.reason()).collect();
-    // AWS-LC's "WRONG_VERSION_NUMBER" is OpenSSL's "wrong version number".
+    // AWS-LC writes "WRONG_VERSION_NUMBER" where OpenSSL writes "wrong version number".
     if reasons.is_empty() { "no reason given".into() } else { reasons.join(", ").to_lowercase().replace('_', " ") }
 }
 
@@ -291,7 +291,7 @@ impl Objection {
         let error = store.error();
         let certificate = store.current_cert();
         let reason = error.error_string();
-        // The numbers are OpenSSL's X509_V_ERR_* (x509_vfy.h), stable since 1.0.2.
+        // The numbers are OpenSSL's X509_V_ERR_* (x509_vfy.h), stable since OpenSSL 1.0.2.
         let (class, detail) = match error.as_raw() {
             62 | 64 => (Class::TlsCertificateName, String::new()),
             10 => (Class::TlsCertificateExpired, format!("the certificate expired: {}", dates(certificate))),
@@ -357,8 +357,8 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
 }
 
 /// Return the data of channel binding `tls-server-end-point` (RFC 5929, 4.1): the certificate's hash by the hash
-/// algorithm of its signature. SHA-256 replaces MD5 and SHA-1. Return None if the signature does not name a hash
-/// algorithm, as with Ed25519.
+/// algorithm of its signature. SHA-256 is used in place of MD5 and SHA-1. Return None if the signature does not name a
+/// hash algorithm, as with Ed25519.
 pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
     let signature = certificate.signature_algorithm().object().nid().signature_algorithms()?;
     let hash = match signature.digest {
@@ -465,7 +465,8 @@ fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<
     chain.try_for_each(|issuer| builder.add_extra_chain_cert(issuer))?;
     builder.set_private_key(key)?;
     builder.check_private_key()?;
-    // Clients store their session tickets themselves. A session cache in the server would grow with each connection.
+    // A session cache in the server would grow with each connection. It is not needed, because clients store their
+    // session tickets themselves.
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     builder.set_read_ahead(true);
     // Idle connections free OpenSSL's two buffers of 16 KiB.

@@ -1,5 +1,6 @@
 //! HTTP/1.1 (RFC 9110, RFC 9112) in its simplest form: one request at a time on a connection, without pipelining and
-//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the arm is verified.
+//! redirects. Bodies are counted and discarded. Host names are resolved only once, when the arm's server is checked
+//! before the measurements.
 
 mod request;
 mod response;
@@ -32,14 +33,15 @@ use workload::{Job, Kind, REQUESTS, Requests, Target};
 pub struct Settings {
     /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The value of the Host header; the address if absent.
+    /// The value of the Host header. If absent, the address is used.
     pub host: Option<String>,
     /// The path and query of the request, from the first slash on.
     pub path: String,
     /// Further lines of the header, `Name: value`.
     #[serde(default)]
     pub headers: Vec<Secret>,
-    /// The number of requests after which the client closes a connection. If it is absent, the server decides.
+    /// The number of requests after which the client closes a connection. If absent, the server decides when to close
+    /// it.
     pub requests_per_connection: Option<NonZeroU64>,
     /// Whether responses with a status other than 2xx count as successes too.
     #[serde(default)]
@@ -82,7 +84,7 @@ pub struct Service {
     proof: Proof,
 }
 
-/// The properties of the response by which the arm was verified.
+/// The properties of the response with which the arm's server was checked before the measurements.
 #[derive(Default)]
 struct Proof {
     body_length: u64,
@@ -201,8 +203,8 @@ async fn reach(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline
     outcome
 }
 
-/// Convert a failure to `PlainRefused` if the server closed its first plain connection without an answer. Return other
-/// failures unchanged.
+/// Convert a failure to `PlainRefused` if the server closed the client's first plain connection without an answer.
+/// Return other failures unchanged.
 fn plain_refused(failure: Failure) -> Failure {
     match failure.class {
         Class::Closed | Class::Reset => {

@@ -42,8 +42,8 @@ enum State {
 }
 
 impl Reader {
-    /// Process the next bytes of a response, at least one byte. If the response is now complete, return the response
-    /// and the number of these bytes that belong to it. Otherwise return None.
+    /// Process the next bytes of a response; there must be at least one. If the response is now complete, return the
+    /// response and the number of these bytes that belong to it. Otherwise return None.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -97,8 +97,8 @@ impl Reader {
         }
     }
 
-    /// Return the failure for a connection that was cut off: under TLS, the server did not announce its end by
-    /// `close_notify`.
+    /// Return the failure for a connection that was cut off: under TLS, the server did not announce the connection's
+    /// end by `close_notify`.
     pub fn cut(&mut self) -> Failure {
         self.end().err().unwrap_or_else(|| short("the body's end was not announced".into()))
     }
@@ -209,8 +209,8 @@ pub struct Head {
     pub keep_alive: bool,
 }
 
-/// Return the length of the header if it ends within these bytes. Otherwise return None. The header does not end within
-/// the first `known` bytes.
+/// Return the length of the header if it ends within these bytes. Otherwise return None. The caller knows already that
+/// the header does not end within the first `known` bytes.
 pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
     // A header ends with "\n\r\n" or "\n\n", whose first line feed may be among the known bytes.
     let mut from = known.saturating_sub(2);
@@ -351,7 +351,7 @@ enum Position {
 pub struct Chunked {
     position: Position,
     left: u64,
-    /// The number of bytes since the last data. It is limited, so that lines cannot be endless.
+    /// The number of bytes of framing since the last byte of data. It is limited, so that no line can be endless.
     framing: usize,
 }
 

@@ -33,7 +33,7 @@ pub struct Commands {
     one: Vec<u8>,
     /// The last BSON elements of the command `find` for many documents.
     many: Vec<u8>,
-    /// The BSON elements of the command `getMore` after the cursor.
+    /// The BSON elements of the command `getMore` that follow the cursor.
     more: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ impl Commands {
     }
 
     /// Read `count` documents, from this key on, in as many batches as the server returns. `last` is a reusable buffer
-    /// for the last key.
+    /// for the key that was read last.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -502,7 +502,8 @@ mod tests {
             }
         }
 
-        /// Damage a valid batch, because it reaches deeper states of the parser than arbitrary bytes would.
+        /// A valid batch is damaged, because a damaged batch reaches deeper states of the parser than arbitrary bytes
+        /// would.
         #[test]
         fn parsing_damaged_batches_never_panics(at in 4..120_usize, with in any::<u8>()) {
             let reply = rawdoc! { "cursor": { "firstBatch": [{ "_id": "user1", "field0": 1 }], "id": 5_i64 }, "ok": 1.0 };

@@ -17,7 +17,7 @@ pub const BODY_AT: usize = HEADER + 5;
 const OP_MSG: i32 = 2013;
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 2;
-/// The flags 0 to 15, all of which the receiver must understand if they are set.
+/// The flag bits 0 to 15. A message with one of these bits set is refused if the receiver does not know the bit.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
 /// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, is
@@ -213,7 +213,8 @@ mod tests {
             }
         }
 
-        /// Damage a valid reply, because it reaches deeper states of the parser than arbitrary bytes would.
+        /// A valid reply is damaged, because a damaged reply reaches deeper states of the parser than arbitrary bytes
+        /// would.
         #[test]
         fn parsing_damaged_replies_never_panics(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
             let document = rawdoc! {

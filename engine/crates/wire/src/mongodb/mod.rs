@@ -113,12 +113,12 @@ impl crate::Settings for Settings {
 }
 
 const DEFAULT_PORT: u16 = 27017;
-/// Two times in nanoseconds for discoveries during an election: the pause between two of them, and the timeout for one
-/// member's answer.
+/// The pause in nanoseconds between two searches for the members during an election.
 const LOOK_EVERY_NS: u64 = 50_000_000;
+/// The timeout in nanoseconds for the answer of one member during such a search.
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
-/// A replica set or a single server after discovery, as one arm uses it.
+/// A replica set or a single server as one arm uses it, after its members were found.
 pub struct Service {
     settings: Settings,
     transport: Transport,
@@ -129,8 +129,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Find the members through the first seed that answers. Then open one session to the first member to be read, to
-    /// verify that this works.
+    /// Find the members through the first configured address that answers. Then open one session to the first member to
+    /// be read, to verify that this works.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -257,7 +257,7 @@ impl workload::Client for Client {
         let deadline = self.reactor.deadline();
         loop {
             let result = self.service.rediscover_once(&self.reactor, target).await;
-            // The discovery has replaced the deadline by its own.
+            // The search has set deadlines of its own, so restore the operation's deadline.
             self.reactor.set_deadline(deadline);
             let next = clock::now() + LOOK_EVERY_NS;
             if result.is_ok() || next >= deadline {

@@ -1,6 +1,6 @@
 //! Discovery of the members of a service, and selection of the members for reads and for writes (Server Discovery and
 //! Monitoring, Server Selection specifications). Members are not monitored: a run measures the members found at its
-//! start, and a member that disappears is an error of its arm. Only YCSB's workloads discover the members again, so
+//! start, and a member that disappears is an error of its arm. Only YCSB's workloads search for the members again, so
 //! that a run continues after an election.
 
 use super::message::{self, Channel};
@@ -97,9 +97,9 @@ impl Scout<'_> {
     }
 }
 
-/// Select those of the `answered` members that match the read preference. If none matches, return `silent`, the failure
-/// of a member that did not answer. If all members have answered, return an error with the numbers of primaries and
-/// secondaries.
+/// Select those of the `answered` members that match the read preference. If none matches, return an error: `silent`,
+/// which is the failure of a member that did not answer, or, if all members have answered, an error with the numbers of
+/// primaries and secondaries.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

@@ -93,7 +93,7 @@ impl Channel {
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     pub binary: bool,
-    /// Whether lists end without an EOF packet.
+    /// Whether the lists of column definitions and of rows end without an EOF packet.
     pub without_eof: bool,
 }
 
@@ -126,7 +126,7 @@ impl Channel {
     }
 
     /// Return the next row of a result set, decrypted if a gateway has encrypted it. Return None after the last row.
-    /// [`Buffered::check_idle`] then checks that nothing follows.
+    /// The caller can then check with [`Buffered::check_idle`] that nothing follows.
     pub async fn receive_row(&mut self, layout: Layout) -> Result<Option<&[u8]>> {
         let packet = self.receive_at().await?;
         let packet = packet::not_an_error(self.io.at(packet))?;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// with ever new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
-/// The number of values and bytes that a slice has decrypted, including its failed operations.
+/// The number of values and bytes that were decrypted in a slice, including those of failed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Decrypted {
     /// The number of decrypted values. NULLs are not encrypted, so they do not count.
@@ -288,7 +288,7 @@ impl Decryption {
         Ok(openers.entry(algorithm).or_insert_with(|| Rc::new(key.opener(algorithm))).clone())
     }
 
-    /// Add the numbers of values and bytes that this session has decrypted to the arm's numbers.
+    /// Add this session's numbers of decrypted values and bytes to the arm's numbers.
     pub fn settle(&mut self) {
         if self.decrypted.values > 0 {
             self.master_keys.add(std::mem::take(&mut self.decrypted));

@@ -34,7 +34,7 @@ const MAX_STEPS: usize = 8;
 /// A logged-in connection.
 pub struct LoggedIn {
     pub channel: Channel,
-    /// Whether lists end without an EOF packet.
+    /// Whether the lists of column definitions and of rows end without an EOF packet.
     pub without_eof: bool,
     /// The salt of the session's keys for encrypted columns. None if the client does not decrypt.
     pub salt: Option<SessionSalt>,

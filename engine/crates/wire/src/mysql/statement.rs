@@ -57,7 +57,7 @@ impl PreparedSet {
     /// Execute a statement without a result, and return the number of changed rows.
     ///
     /// # Panics
-    /// If the parameters do not have the types of the statement. [`PreparedSet::select`] panics too.
+    /// If the parameters' types are not those that the statement lists. [`PreparedSet::select`] panics in this case too.
     pub async fn change(&mut self, channel: &mut Channel, index: usize, fill: impl Fill<Session>) -> Result<u64> {
         self.send(channel, index, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;

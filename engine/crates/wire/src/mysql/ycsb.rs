@@ -86,7 +86,7 @@ impl Statements {
         check_one_row(read_rows(channel, self.without_eof, |_| Ok(())).await?)
     }
 
-    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the last key.
+    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the key that was read last.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -147,8 +147,8 @@ fn statement_for(statements: &[Prepared], fields: Fields) -> Result<Prepared> {
     statements.get(index).copied().ok_or_else(unprepared)
 }
 
-/// Append the beginning of an execution (MySQL Internals, "COM_STMT_EXECUTE"), up to the types of the parameters. The
-/// last parameter has the type `last`, and the others are strings. No parameter is NULL.
+/// Append the beginning of an execution (MySQL Internals, "COM_STMT_EXECUTE"), up to and including the types of the
+/// parameters. The last parameter has the type `last`, and the others are strings. No parameter is NULL.
 fn append_head(request: &mut Vec<u8>, Prepared(statement): Prepared, parameters: usize, last: [u8; 2]) {
     request.extend_from_slice(&statement.to_le_bytes());
     // The flags (no cursor) and the number of iterations (one).

@@ -197,7 +197,7 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
 const PORTAL: u8 = b'P';
 /// The name of the unnamed statement and portal. The next unnamed statement or portal replaces the previous one.
 const UNNAMED: &str = "";
-/// The maximum number of rows for Execute that means no limit.
+/// The maximum number of rows in the message Execute: 0, which means no limit.
 const ALL_ROWS: i32 = 0;
 
 pub fn quoted(name: &str) -> String {
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_balances_of_arbitrary_bytes() {
+    fn fuzz_reading_account_balances_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             let _ = (check_balance(bytes, true), check_balance(bytes, false));
         });

@@ -82,7 +82,7 @@ impl Statements {
         check_one_row(channel.ask(|body| read_key(body, columns).map(|_| ())).await?.rows)
     }
 
-    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the last key.
+    /// Read up to `count` rows, from this key on. `last` is a reusable buffer for the key that was read last.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_rows_of_arbitrary_bytes() {
+    fn fuzz_reading_rows_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|(body, columns): &(Vec<u8>, u16)| {
             let _ = (read_key(body, usize::from(*columns)), read_key(body, usize::from(columns % 8)));
         });

@@ -95,7 +95,7 @@ pub fn append_argument(out: &mut Vec<u8>, argument: &[u8]) {
     append_end(out);
 }
 
-/// Append the line before an argument's bytes. Append the bytes next, and then [`append_end`].
+/// Append the line that precedes an argument's bytes. The caller then appends the bytes and calls [`append_end`].
 pub fn append_length(out: &mut Vec<u8>, length: usize) {
     out.push(b'$');
     append_digits(out, length as u64, 1);
@@ -120,8 +120,8 @@ pub fn digits(number: u64, min_digits: usize) -> usize {
     number.checked_ilog10().map_or(1, |log| log as usize + 1).max(min_digits)
 }
 
-/// Append a number's digits, with leading zeros up to `min_digits`. `std::fmt` would take a fifth of the time of a
-/// pipeline.
+/// Append a number's digits, with leading zeros up to `min_digits`. `std::fmt` would take a fifth of the time that a
+/// pipeline takes.
 pub fn append_digits(out: &mut Vec<u8>, number: u64, min_digits: usize) {
     let (mut text, mut rest) = ([b'0'; LONGEST_NUMBER], number);
     let from = LONGEST_NUMBER - digits(number, min_digits);

@@ -77,7 +77,7 @@ impl Opening {
     }
 }
 
-/// Check the answer to HELLO: a map that must confirm version 3.
+/// Check the answer to HELLO, which is a map. It must confirm version 3 of the protocol.
 fn read_hello(element: Element<'_>, mut rest: Reader<'_>) -> Result<()> {
     let disagrees = || Failure::protocol("the server does not support RESP3");
     let Element::Aggregate(_) = element else { return Err(disagrees()) };
@@ -99,8 +99,8 @@ pub struct ServerSide {
 }
 
 impl ServerSide {
-    /// Send `CLIENT INFO`, which servers know from 6.2 on. The returned fields are None if the server does not know the
-    /// command or does not allow it for this user.
+    /// Send `CLIENT INFO`, which servers know from version 6.2 on. The returned fields are None if the server does not
+    /// know the command or does not allow it for this user.
     pub async fn ask(channel: &mut Channel) -> Result<Self> {
         append(channel.request(), &[b"CLIENT", b"INFO"]);
         match channel.ask(|element, _| Ok(Self::read(element))).await {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_login_replies_of_arbitrary_bytes() {
+    fn fuzz_reading_login_replies_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             let _ = (greeted(bytes), ServerSide::read(Element::Bytes(bytes)));
         });

@@ -34,7 +34,7 @@ use ycsb::{Hashes, ScannedKeys};
 pub struct Settings {
     /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
     pub addresses: Vec<String>,
-    /// The addresses of these servers with their TLS ports. If absent, TLS uses `addresses` too.
+    /// The addresses of the same servers with their TLS ports. If absent, TLS uses `addresses` too.
     pub tls_addresses: Option<Vec<String>>,
     /// The user. Null for the user `default`.
     pub username: Option<String>,
@@ -148,7 +148,7 @@ impl Service {
 
     /// Return a more precise failure if the first connection reached the wrong port. A TLS port closes a plain
     /// connection without an answer. A plain port mistakes the first message of a TLS client for an incomplete line,
-    /// and waits for its end.
+    /// and waits for the end of the line.
     fn refusal(&self, failure: Failure, timeline: &Timeline) -> Failure {
         let has_ended = |phase| timeline.spans().any(|span| span.phase == phase);
         match (&self.transport, failure.class) {

@@ -1,6 +1,6 @@
 //! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). An
-//! element of a reply is either a line, or a line with a length and then the bytes. An aggregate is a line with a
-//! count, followed by its elements. This module uses no sockets.
+//! element of a reply is either a line, or a line with a length and then that many bytes. An aggregate is a line with a
+//! count, and then its elements. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 
@@ -86,7 +86,8 @@ pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     }
 }
 
-/// Convert an error reply to a failure. Its first word determines the class. The connection remains usable.
+/// Convert an error reply to a failure. The first word of the reply determines the failure's class. The connection
+/// remains usable.
 pub fn failure(text: &[u8]) -> Failure {
     let message = String::from_utf8_lossy(text);
     let class = match message.split(' ').next() {
@@ -279,7 +280,7 @@ mod tests {
 
     /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number.
     #[test]
-    fn fuzz_arbitrary_bytes() {
+    fn fuzz_length_of_a_reply_in_arbitrary_bytes_is_exact() {
         bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
             if let Ok(Some(whole)) = length(bytes) {
                 assert!((3..=bytes.len()).contains(&whole));
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_replies_of_elements_in_any_order() {
+    fn fuzz_length_of_a_reply_with_elements_in_any_order_is_exact() {
         const ELEMENTS: [&[u8]; 16] = [
             b"*2\r\n",
             b"%1\r\n",

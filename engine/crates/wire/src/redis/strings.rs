@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 const KEY: &[u8] = b"key:";
 /// The minimum number of digits of a key.
 const KEY_DIGITS: usize = 12;
-/// The number of different offsets at which values begin in the filling. Neighbouring records have different offsets,
+/// The number of different offsets at which values begin in [`FILLING`]. Neighbouring records have different offsets,
 /// so their values differ.
 const SHIFTS: u64 = 64;
 
@@ -24,8 +24,8 @@ struct Size {
     count: u64,
 }
 
-/// The sizes of values. The values of each size have about the same number of bytes in total, and all sizes are loaded
-/// together, so all arms can use the same data.
+/// The sizes of values. Values of all sizes are loaded together, so that arms with different sizes can use the same
+/// data. For each size, the values have about the same number of bytes in total.
 const SIZES: [Size; 3] = [
     Size { bytes: 100, every: 10, first: 2, count: 8 },
     Size { bytes: 1024, every: 10, first: 1, count: 1 },
@@ -83,7 +83,7 @@ impl Strings {
     }
 
     /// Check that the reply to GET is a string of the expected size. Errors: `server` for another size or a missing
-    /// key; `protocol` for another reply.
+    /// key; `protocol` for another kind of reply.
     pub fn check(&self, element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
         match element {
             Element::Bytes(value) if value.len() == self.size.bytes => Ok(()),
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn records_to_read_have_the_loaded_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
+        fn records_chosen_for_reading_have_the_configured_value_size(tens in 1..1_000_000_u64, size in 0..SIZES.len(), seed in any::<u64>()) {
             let (records, bytes) = (10 * tens, SIZES[size].bytes);
             let strings = Strings::new("p", records, bytes);
             let record = strings.any(&mut Random::new(seed));

@@ -19,7 +19,7 @@ pub struct Hashes {
     prefix: String,
 }
 
-/// The keys that a scan returned, each after its length. The buffer is reused for the next scan.
+/// The keys that a scan returned, each stored after its own length. The buffer is reused for the next scan.
 #[derive(Default)]
 pub struct ScannedKeys(Vec<u8>);
 
@@ -66,8 +66,8 @@ impl Hashes {
         }
     }
 
-    /// Read `count` keys in the order of the index, from this key on, and then each record. This takes one round trip
-    /// for the keys and one for each record.
+    /// Read `count` keys in the order of the index, from this key on, and then read each record. This takes one round
+    /// trip for the keys and one for each record.
     pub async fn scan(
         &self,
         channel: &mut Channel,
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn fuzz_records_and_keys_of_arbitrary_bytes() {
+    fn fuzz_reading_records_and_keys_from_arbitrary_bytes_never_panics() {
         bolero::check!().with_iterations(20_000).with_type().for_each(|(reply, count): &(Vec<u8>, u8)| {
             let _ = read(reply, u64::from(*count));
             let mut scanned = ScannedKeys::default();

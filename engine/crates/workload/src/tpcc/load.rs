@@ -135,7 +135,7 @@ impl Rows {
                     take(self.customers(warehouse, district, first)).await?;
                 }
                 take(self.history(warehouse, district)).await?;
-                // A district's orders go to its customers in random order, one to each (clause 4.3.3.1).
+                // A district's orders go to its customers in random order, one order to each customer (clause 4.3.3.1).
                 let mut customers: Vec<u32> = (1..=CUSTOMERS).collect();
                 shuffle(&mut customers, &mut self.random);
                 for first in (1..=ORDERS).step_by(ORDERS_AT_ONCE as usize) {

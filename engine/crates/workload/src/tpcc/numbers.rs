@@ -5,7 +5,8 @@
 use super::{CUSTOMERS, ITEMS};
 use base::Random;
 
-/// The stream of random numbers from which the constants are drawn. The streams of workers have far lower numbers.
+/// The number of the random stream from which the constants are drawn. Workers use other streams, with far lower
+/// numbers.
 const CONSTANTS_STREAM: u64 = u64::MAX;
 
 pub fn between(random: &mut Random, low: u32, high: u32) -> u32 {
@@ -168,7 +169,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn constants_differ_as_clause_2_1_6_1_requires() {
+    fn last_name_constants_differ_as_clause_2_1_6_1_requires() {
         for seed in 0..2000 {
             let Constants { last_load, last_run, customer, item } = Constants::draw(seed);
             let delta = last_load.abs_diff(last_run);
@@ -195,7 +196,7 @@ mod tests {
 
     /// Compares drawn numbers with the exact distribution, which is counted over all pairs of uniform numbers.
     #[test]
-    fn nurand_has_its_exact_distribution() {
+    fn nurand_follows_its_exactly_computed_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);
         let mut exact = vec![0_u32; 1000];
         for one in 0..=a {
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn percent_is_true_with_the_given_probability() {
+    fn percent_returns_true_with_the_given_probability() {
         let mut random = Random::new(5);
         let hits = (0..100_000).filter(|_| percent(&mut random, 10)).count();
         assert!((9_500..10_500).contains(&hits), "{hits}");
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_use_all_lengths_and_characters() {
+    fn random_texts_use_all_allowed_lengths_and_characters() {
         let texts = strings(20_000, |random, sql| append_text(random, 6, 10, sql));
         let mut lengths: Vec<_> = texts.iter().map(String::len).collect();
         lengths.sort_unstable();
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_data_contains_original_at_any_position() {
+    fn a_tenth_of_data_values_contain_the_word_original_at_any_position() {
         let data = strings(20_000, append_data);
         assert!(data.iter().all(|data| (26..=50).contains(&data.len())));
         let original: Vec<_> = data.iter().filter(|data| is_original(data.as_bytes())).collect();

@@ -113,8 +113,8 @@ fn new_order() -> Vec<Statement> {
     ]
 }
 
-/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). For 99 % of the lines this is the
-/// terminal's warehouse.
+/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). For 99 % of an order's lines this is the
+/// terminal's own warehouse.
 fn stock(district: u32) -> Statement {
     let marks = vec!["?"; MAX_LINES].join(",");
     statement(
@@ -332,7 +332,7 @@ mod tests {
 
     /// The gateway in the study `mysql-column-encryption` must approve exactly these statements.
     #[test]
-    fn gateway_of_the_study_approves_exactly_these_statements() {
+    fn gateway_of_the_column_encryption_study_approves_exactly_these_statements() {
         let file = include_str!("../../../../../costof/studies/mysql-column-encryption/statements.toml");
         for Statement { text, .. } in all() {
             assert!(file.contains(&format!("\ntext = \"{text}\"\n")), "{text}");

@@ -141,7 +141,7 @@ pub struct Terminal<C: Client> {
 impl<C: Client<Session: Sql>> Terminal<C> {
     pub fn new(client: C, settings: &Settings, Place { worker, seed }: Place, random: Random) -> Self {
         let isolation = format!("SET SESSION TRANSACTION ISOLATION LEVEL {}", settings.isolation.sql());
-        // With autocommit off, a transaction begins with its first statement, and BEGIN needs no round trip.
+        // With autocommit off, a transaction begins with its first statement, so no round trip for BEGIN is needed.
         let settings_sql = vec![isolation, "SET autocommit = 0".into()];
         Terminal {
             connection: Connection::with(client, statements::all(), settings_sql),
@@ -246,8 +246,8 @@ pub fn display<T>(output: T) {
     black_box(output);
 }
 
-/// Check that a query returned exactly one row. `what` is what the row contains.
-/// Errors: `protocol`. The connection is then closed, which rolls the transaction back.
+/// Check that a query returned exactly one row. `what` names the row's content in the message.
+/// Errors: `protocol`. The caller then closes the connection, so the server rolls the transaction back.
 pub fn one_row(rows: u64, what: &str) -> Result<()> {
     if rows == 1 {
         Ok(())

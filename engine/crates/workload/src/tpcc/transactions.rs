@@ -267,7 +267,8 @@ impl NewOrder {
         Ok((tax, order))
     }
 
-    /// Read the warehouse's tax. This is done last, because Payment transactions wait for the lock of this row.
+    /// Read the warehouse's tax. This is done last, because Payment transactions of this warehouse wait while the row
+    /// is locked.
     async fn read_warehouse(&self, session: &mut impl Sql) -> Result<i64> {
         let mut tax = 0;
         let rows = session
@@ -331,8 +332,8 @@ fn remaining(quantity: i64, ordered: i64) -> i64 {
     if quantity >= ordered + 10 { quantity - ordered } else { quantity - ordered + 91 }
 }
 
-/// Write the rows of stock. The server's count of changed rows is checked: a changed row counts as two and an unchanged
-/// one, such as a repeated last row, as one.
+/// Write the rows of stock, and check the server's count of changed rows. For this statement the server counts two for
+/// a changed row, and one for an unchanged row, such as a repeated last row.
 async fn update_stock(session: &mut impl Sql, stock: &[Stock]) -> Result<()> {
     let (place, rows) = smallest_update(stock.len());
     let unchanged = |last: &Stock| Stock { ordered: 0, orders: 0, remote_orders: 0, ..*last };

@@ -18,8 +18,8 @@ const ALL_RECORDS: u64 = i32::MAX as u64;
 const MAX_RECORDS: u64 = 1 << 53;
 /// The maximum size of a record in bytes, which is that of a MongoDB document.
 const LONGEST_RECORD: u64 = 16 << 20;
-/// The factor by which the expected number of inserted records is multiplied, YCSB's "fudge factor". A run may insert
-/// more than expected.
+/// The factor by which the expected number of inserted records is multiplied, because a run may insert more than
+/// expected (YCSB's "fudge factor").
 const ROOM_FOR_NEW: f64 = 2.0;
 
 /// The settings of a workload after validation. Each worker has a copy, because distributions may change as the table
@@ -281,7 +281,8 @@ pub struct TablePlace<'a> {
 
 /// Validate the workloads and create the state that their workers share. This is done once for all workers, because
 /// preparing a Zipfian distribution (its constant zeta) takes long for a large table. `arms` are the tables of the
-/// arms. Arms with the same table share one sequence of new records. This host inserts only records of its share.
+/// arms. Arms with the same table share one sequence of new records. This host inserts only records whose numbers
+/// belong to `share`.
 /// Errors: `plan` if a setting is invalid.
 pub fn resolve<'a>(
     workloads: &[crate::Settings],
@@ -367,8 +368,8 @@ mod tests {
         assert_eq!(popular, fnv_hash(0) % 2001);
     }
 
-    /// The expected values are the five most popular records of YCSB 0.17.0 and their shares in percent, from three
-    /// runs: `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p
+    /// The expected values are the five most popular records of YCSB 0.17.0 and the percentage of requests for each,
+    /// from three runs: `site.ycsb.Client -t -db site.ycsb.BasicDB -p recordcount=1000 -p operationcount=200000 -p
     /// readproportion=0.95 -p updateproportion=0 -p insertproportion=0.05 -p requestdistribution=zipfian -p
     /// basicdb.verbose=true`.
     #[test]

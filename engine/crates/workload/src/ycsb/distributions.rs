@@ -13,7 +13,7 @@ const SCRAMBLED_ZETA: f64 = 26.469_028_201_783_02;
 /// A Zipfian distribution of numbers from 0. Smaller numbers are more frequent.
 #[derive(Debug, Clone)]
 pub struct Zipfian {
-    /// The initial number of items. YCSB computes eta from it, even after the number of items has grown.
+    /// The initial number of items. YCSB computes eta from this number, even after the number of items has grown.
     items: u64,
     /// The number of items over which `zeta` is summed.
     summed_items: u64,
@@ -22,8 +22,8 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// Create a distribution of the numbers from 0 to below `items`. This sums `items` powers, which takes seconds for
-    /// a hundred million items.
+    /// Create a distribution of the numbers below `items`. This sums `items` powers, which takes seconds for a hundred
+    /// million items.
     pub fn new(items: u64) -> Self {
         Zipfian::with_zeta(items, zeta(0, items, 0.0))
     }
@@ -36,7 +36,7 @@ impl Zipfian {
         self.draw(self.items, random)
     }
 
-    /// Draw a number from 0 to below `items`. `items` may have grown since the last call.
+    /// Draw a number below `items`. `items` may have grown since the last call.
     pub fn next_below(&mut self, items: u64, random: &mut Random) -> u64 {
         if items > self.summed_items {
             self.zeta = zeta(self.summed_items, items, self.zeta);

@@ -1,6 +1,6 @@
 //! YCSB's data and core workloads (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), as
 //! defined by YCSB 0.17 (`site.ycsb.workloads.CoreWorkload`, `site.ycsb.generator`). The distributions are the same as
-//! YCSB's. The random numbers differ from YCSB's, as those of two runs of YCSB differ.
+//! YCSB's. The random numbers differ from YCSB's, just as those of two runs of YCSB do.
 
 mod core;
 mod distributions;
@@ -28,8 +28,8 @@ pub struct Settings {
     /// The number of records to load or read, beginning with `insert_start`. If absent, these are all records up to
     /// `record_count`.
     pub insert_count: Option<u64>,
-    /// The number of operations in the whole run. From this number, Zipfian requests estimate how many records the run
-    /// will insert.
+    /// The number of operations in the whole run. With the request distribution `zipfian`, the number of records that
+    /// the run will insert is estimated from this number.
     pub operation_count: u64,
     pub insert_order: InsertOrder,
     /// The minimum number of digits in a key. Shorter numbers are padded with zeros.

@@ -82,7 +82,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // If the update of a read-modify-write fails, the failure already names the update's phase.
+            // A failed read gets phase `Read`. If the update fails, the failure already names the update's phase.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {

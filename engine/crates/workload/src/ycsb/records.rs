@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The maximum length of a key in bytes, which is that of MySQL's column `YCSB_KEY VARCHAR(255)`.
 pub const LONGEST_KEY: usize = 255;
-/// The maximum number of digits of a `long` in Java that is not negative.
+/// The maximum number of digits of a non-negative `long` in Java.
 pub const MAX_DIGITS: usize = 19;
 /// The constants of FNV-1a, as in `site.ycsb.Utils`.
 const FNV_OFFSET_BASIS: u64 = 0xCBF2_9CE4_8422_2325;
@@ -109,8 +109,8 @@ impl<'a> Values<'a> {
         self.fields.clone()
     }
 
-    /// Append the values to a message. In front of each value, `append_header` appends the value's header. Its
-    /// arguments are the message, the field's number and the value's length.
+    /// Append the values to a message. In front of each value, `append_header` appends the value's header. The
+    /// arguments of `append_header` are the message, the field's number and the value's length.
     pub fn append(self, message: &mut Vec<u8>, mut append_header: impl FnMut(&mut Vec<u8>, u32, usize)) {
         for field in self.fields {
             let length = self.lengths.next(self.random) as usize;

@@ -20,7 +20,7 @@ pub enum Requests {
     Exponential {
         gamma: f64,
     },
-    /// The records in `hot`, which are the first ones, get the share `operations` of all requests (YCSB's
+    /// The records in `hot`, which are the first records, get the fraction `operations` of all requests (YCSB's
     /// `HotspotIntegerGenerator`).
     Hotspot {
         hot: Range<u64>,
@@ -35,8 +35,8 @@ impl Requests {
         Requests::Exponential { gamma: -(1.0 - percentile / 100.0).ln() / records }
     }
 
-    /// Draw the index (see [`Sequence`]) of the next record to request. It is below `readable`, which is at least 1.
-    /// Sequential requests take the index from `position` and advance `position`.
+    /// Draw the index (see [`Sequence`]) of the next record to request. The index is below `readable`, which must be at
+    /// least 1. Sequential requests take the index from `position` and advance `position`.
     pub fn next(&mut self, readable: u64, position: &SequentialPosition, random: &mut Random) -> u64 {
         loop {
             let number = self.draw(readable, position, random);
@@ -100,7 +100,7 @@ pub struct Sequence {
 }
 
 impl Sequence {
-    /// Create a sequence without records. This host inserts only record numbers of its share.
+    /// Create a sequence without records. This host inserts only records whose numbers belong to `share`.
     pub fn new(share: Share) -> Self {
         Sequence { share, first_new: AtomicU64::new(share.number(0)), ..Sequence::default() }
     }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn uniform_draws_every_record_equally_often() {
+    fn uniform_requests_draw_every_record_equally_often() {
         let counts = counts(Requests::Uniform(20..120), 150);
         assert_eq!((share(&counts[..20]), share(&counts[120..])), (0.0, 0.0));
         // 1000 each are expected, with a standard deviation of 32.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_records_get_their_share_of_requests() {
+    fn hot_records_get_the_configured_fraction_of_requests() {
         let counts = counts(Requests::Hotspot { hot: 0..200, cold: 200..1000, operations: 0.8 }, 1000);
         assert!((share(&counts[..200]) - 0.8).abs() < 0.007, "five standard deviations of 0.0013");
     }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn exponential_requests_choose_the_newest_records_at_the_configured_percentage() {
         let counts = counts(Requests::exponential(95.0, 1000.0 * 0.5), 1000);
-        // Numbers below 0 are drawn again. Their share is 0.05^2.
+        // Numbers below 0 are drawn again. They are 0.05^2 of all drawn numbers.
         let expected = 0.95 / (1.0 - 0.05_f64.powi(2));
         assert!((share(&counts[500..]) - expected).abs() < 0.004, "{}", share(&counts[500..]));
     }
@@ -228,7 +228,8 @@ mod tests {
     fn zipfian_requests_draw_no_records_that_are_not_inserted_yet() {
         let counts = counts(Requests::Zipfian(ScrambledZipfian::new(0, 200)), 100);
         let popular = (0..100).max_by_key(|at| counts[*at]).unwrap() as u64;
-        // The key space has 200 numbers, so the most popular record is the first whose hash modulo 200 is below 100.
+        // Ranks are hashed to 200 numbers, but only 100 records exist yet. So the most popular record is that of the
+        // first rank whose hash modulo 200 is below 100.
         let expected = (0..).map(|rank| super::super::fnv_hash(rank) % 200).find(|number| *number < 100).unwrap();
         assert_eq!(popular, expected);
     }
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_counts_the_claims_of_all_threads() {
+    fn records_claimed_by_several_threads_are_counted_once_each() {
         let sequence = Sequence::default();
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -124,7 +124,7 @@ fn decryption_error_names_the_column_but_neither_value_nor_key() {
 }
 
 #[test]
-fn values_moved_to_another_column_format_or_type_are_refused() {
+fn values_moved_to_another_column_row_format_or_type_are_refused() {
     let mut gateway = Gateway::known();
     let both = Some(Algorithm::Aes128Cbc);
     let table = gateway.table(&[("c_first", 0xFD, both), ("c_last", 0xFD, both)]);
@@ -133,7 +133,7 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
     let mut swapped = table.clone();
     swapped.definitions.swap(0, 1);
     assert_eq!(refusal(keys, &swapped, std::slice::from_ref(&row), RowFormat::Text).class, Class::Encryption);
-    // This is the same packet as a binary row: a header and a bitmap, then strings.
+    // The same strings as a binary row, which begins with a header and a bitmap.
     let binary = [b"\0\0", &row[..]].concat();
     assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
     let mut retyped = table.clone();
@@ -145,7 +145,7 @@ fn values_moved_to_another_column_format_or_type_are_refused() {
 }
 
 /// The client refuses an answer that a gateway sends a second time in the same session, as it refuses a row that is
-/// repeated within one answer. AES-128-ECB cannot detect this.
+/// repeated within one answer. With AES-128-ECB the client cannot detect such repetitions.
 #[test]
 fn answers_replayed_within_one_session_are_refused() {
     for algorithm in Algorithm::ALL {
@@ -168,7 +168,7 @@ fn answers_replayed_within_one_session_are_refused() {
 }
 
 #[test]
-fn data_key_is_refused_after_one_with_a_higher_number() {
+fn data_key_is_refused_after_a_key_with_a_higher_number() {
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
     let mut gateways = [0, 1, 5].map(|number| Gateway::for_session(salt(), number));
     let answers = gateways.each_mut().map(|gateway| {
@@ -286,7 +286,7 @@ fn table_with(gateway: &mut Gateway, columns: &[(u8, Option<Algorithm>)]) -> Tab
 }
 
 #[test]
-fn every_changed_bit_of_an_envelope_is_refused() {
+fn envelope_with_any_changed_bit_is_refused() {
     for algorithm in Algorithm::ALL {
         let mut gateway = Gateway::known();
         let table = customers_by(&mut gateway, algorithm);
@@ -387,7 +387,7 @@ proptest! {
 /// Fuzzing: `cargo test` uses a fixed number of inputs, `cargo bolero test` an unlimited number. Each byte 0xAA ends a
 /// packet of the result set.
 #[test]
-fn fuzz_result_sets() {
+fn fuzz_reading_result_sets_from_arbitrary_bytes_never_panics() {
     bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
         let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
         let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
@@ -398,9 +398,9 @@ fn fuzz_result_sets() {
     });
 }
 
-/// Replace bytes of a valid result set and cut its packets. This reaches deeper states than arbitrary bytes.
+/// Replace bytes of a valid result set, and shorten its packets. This reaches deeper states than arbitrary bytes.
 #[test]
-fn fuzz_edited_result_sets() {
+fn fuzz_reading_edited_result_sets_never_panics() {
     let mut gateway = Gateway::known();
     let columns: Vec<_> = [3_u8, 0x0C, 0xFD].into_iter().zip(Algorithm::ALL.map(Some)).collect();
     let table = table_with(&mut gateway, &columns);

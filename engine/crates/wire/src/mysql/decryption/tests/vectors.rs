@@ -92,8 +92,8 @@ fn cases() -> Vec<Json> {
     vectors
 }
 
-/// Return the case of two rows: the first has every type, and its encrypted and plain columns alternate. The second has
-/// encrypted NULLs.
+/// Return the case of two rows with a column of every type. Every third column is plaintext, and the others are
+/// encrypted. The second row has encrypted NULLs.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
     let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
