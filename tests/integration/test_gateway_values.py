@@ -60,7 +60,7 @@ def test_no_plaintext_of_a_protected_column_reaches_the_client(shop: Shop) -> No
         assert shows(tap.received()), "the tap sees what there is to be seen"
 
 
-def test_computed_output_is_plain_only_if_approved(shop: Shop) -> None:
+def test_computed_column_of_a_result_is_sent_in_plaintext_only_if_approved(shop: Shop) -> None:
     statement = "SELECT COUNT(*), MAX(name) FROM people"
     for outputs, types in (
         ({}, [bytes, bytes]),

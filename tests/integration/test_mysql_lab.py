@@ -48,7 +48,7 @@ def every_level() -> Iterator[tuple[Plan, ServerLab, Engines]]:
         yield plan, lab, engines
 
 
-def test_every_arm_negotiates_its_transport(every_level: tuple[Plan, ServerLab, Engines]) -> None:
+def test_every_arm_negotiates_the_tls_or_the_tunnel_of_its_levels(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
     seen, tunnels = set(), set()
     for arm in plan.arms:

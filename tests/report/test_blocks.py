@@ -190,7 +190,7 @@ def test_markup_in_texts_is_escaped(text: str, escaped: str) -> None:
     assert fmt.NBSP not in render_markdown(mongodb())
 
 
-def test_share_of_an_applications_cost_that_the_wire_shows_has_an_interval_or_is_unresolved() -> None:
+def test_share_of_the_added_time_of_a_driver_that_is_measured_on_the_wire_has_an_interval_or_is_unresolved() -> None:
     (each,) = mongodb().sections.phases
     true = PHASES["wire_connect"]["connect_and_first_operation"].tls_ms
     true /= PHASES["app_connect"]["connect_and_first_operation"].tls_ms

@@ -26,7 +26,7 @@ def echo(tmp_path_factory: pytest.TempPathFactory) -> Tree:
     return tree
 
 
-def test_new_protocol_needs_four_files_and_one_line_in_each_contract_test(echo: Tree) -> None:
+def test_adding_a_protocol_needs_four_new_files_and_one_line_in_each_contract_test(echo: Tree) -> None:
     assert echo.touched() == [
         "costof/programs/echo.py",
         "costof/studies/echo-tls.toml",
