@@ -1,4 +1,4 @@
-"""The effort to add a study or a section: example files are added to a copy of the repository, counted, and run."""
+"""The effort to add a study or a report section: examples are added to a copy of the repository, counted, and run."""
 
 from __future__ import annotations
 
