@@ -154,7 +154,7 @@ def test_prepared_statements_work_through_the_gateway(
     assert prepared(SHOP, "UPDATE people SET visits = visits + ? WHERE id = ?", (0, 1)) == []
 
 
-def test_values_of_other_kinds_than_approved_are_rejected(
+def test_parameters_of_another_kind_than_approved_are_rejected(
     shop: Shop, prepared: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
     statement = "SELECT id FROM people WHERE name = ?"

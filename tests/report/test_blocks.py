@@ -85,7 +85,7 @@ def test_partial_run_is_announced_before_the_answer() -> None:
     assert "> **Partial run.** interrupted before the first round" in render_markdown(empty())
 
 
-def test_reports_of_runs_without_rounds_or_effects_say_why() -> None:
+def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_none() -> None:
     assert "measured too little to answer the question" in printed(empty())
     for text in (printed(empty()), render_markdown(empty())):
         assert "No round was completed" in text

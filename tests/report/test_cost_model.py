@@ -55,7 +55,7 @@ def ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def test_round_trips_are_exact_and_bounds_of_intervals_add_up() -> None:
+def test_added_time_at_a_load_adds_exact_round_trips_and_the_bounds_of_intervals() -> None:
     costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
     assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
     assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))

@@ -85,8 +85,8 @@ fn several_hosts_divide_workers_and_operations() {
 #[test]
 fn prepared_slice_opens_at_the_requested_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
-    // A slow engine gets the command after the requested instant, and then opens the slice at once. So try instants from
-    // 50 ms to 51 s ahead, until a slice opens in time.
+    // A slow engine gets the command after the requested instant, and then opens the slice at once. So try instants
+    // from 50 ms to 51 s ahead, until a slice opens in time.
     let in_time = (0..=10).find(|doublings| {
         let id = 7 + doublings;
         assert_eq!(prepare(&mut engine, id, "query"), json!({"id": id, "errors": []}));

@@ -98,7 +98,7 @@ def test_control_and_its_replicate_swap_roles_at_random_but_equally_often() -> N
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int) -> None:
+def test_each_protection_follows_itself_in_the_order_of_slices_equally_often(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key

@@ -71,7 +71,7 @@ def test_interval_of_a_trimmed_mean_equals_that_of_scipy(rounds: int, confidence
     assert (found.low, found.high) == pytest.approx((float(low), float(high)))
 
 
-def test_intermittent_cost_is_in_the_mean() -> None:
+def test_mean_includes_an_intermittent_cost() -> None:
     """One slice of ten takes twice as long, which the trimmed mean discards."""
     difference = [0.0] * 27 + [1.0] * 3
     assert estimate(difference).value == pytest.approx(0.1)
@@ -164,7 +164,9 @@ def test_cheaper_connection_does_not_compensate_for_costlier_operations() -> Non
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_saving_has_a_limit_only_if_operations_become_slower(connection: float, operation: float, saves: float) -> None:
+def test_arm_saves_only_up_to_some_number_of_operations_if_operations_become_slower(
+    connection: float, operation: float, saves: float
+) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
     assert saves_below(rounds, seed=1).value == saves
 

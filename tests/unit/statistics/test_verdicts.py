@@ -74,7 +74,7 @@ def test_precise_run_has_the_right_verdict(cost: float, expected: Verdict) -> No
     assert counted[expected] >= 95
 
 
-def test_effect_whose_difference_includes_0_is_unresolved() -> None:
+def test_effect_is_unresolved_if_the_interval_of_its_difference_includes_0() -> None:
     """If a few rounds are very long, the ratio may be significant although the difference is not."""
     chance, called, contradicted = np.random.default_rng(9), 0, 0
     for _ in range(RUNS):

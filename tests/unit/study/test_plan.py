@@ -249,7 +249,7 @@ def test_single_operation_workloads_have_one_worker_on_a_target(target: str | No
         ("quick", [], None, {"tls1.3"}),
     ],
 )
-def test_target_uses_its_own_suite_unless_the_user_names_one(
+def test_target_uses_its_own_cipher_suite_unless_the_user_names_one(
     profile: str, settings: list[str], target: str | None, suites: set[str]
 ) -> None:
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
@@ -300,7 +300,7 @@ def test_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
         run(plan_of(MONGODB, "quick", "transport=plain"), nothing, nothing, nothing)
 
 
-def test_limit_on_a_target_servers_cpu_requires_server_cpu() -> None:
+def test_limit_on_the_cpu_time_of_a_target_server_requires_option_server_cpu() -> None:
     """Without it the run would only end as undecided."""
     servers, clients = [("wire.connect_server_cpu", "+10%")], [("wire.connect_client_cpu", "+10%")]
     with pytest.raises(CostofError) as refused:
