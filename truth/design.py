@@ -76,7 +76,7 @@ STUDIES = (
 )
 #: Trials that compare a command with itself: their name, the tool besides costof, and the time of each comparison.
 IDENTICAL, BENCHMARKER, PAIR_SECONDS = "identical commands", "hyperfine", 3
-#: The last commit before the current estimator. A trial whose `tool` is this commit uses its slice sizes.
+#: The last commit before the current estimator. A trial whose `tool` is this commit uses the commit's slice sizes.
 EARLIER = "44d93af"
 
 

@@ -16,7 +16,7 @@ const KEY: &str = "00112233445566778899aabbccddeeff";
 /// The number of bytes of `COLUMN` (a column's definition) before the part that a gateway replaces.
 const HEAD: usize = COLUMN.len() - 12;
 
-/// Return answers for the test server with an encrypted column. The plaintext of its value has `length` bytes.
+/// Return answers for the test server that have an encrypted column, whose value has `length` bytes of plaintext.
 pub fn encrypted(algorithm: Algorithm, length: usize) -> Answers {
     changed(algorithm, length, |_| {})
 }

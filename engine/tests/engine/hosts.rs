@@ -1,5 +1,5 @@
-//! Tests of an engine on one of several hosts: its share of the work, slices that open at a given instant, a plan that
-//! is encrypted to its key, and a program that runs from memory.
+//! Tests of an engine on one of several hosts: its share of the operations and workers, slices that open at a requested
+//! instant, a plan that is encrypted for the engine's key, and an engine that runs from memory.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::server::{self, Behaviour};

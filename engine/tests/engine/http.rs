@@ -74,7 +74,7 @@ fn error_within(response: Response, operation_timeout_ms: u64) -> (String, Strin
 fn persistent_connections_carry_all_requests_of_a_slice() {
     let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(&server.address, &plain(), &requests(2));
-    // With one thread, both workers claim a request before one of them is answered, so both open a connection.
+    // With one thread, both workers claim a request before either request is answered, so both open a connection.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     let first = engine.slice("arm", "request", 300, HANG_SECONDS);
@@ -106,7 +106,7 @@ fn connection_ends_after_its_maximum_number_of_requests() {
         plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
         // The second of two workers closes its first connection one request early. Depending on how the thirty
-        // requests are distributed, both workers together need three to five connections.
+        // requests are distributed between the two workers, they need three to five connections in total.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
@@ -132,7 +132,7 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     // worker n counts as number n + 1 on its connection. The only worker here is number 0, so eight requests need two
     // connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
-    // Each of the four workers claims one request before any of them is answered. Only worker 3 has then used up its
+    // Each of the four workers claims one request before any request is answered. Only worker 3 has then used up its
     // connection, so the next slice opens one connection.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
@@ -364,7 +364,8 @@ fn evidence_of_each_slice_contains_the_persistent_tls_connection() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
-    // All three workers claim a request before one of them is answered, so all are connected before the second slice.
+    // With one thread, all three workers claim a request before any request is answered. So all of them have a
+    // connection before the second slice.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     assert_eq!(engine.slice("arm", "request", 60, HANG_SECONDS)["errors"], json!([]));

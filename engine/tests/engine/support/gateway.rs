@@ -230,7 +230,7 @@ pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     path
 }
 
-/// Return the text of the error with which an answer ends. Check that the packets are in sequence and that a guarded
+/// Return the text of the error at the end of an answer. Check that the packets are in sequence and that a guarded
 /// account got no plaintext.
 pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();

@@ -1,5 +1,5 @@
-//! A minimal MongoDB test server: it supports hello, find, scans, insert and update over OP_MSG, in plain or with TLS.
-//! Each connection is served by its own thread.
+//! A minimal MongoDB test server: it supports hello, find, scans, insert and update over OP_MSG, in plaintext or with
+//! TLS. Each connection is served by its own thread.
 
 use super::authority::Identity;
 use bson::raw::{CStr, cstr};
