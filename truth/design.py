@@ -11,7 +11,7 @@ from typing import Literal
 
 from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
 
-#: An intermittent cost affects this share of the requests, or of the time.
+#: The share of the requests, or of the time, that an intermittent cost affects.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
 

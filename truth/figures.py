@@ -26,7 +26,7 @@ PAYERS = {
 }
 #: A cost counts as found if at least this share of the runs has the verdict "costs".
 FOUND = 0.8
-#: The maximum acceptable error of an estimate, as a share of the control. It is the margin of the campaign's study.
+#: The maximum acceptable error of an estimate, as a share of the control's time. The study has the same margin.
 TOLERANCE = 0.01
 
 
@@ -140,12 +140,12 @@ class Case:
 
     @property
     def half_width(self) -> float:
-        """Return the median half-width of the intervals, as a share of the control."""
+        """Return the median half-width of the intervals, as a share of the control's time."""
         return median((row.high - row.low) / 2 / row.control for row in self.rows)
 
     @property
     def error(self) -> float:
-        """Return the median of estimate minus truth, as a share of the control."""
+        """Return the median of estimate minus truth, as a share of the control's time."""
         return median((row.estimate - row.truth) / row.control for row in self.rows)
 
 
@@ -219,7 +219,7 @@ def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
 
 
 def errors(rows: Iterable[PeerRow | EffectRow]) -> list[float]:
-    """Return the absolute error of each row's estimate, as a share of the control."""
+    """Return the absolute error of each row's estimate, as a share of the control's time."""
     return [abs(_estimate(row) - row.truth) / row.control for row in rows]
 
 
@@ -228,7 +228,7 @@ def _estimate(row: PeerRow | EffectRow) -> float:
 
 
 def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float) -> list[float]:
-    """Return the error of the engine's percentile in each matching row, as a share of the packet capture's."""
+    """Return the error of the engine's percentile in each matching row, as a share of the captured percentile."""
     kept = (row for row in tails if (row.percentile, row.added_share) == (percentile, added_share))
     return [row.engine / row.captured - 1 for row in kept]
 

@@ -153,7 +153,7 @@ fn failed_decryption_is_an_encryption_error_and_the_engine_continues() {
 
 /// Keys depend on the scramble (the server's nonce) in the greeting, not on that of a later authentication switch.
 #[test]
-fn authentication_switch_does_not_change_keys() {
+fn authentication_switch_does_not_change_the_keys_for_decryption() {
     let answers = encrypted(Algorithm::Aes128Gcm, 7);
     let server = Mysql { plugin: "client_ed25519", answers, ..Mysql::default() };
     let mut engine = start(&server, "prepared", &json!({"app": KEY}));

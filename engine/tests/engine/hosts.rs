@@ -169,7 +169,7 @@ fn program_run_from_memory_accepts_a_plan_encrypted_to_its_key() {
 }
 
 #[test]
-fn unencrypted_or_invalid_plan_ends_drive_with_an_error_on_one_line() {
+fn unencrypted_or_invalid_plan_ends_subcommand_drive_with_an_error_on_one_line() {
     let mut misplaced = plan("127.0.0.1:1");
     misplaced["plan"]["seed"] = json!(SECRET);
     for is_sealed in [true, false] {

@@ -413,7 +413,7 @@ fn configured_headers_do_not_appear_in_output() {
 }
 
 #[test]
-fn invalid_plan_for_http_ends_drive_with_an_error_on_one_line() {
+fn invalid_plan_for_http_ends_subcommand_drive_with_an_error_on_one_line() {
     let good = plan("127.0.0.1:1", &plain(), &requests(1));
     let with = |change: &dyn Fn(&mut Value)| {
         let mut plan = good.clone();

@@ -265,7 +265,7 @@ fn counters_include_all_threads() {
 }
 
 #[test]
-fn invalid_plan_ends_origin_with_an_error_on_one_line() {
+fn invalid_plan_ends_subcommand_origin_with_an_error_on_one_line() {
     let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let authority = Authority::new();
     let ours = identity_file("fatal", &authority.identity("127.0.0.1", VALID));
