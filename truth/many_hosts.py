@@ -45,7 +45,7 @@ TRIALS = 30
 SERVER_MS = 20.0
 #: The number of hosts with one CPU, and the name of the host with that many CPUs.
 LOADS, WHOLE = 3, "whole"
-#: The compared figures. The goal for each: the interval of the relative difference contains 0 and is narrower than this.
+#: The compared figures. Goal for each: the interval of its relative difference contains 0 and is narrower than this.
 GOALS = {"mean": 0.03, "p50": 0.03, "p99": 0.10}
 #: The resolution of percentiles: two equal times may lie in neighbouring buckets of a histogram.
 BUCKET = 10.0**-SIGNIFICANT_DIGITS
