@@ -12,7 +12,7 @@ from manual.reports import DOCS, ROOT
 
 
 def llms_text() -> str:
-    """Return the pages of the site's navigation, by section. Reads the generated pages too."""
+    """Return the text of llms.txt: the pages of the site's navigation, by section. The generated pages must exist."""
     site = YAML(typ="safe").load(ROOT / "mkdocs.yml")
     lines = [f"# {site['site_name']}", "", f"> {site['site_description']}", "", "## Start", ""]
     for entry in site["nav"]:

@@ -1,8 +1,8 @@
 """Stored runs: one run of each study's quick profile, stored as its ledger and quoted on the study's page.
 
-Ledgers are stored and not reports: a report's HTML changes with every change of its layout, but a ledger only when it
-is measured again. `make docs` makes the reports from the ledgers with the current analysis. Compression reduces a
-ledger to a tenth of its size.
+Ledgers (raw results) are stored instead of reports, because a report's HTML changes with every change of its layout,
+but a ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current
+analysis. Compression reduces a ledger to a tenth of its size.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 #: The archives of ledgers. Each contains a folder named like its study.
 RUNS = DOCS / "runs"
-#: Further options of studies whose quick budget is too small on a slow machine.
+#: Additional options of the command for studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
-#: Columns of the quoted answers.
+#: The width of the quoted answers, in characters.
 WIDTH = 90
 #: Matches the quote of a run in a page, with the marks before and after it.
 QUOTED = re.compile(r"(<!-- run ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -75,7 +75,7 @@ def update_quotes(text: str, results: dict[str, Result]) -> str:
 
 
 def _quote(study: str, result: Result | None) -> str:
-    """Return the command of a run and its short answer as a terminal prints it."""
+    """Return the command of a study's run, and the short answer that it prints on a terminal."""
     if result is None:
         return ""
     text = io.StringIO()

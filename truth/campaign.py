@@ -30,7 +30,7 @@ def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
     """Run all missing trials. Return the number of failed trials. Ctrl-C loses only the current trial.
 
     If a trial fails, its error is printed and the next trial begins, because a campaign runs unattended. The next start
-    of the campaign retries it.
+    of the campaign retries the failed trials.
     """
     every, baselines = trials(sizes), _baseline_trials(rows)
     remaining = baselines + [trial for trial in every if not rows.has(trial) and trial not in baselines]

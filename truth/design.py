@@ -11,7 +11,7 @@ from typing import Literal
 
 from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
 
-#: An intermittent cost affects this share of the requests, or of the time.
+#: The share of the requests, or of the time, that an intermittent cost affects.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
 
@@ -76,7 +76,7 @@ STUDIES = (
 )
 #: Trials that compare a command with itself: their name, the tool besides costof, and the time of each comparison.
 IDENTICAL, BENCHMARKER, PAIR_SECONDS = "identical commands", "hyperfine", 3
-#: The last commit before the current estimator. A trial with this commit as `tool` uses the slice sizes of the commit.
+#: The last commit before the current estimator. A trial whose `tool` is this commit uses the commit's slice sizes.
 EARLIER = "44d93af"
 
 

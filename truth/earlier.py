@@ -1,4 +1,4 @@
-"""A program that replays a run with an earlier version of `costof`, and prints whether each round ends with 'costs'.
+"""A program that replays a run with an earlier version of `costof`: it prints whether each round's verdict is 'costs'.
 
 PYTHONPATH must name the earlier version. This is a separate program because one process cannot import two versions of a
 package. It reads the rounds as JSON from standard input, and prints JSON.

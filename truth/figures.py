@@ -26,7 +26,7 @@ PAYERS = {
 }
 #: A cost counts as found if at least this share of the runs has the verdict "costs".
 FOUND = 0.8
-#: The maximum acceptable error of an estimate, as a share of the control. It is the margin of the campaign's study.
+#: The maximum acceptable error of an estimate, as a share of the control's time. The study has the same margin.
 TOLERANCE = 0.01
 
 
@@ -55,9 +55,9 @@ class Proportion:
         return float(exact.low), float(exact.high)
 
     def reaches(self, low: float, high: float) -> str:
-        """Return 'yes' if the proportion is from `low` to `high`, or else 'no'.
+        """Return 'yes' if the proportion lies between `low` and `high`, otherwise 'no'.
 
-        Add a note if its interval allows both answers.
+        A note is added if the interval of the proportion allows both answers.
         """
         least, most = self.interval
         if most < low or least > high:
@@ -79,7 +79,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class Case:
-    """All runs with the same true cost, and with or without the disturbing process of truth/neighbour.py."""
+    """All runs with one true cost, either all with or all without the disturbing process of truth/neighbour.py."""
 
     payers: str
     added_share: float
@@ -129,7 +129,7 @@ class Case:
 
     @property
     def noticed_at_all(self) -> Proportion:
-        """Return the share of runs that either count for `noticed` or report a tail that is worse than the mean.
+        """Return the share of runs that count for `noticed` or report that high percentiles grew more than the mean.
 
         Runs without an analysis of tails are left out.
         """
@@ -140,17 +140,17 @@ class Case:
 
     @property
     def half_width(self) -> float:
-        """Return the median half-width of the intervals, as a share of the control."""
+        """Return the median half-width of the intervals, as a share of the control's time."""
         return median((row.high - row.low) / 2 / row.control for row in self.rows)
 
     @property
     def error(self) -> float:
-        """Return the median of estimate minus truth, as a share of the control."""
+        """Return the median of estimate minus truth, as a share of the control's time."""
         return median((row.estimate - row.truth) / row.control for row in self.rows)
 
 
 def cases(effects: Iterable[EffectRow]) -> list[Case]:
-    """Group the effects of protected arms by true cost and disturbance. Return the groups in ascending order."""
+    """Group the effects of protected arms by true cost and disturbance. Return the groups sorted by these two."""
     groups: dict[tuple[str, float, bool], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:
@@ -162,10 +162,8 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 class Speed:
     """The times to a verdict in runs with the slice sizes of one version of costof (`tool`).
 
-    Each row is an arm with a cost.
-
-    `current` and `earlier` are the seconds according to the current and the earlier analysis, infinite if there was no
-    verdict.
+    Each row is an arm with a cost. `current` has, for each row, the seconds to the verdict of the current analysis, and
+    `earlier` those of the earlier analysis. They are infinite without a verdict.
     """
 
     tool: str
@@ -206,9 +204,10 @@ def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
 
 
 def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
-    """Return the minimum cost on all queries that is found; None if there is none.
+    """Return the smallest cost on every query that is found, as a share of the service time; None if none is found.
 
-    A cost is found if at least `FOUND` of the runs with it, and with each larger one, have the verdict "costs".
+    A cost is found if, at this cost and at each larger one, at least the share `FOUND` of the runs has the verdict
+    "costs".
     """
     least = None
     for case in sorted(by_truth, key=lambda case: case.added_share, reverse=True):
@@ -220,7 +219,7 @@ def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
 
 
 def errors(rows: Iterable[PeerRow | EffectRow]) -> list[float]:
-    """Return the absolute error of each row's estimate, as a share of the control."""
+    """Return the absolute error of each row's estimate, as a share of the control's time."""
     return [abs(_estimate(row) - row.truth) / row.control for row in rows]
 
 
@@ -229,7 +228,7 @@ def _estimate(row: PeerRow | EffectRow) -> float:
 
 
 def tail_errors(tails: Iterable[TailRow], percentile: float, added_share: float) -> list[float]:
-    """Return, for each matching row, by what share the engine's percentile differs from the packet capture's."""
+    """Return the error of the engine's percentile in each matching row, as a share of the captured percentile."""
     kept = (row for row in tails if (row.percentile, row.added_share) == (percentile, added_share))
     return [row.engine / row.captured - 1 for row in kept]
 

@@ -14,9 +14,9 @@ from costof.study.plan import Plan
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay delays requests of protected arms by the whole `cost`, and all others by its base.
+    """A lab whose relay delays requests of protected arms by the whole `cost`, and others only by the cost's `base_ns`.
 
-    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond the base.
+    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond `base_ns`.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
@@ -26,7 +26,7 @@ class TruthLab(ServerLab):
         self._relays = next(each for each in self._entrances if isinstance(each, Relays))
 
     def entrance(self, arm: PlannedArm) -> str:
-        """Return the 'address:port' of the relay to which an arm's clients connect."""
+        """Return the 'address:port' at the relay to which the clients of an arm connect."""
         return self.endpoint(arm).service.addresses[0]
 
     def client_host(self, arm: PlannedArm) -> Host:

@@ -6,11 +6,11 @@ differences come only from the way of measuring. The same command continues an i
 
 Hosts are network namespaces (`tests/slow/ray_nodes.py`). The single host has as many CPUs as the three together,
 because the engine has a thread for each CPU, and a busier thread sleeps less and reads its answers sooner. The server
-is 20 ms away. The load keeps the caches of three processes as warm as the caches of one. But it is far below the limits
-of server, hosts and machine, so that only the distribution of load and the merging of results are compared. Requests
-arrive at random. Equally spaced requests of one host would never coincide, but equally spaced requests of three hosts
-with imprecise clocks would. The comparison does not cover loads that one host cannot make, different hosts, and several
-machines.
+is 20 ms away. The load keeps the caches of three processes as warm as the caches of one, but is far below the limits of
+server, hosts and machine, so that only the distribution of load and the merging of results are compared. Requests
+arrive at random, because equally spaced requests would never coincide if sent by one host, but would if sent by three
+hosts with imprecise clocks. The comparison does not cover loads that one host cannot make, hosts that differ from each
+other, or several machines.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TRIALS = 30
 SERVER_MS = 20.0
 #: The number of hosts with one CPU, and the name of the host with that many CPUs.
 LOADS, WHOLE = 3, "whole"
-#: The compared figures. For each, the interval of the difference must be narrower than this share.
+#: The compared figures. Goal for each: the interval of its relative difference contains 0 and is narrower than this.
 GOALS = {"mean": 0.03, "p50": 0.03, "p99": 0.10}
 #: The resolution of percentiles: two equal times may lie in neighbouring buckets of a histogram.
 BUCKET = 10.0**-SIGNIFICANT_DIGITS

@@ -63,7 +63,8 @@ POWER = ["true cost", "", '"costs"', "or reported as intermittent", "or reported
 def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
     """Write the data tables into the folder's subfolder `truth`.
 
-    If there are runs of `costof`, of other tools and with packet captures, also write `truth.md` and its pictures.
+    Also write `truth.md` and its pictures if `rows` has all three: runs of `costof`, runs of other tools, and packet
+    captures.
     """
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     rows.write_parquet(folder / FOLDER)
@@ -176,10 +177,7 @@ def goal_of_speed(by_version: Sequence[Speed]) -> list[str]:
 
 
 def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
-    """Yield the table's lines about goals for the cases in `same`.
-
-    All are with the disturbing process, or all without it.
-    """
+    """Yield lines of the table of goals for some cases: either all with the disturbing process, or all without it."""
     where = same[0].place
     covered = Proportion.among(row.holds for case in same for row in case.rows)
     yield [f"95 % intervals that contain the truth, {where}", *_goal("93 to 97 %", covered, *COVERAGE)]
@@ -280,7 +278,10 @@ def _coverage(case: Case) -> list[str]:
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
-    """Yield, for each service, the shares of intervals that contain the truth: of protected arms and of replicates."""
+    """Yield lines with shares of intervals that contain the truth, among protected arms and among replicates.
+
+    There are two lines for each service: without and with the disturbing process.
+    """
     effect_rows = [row for row in effects if row.trial_kind == "effect"]
     for service, disturbed in product(SERVICES, (False, True)):
         chosen = [row for row in effect_rows if (row.service, row.disturbed) == (service, disturbed)]

@@ -25,8 +25,8 @@ def _wrk(url: str, seconds: int) -> float:
     return MS_PER_SECOND / _figure(["wrk", "-t", "1", "-c", "1", "-d", f"{seconds}s", url], r"Requests/sec:\s+([\d.]+)")
 
 
-#: Functions that run a tool and return a request's mean time in ms. They compute it from the rate, which has more
-#: digits.
+#: Functions that run a tool and return a request's mean time in ms. They compute the time from the printed rate, which
+#: has more digits than the printed time.
 TOOLS: dict[str, Callable[[str, int], float]] = {"ab": _ab, "wrk": _wrk}
 
 

@@ -101,7 +101,7 @@ class EffectRow(Row):
 
 
 class PeerRow(Row):
-    """A comparison with another tool: it measures the control and then the arm. Times are in ms."""
+    """A comparison made by another tool, which measures the control and then the arm. Times are in ms."""
 
     table: Literal["peers"] = "peers"
     truth: Finite
@@ -155,7 +155,7 @@ _ROW: TypeAdapter[AnyRow] = TypeAdapter(Annotated[AnyRow, Field(discriminator="t
 class Rows:
     """All rows of a campaign. The rows of a trial are written together, so that no trial is incomplete.
 
-    If the campaign's folder has no rows yet, the rows of the campaign in `published` are copied to it first.
+    If the campaign's folder has no rows yet, the published rows in the folder `published` are first copied to it.
     """
 
     def __init__(self, folder: Path, published: Path | None = None) -> None:
@@ -212,9 +212,9 @@ class Rows:
         return [row for row in self._rows if isinstance(row, PairRow)]
 
     def service_ms(self, service: str, disturbed: bool) -> float:
-        """Return the median time in ms of a request without added cost, as measured since this boot.
+        """Return the median time in ms of a request without added cost, as measured since the machine's last boot.
 
-        Raises `StatisticsError` if it was not measured.
+        Raises `StatisticsError` if no such request has been measured since then.
         """
         return median(self._controls(service, disturbed))
 

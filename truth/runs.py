@@ -20,7 +20,7 @@ from truth.lab import TruthLab
 from truth.servers import Mariadb, Mongod
 
 STUDY = str(Path(__file__).with_name("truth.toml"))
-#: The reason that the results of a run give if Ctrl-C ended it.
+#: The reason recorded in the results of a run that Ctrl-C ended.
 INTERRUPTED = "interrupted"
 SERVERS: dict[str, type[LabServer]] = {"mariadb": Mariadb, "mongod": Mongod, "http": OriginServer}
 

@@ -1,4 +1,4 @@
-"""The servers behind the relay. They have loopback addresses, so that clients reach the relay without a network."""
+"""The servers behind the relay. They and the relay have loopback addresses, so that no network adds time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Mariadb(SysbenchServer):
 
 
 class Mongod(LabServer):
-    """A standalone mongod without authentication. A replica set would tell clients addresses that bypass the relay."""
+    """A standalone mongod without authentication. A replica set would send clients addresses that bypass the relay."""
 
     separate_clients = False
     writes = []

@@ -70,7 +70,7 @@ def _rounds_of(ledger: Ledger) -> Iterator[Ledger]:
     with tempfile.TemporaryDirectory() as folder:
         partial, rounds = Ledger.create(ledger.plan(), Path(folder) / "run"), 0
         for record in ledger.records():
-            # Leave out the looks (tests during the run), so that each replay is analysed like a single test.
+            # Leave out the records of interim analyses, so that each replay is judged as if it were analysed only once.
             if isinstance(record, LookRecord):
                 continue
             if isinstance(record, SliceRecord) and record.round > rounds:

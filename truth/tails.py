@@ -1,4 +1,4 @@
-"""Comparison of the engine's percentiles with those of the kernel's timestamps of the same queries' packets."""
+"""Comparison of the engine's percentiles with those from a packet capture of the same queries (kernel timestamps)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ WORKLOADS = (Workload(name="connect", kind="connect"), Workload(name="query", ki
 def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
     """Measure a slice of a protected arm with the engine and a packet capture at once. Yield a row for each percentile.
 
-    The capture runs on the client's host, and cores are kept awake. Raises `PermissionError` without root.
+    The capture runs on the client's host. The cores are kept out of sleep states. Raises `PermissionError` without root
+    rights.
     """
     plan = plan_trial(trial, BUDGET_SECONDS)
     arm = plan.protected[0]

@@ -12,7 +12,8 @@ from truth.design import STUDIES
 from truth.figures import LEAST_FOUND, Proportion
 from truth.rows import PairRow, QuickRow
 
-#: A quick profile should resolve an effect if the logarithm of its ratio is at least this, or at most minus this.
+#: A quick profile should resolve an effect if the logarithm of its ratio to the control is at least this (or at most
+#: minus this).
 LARGE = math.log(1.1)
 
 
@@ -26,7 +27,7 @@ class QuickEffect:
 
     @property
     def size(self) -> float:
-        """Return the size of the effect: the absolute value of its logarithmic ratio's median over all runs."""
+        """Return the absolute value of the median, over all runs, of the logarithm of the effect's ratio."""
         return abs(median(math.log(row.ratio) for row in self.rows))
 
     @property
@@ -76,10 +77,10 @@ def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
 
 
 def judged_different(pairs: Iterable[PairRow]) -> Proportion:
-    """Return the share of identical commands with the verdict 'costs' or 'saves'."""
+    """Return the share of comparisons of identical commands in which `costof` has the verdict 'costs' or 'saves'."""
     return Proportion.among(row.verdict in (Verdict.COSTS, Verdict.SAVES) for row in pairs)
 
 
 def peer_judged_different(pairs: Iterable[PairRow]) -> Proportion:
-    """Return the share of identical commands whose ratio differs from 1 by more than the other tool's ±."""
+    """Return the share of comparisons of identical commands in which the other tool's ratio ± error excludes 1."""
     return Proportion.among(abs(row.peer_ratio - 1) > row.peer_error for row in pairs)

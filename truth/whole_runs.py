@@ -46,7 +46,7 @@ def quick(trial: Trial, about: Row) -> list[QuickRow]:
 
 
 def pair(trial: Trial, about: Row) -> PairRow:
-    """Compare the command with itself by `costof`, and then by the other tool in the same time."""
+    """Compare the command with itself with `costof`, and then for the same time with the other tool."""
     result = _run_costof(["versus", "--budget", f"{PAIR_SECONDS}s", COMMAND, COMMAND], trial)
     headline = next(metric.name for metric in result.metrics if metric.headline)
     effect = next(each for each in result.effects if each.metric == headline)

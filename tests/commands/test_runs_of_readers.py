@@ -115,7 +115,7 @@ def check_nothing_is_judged(ended: Outcome, result: Result) -> None:
     assert f"{len(RUN)} of {len(RUN)} limits are undecided" in " ".join(ended.out.split())
 
 
-def test_runs_without_failures_keep_every_limit(tmp_path: Path) -> None:
+def test_all_limits_are_kept_if_the_outputs_are_equal_and_report_no_failures(tmp_path: Path) -> None:
     ended, result = run(tmp_path, as_it_is, as_it_is)
     assert ended.status == 0, ended.err
     assert f"All {len(RUN)} limits are kept" in ended.out

@@ -67,13 +67,13 @@ def test_lists_and_scans_are_parsed_as_by_hyperfine() -> None:
             parse_scan("x", *bad)
 
 
-def test_reference_is_the_control_and_has_no_parameters() -> None:
+def test_command_of_option_reference_is_the_control_and_has_no_parameters() -> None:
     each = made("{x}", parameters={"x": ["1", "2"]}, reference="{x}", reference_name="old", prepare=["r", "p{x}"])
     assert [(one.command, one.prepare) for one in each] == [("{x}", "r"), ("1", "p1"), ("2", "p2")]
     assert each[0].level == "old"
 
 
-def test_option_name_may_name_only_some_commands_or_contain_parameters() -> None:
+def test_names_may_be_set_for_only_some_commands_and_may_contain_parameters() -> None:
     assert [one.level for one in made("x", "y", names=["b"])] == ["b", "a"]
     assert [one.name for one in made("x {n}", names=["n={n}"], parameters={"n": ["1", "2"]})] == ["n=1", "n=2"]
     assert [one.name for one in made("x {n}", names=["one"], parameters={"n": ["1", "2"]})] == [

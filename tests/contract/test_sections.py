@@ -37,7 +37,9 @@ def test_names_and_orders_of_sections_are_unique() -> None:
 
 
 @pytest.mark.parametrize("section", every_section(), ids=lambda section: section.name)
-def test_every_section_appears_in_some_report(section: Section[Any, Any], unusual_results: list[Result]) -> None:
+def test_every_section_appears_in_the_report_of_some_test_run(
+    section: Section[Any, Any], unusual_results: list[Result]
+) -> None:
     assert any(blocks_of(section, result) for result in [*map(result_of, study_names()), *unusual_results])
 
 

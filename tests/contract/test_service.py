@@ -173,7 +173,7 @@ def test_service_has_evidence_that_the_client_cannot_see(running: RunningService
         assert running.service.failure_reason(arm) is None
 
 
-def test_cpu_time_is_measured_by_role_if_the_service_can(running: RunningService, engines: Engines) -> None:
+def test_cpu_time_is_measured_by_role_if_the_service_can_read_it(running: RunningService, engines: Engines) -> None:
     service = running.service
     service.arrange(running.control)
     before = service.cpu_seconds()

@@ -32,7 +32,7 @@ CLIENTS = {
 
 
 @pytest.mark.parametrize("name", [pytest.param("pgbench", marks=pytest.mark.slow), "wrk"])
-def test_client_and_engine_are_measured_in_each_round(name: str, tmp_path: Path) -> None:
+def test_pgbench_or_wrk_and_the_engine_are_both_measured_in_each_round(name: str, tmp_path: Path) -> None:
     try:
         client(name).find()
     except CostofError as error:

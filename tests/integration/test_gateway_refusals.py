@@ -41,7 +41,7 @@ def test_gateway_rejects_every_attack(shop: Shop) -> None:
         assert not shows(tap.received())
 
 
-def test_accounts_that_get_plaintext_are_limited_only_by_the_server(shop: Shop) -> None:
+def test_statements_of_accounts_that_get_plaintext_are_refused_only_by_the_server(shop: Shop) -> None:
     with shop.connect(USER) as connection:
         code, words = refusal(connection, "SELECT name INTO OUTFILE '/no/such/folder' FROM people")
         assert (code, "FILE privilege" in words) == (1227, True), "the server's own refusal"

@@ -60,7 +60,7 @@ def test_no_plaintext_of_a_protected_column_reaches_the_client(shop: Shop) -> No
         assert shows(tap.received()), "the tap sees what there is to be seen"
 
 
-def test_computed_output_is_plain_only_if_approved(shop: Shop) -> None:
+def test_computed_column_of_a_result_is_sent_in_plaintext_only_if_approved(shop: Shop) -> None:
     statement = "SELECT COUNT(*), MAX(name) FROM people"
     for outputs, types in (
         ({}, [bytes, bytes]),
@@ -154,7 +154,7 @@ def test_prepared_statements_work_through_the_gateway(
     assert prepared(SHOP, "UPDATE people SET visits = visits + ? WHERE id = ?", (0, 1)) == []
 
 
-def test_values_of_other_kinds_than_approved_are_rejected(
+def test_parameters_of_another_kind_than_approved_are_rejected(
     shop: Shop, prepared: Callable[..., list[tuple[Any, ...]]]
 ) -> None:
     statement = "SELECT id FROM people WHERE name = ?"

@@ -120,7 +120,7 @@ def test_only_the_arm_with_an_unsupported_suite_is_discarded(lab: HttpLab, arms:
     assert lab.failure_reason() is None
 
 
-def test_each_route_is_counted_separately_and_exactly(lab: HttpLab, arms: list[PlannedArm]) -> None:
+def test_connections_are_counted_exactly_and_separately_for_each_route(lab: HttpLab, arms: list[PlannedArm]) -> None:
     routes = {
         Route.from_arm(arm): arm
         for arm in reversed(arms)

@@ -67,7 +67,7 @@ def test_expired_and_untrusted_certificates_are_rejected(
     ("mode", "stands", "refused"),
     [("disabled", "plain", "tls"), pytest.param("requireTLS", "tls", "plain", marks=pytest.mark.slow)],
 )
-def test_server_that_accepts_only_plain_or_only_tls_gets_a_report_of_that_arm(
+def test_server_that_accepts_only_plaintext_or_only_tls_is_measured_with_what_it_accepts(
     standalone: Start, tmp_path: Path, mode: str, stands: str, refused: str
 ) -> None:
     server = standalone(22 if mode == "disabled" else 24, tls=mode)

@@ -48,7 +48,7 @@ def every_level() -> Iterator[tuple[Plan, ServerLab, Engines]]:
         yield plan, lab, engines
 
 
-def test_every_arm_negotiates_its_transport(every_level: tuple[Plan, ServerLab, Engines]) -> None:
+def test_every_arm_negotiates_the_tls_or_the_tunnel_of_its_levels(every_level: tuple[Plan, ServerLab, Engines]) -> None:
     plan, lab, engines = every_level
     seen, tunnels = set(), set()
     for arm in plan.arms:
@@ -110,7 +110,9 @@ def test_sessions_are_resumed_after_any_key_change() -> None:
         (["rsa-1024", "ecdsa-p256"], "rsa-2048"),
     ],
 )
-def test_server_starts_with_a_key_that_every_client_accepts(keys: list[str], first: str) -> None:
+def test_server_whose_arms_need_several_keys_starts_with_one_that_every_client_accepts(
+    keys: list[str], first: str
+) -> None:
     shown = keys_to_show(keys)
     assert shown[0] == first
     assert set(shown) == {first, *keys}

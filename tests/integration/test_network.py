@@ -59,7 +59,7 @@ def network() -> Iterator[Network]:
 
 
 @pytest.mark.parametrize(("requested", "next_requested"), list(pairwise((*ROUND_TRIPS_MS, 170.0))))
-def test_link_has_the_requested_round_trip(network: Network, requested: float, next_requested: float) -> None:
+def test_link_has_the_requested_round_trip_time(network: Network, requested: float, next_requested: float) -> None:
     """A busy machine may delay packets, so the upper bound is only the next link's round trip.
 
     `make bench` tests on a quiet machine how exact the delay is.

@@ -60,7 +60,7 @@ def test_every_arm_is_verified_at_client_and_server(lab: Lab, workload: str) -> 
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
 
 
-def test_connections_that_bypass_stunnel_are_a_mismatch(lab: Lab) -> None:
+def test_connections_that_bypass_stunnel_are_detected(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)

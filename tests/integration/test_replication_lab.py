@@ -120,7 +120,7 @@ def discard_reason(judged: Judgement) -> str:
         pytest.param("natural", None, None, marks=pytest.mark.slow),
     ],
 )
-def test_sync_tree_stays_in_shape_during_writes(
+def test_replication_tree_keeps_its_shape_during_writes(
     seven: ReplicationLab, shape: str, hops: int | None, direct: int | None
 ) -> None:
     judged = good_slice(seven, seven.arms[shape], caught_up=True)  # type: ignore[attr-defined]
@@ -134,7 +134,7 @@ def test_sync_tree_stays_in_shape_during_writes(
     assert 0 <= judged.figures["replication_lag_ms"] <= judged.figures["replication_lag_max_ms"]
 
 
-def test_slice_with_another_sync_tree_is_discarded(seven: ReplicationLab) -> None:
+def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(seven: ReplicationLab) -> None:
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
     judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))

@@ -85,7 +85,7 @@ def test_partial_run_is_announced_before_the_answer() -> None:
     assert "> **Partial run.** interrupted before the first round" in render_markdown(empty())
 
 
-def test_reports_of_runs_without_rounds_or_effects_say_why() -> None:
+def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_none() -> None:
     assert "measured too little to answer the question" in printed(empty())
     for text in (printed(empty()), render_markdown(empty())):
         assert "No round was completed" in text
@@ -190,7 +190,7 @@ def test_markup_in_texts_is_escaped(text: str, escaped: str) -> None:
     assert fmt.NBSP not in render_markdown(mongodb())
 
 
-def test_share_of_an_applications_cost_that_the_wire_shows_has_an_interval_or_is_unresolved() -> None:
+def test_share_of_the_added_time_of_a_driver_that_is_measured_on_the_wire_has_an_interval_or_is_unresolved() -> None:
     (each,) = mongodb().sections.phases
     true = PHASES["wire_connect"]["connect_and_first_operation"].tls_ms
     true /= PHASES["app_connect"]["connect_and_first_operation"].tls_ms

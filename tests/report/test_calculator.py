@@ -106,7 +106,7 @@ def test_calculator_works_from_a_file_without_network(page: Page, result: Result
     assert shown_outputs(page) == default["tls"]
 
 
-def test_calculator_of_a_run_at_a_load_has_no_field_for_queries_per_connection(
+def test_calculator_has_no_field_for_queries_per_connection_if_the_run_was_given_a_load(
     chromium: Browser, tmp_path: Path
 ) -> None:
     result = at_load()

@@ -81,7 +81,7 @@ def test_texts_in_the_calculators_data_are_escaped() -> None:
     assert not Page(text).wrong
 
 
-def test_published_figures_are_shown_at_their_levels() -> None:
+def test_published_figures_are_shown_only_with_the_arm_and_distance_that_they_are_about() -> None:
     index = Index(transport())
     near, far, _ = ([row for row in table(index, view, FILES).rows if row.kind == "published"] for view in views(index))
     assert not near

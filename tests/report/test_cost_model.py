@@ -55,7 +55,7 @@ def ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def test_round_trips_are_exact_and_bounds_of_intervals_add_up() -> None:
+def test_added_time_at_a_load_adds_exact_round_trips_and_the_bounds_of_intervals() -> None:
     costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
     assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
     assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))
@@ -82,7 +82,7 @@ def phased(result: Result, phase: str) -> Result:
     return result.model_copy(update={"metrics": [changed(metric) for metric in result.metrics]})
 
 
-def test_phase_of_the_metric_decides_whether_a_connection_includes_an_operation() -> None:
+def test_connection_includes_an_operation_only_if_its_metric_times_the_first_operation_too() -> None:
     result = transport()
     assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {0}
     assert {
@@ -117,7 +117,7 @@ def test_calculator_defaults_to_the_load_of_the_run() -> None:
     assert not [text for text in sentence_texts(result.answer, "answer") if "A service with" in text]
 
 
-def test_fixed_table_has_every_distance_and_protection() -> None:
+def test_table_for_pages_without_scripts_has_every_distance_and_protection() -> None:
     rows = fixed_rows(Index(transport()), transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(" (")[0]) for where, label, _ in rows] == [
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")

@@ -57,7 +57,7 @@ def test_csv_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: 
             assert float(row["p99_ns"]) == merged([phase.histogram]).at_percentiles([99.0])[0]
 
 
-def test_slice_without_any_success_has_a_row(tmp_path: Path) -> None:
+def test_slice_without_any_successful_operation_has_a_row(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", plan_of("mongodb-tls"), MongodbTruth(), rounds=2)
     run = read_run(ledger)
     run.slices[0] = run.slices[0].model_copy(
@@ -68,7 +68,7 @@ def test_slice_without_any_success_has_a_row(tmp_path: Path) -> None:
     assert all(each.keys() == first.keys() for each in rows(run))
 
 
-def test_pandas_reads_the_parquet_file(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+def test_pandas_reads_the_exported_parquet_file(ledger: Ledger, run: Run, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     table = pandas.read_parquet(exported(ledger, "parquet", tmp_path / "run.parquet"))
     expected = [*rows(run)]
@@ -77,7 +77,7 @@ def test_pandas_reads_the_parquet_file(ledger: Ledger, run: Run, tmp_path: Path)
         assert table[name].tolist() == [row[name] for row in expected], name
 
 
-def test_hdrhistogram_reads_the_log(ledger: Ledger, run: Run, tmp_path: Path) -> None:
+def test_hdrhistogram_library_reads_the_exported_log(ledger: Ledger, run: Run, tmp_path: Path) -> None:
     log = exported(ledger, "hdr", tmp_path / "run.hlog")
     reader = HistogramLogReader(str(log), HdrHistogram(1, LONGEST_NS, SIGNIFICANT_DIGITS))
     read = []

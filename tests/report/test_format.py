@@ -104,6 +104,6 @@ def test_percentage_has_no_trailing_zeros() -> None:
     assert plain(fmt.share(0.005)) == "0.5 %"
 
 
-def test_published_ratio_to_zero_is_omitted() -> None:
+def test_ratio_to_a_published_value_of_0_is_omitted() -> None:
     assert fmt.plain_ratio(0, 3) == fmt.NONE
     assert plain(fmt.plain_ratio(0.7506, 0.7643)) == "+1.8 %"

@@ -133,7 +133,7 @@ def test_page_without_rounds_has_no_empty_pictures() -> None:
     assert not Page(text).wrong
 
 
-def test_page_of_rounds_without_effects_says_why() -> None:
+def test_page_of_a_run_without_effects_says_why_there_are_none() -> None:
     text = drawn(mongodb(effects=[], noise_floor=[], sections=Sections()))
     assert "No arm could be compared" in text
     assert "A new connection, phase by phase" in text
@@ -150,7 +150,7 @@ def test_page_of_a_run_with_one_round_or_only_application_figures_is_complete() 
     assert "phase by phase" not in only
 
 
-def test_page_without_published_figures_replicate_or_cpu_omits_their_sections() -> None:
+def test_page_without_published_figures_replicate_or_cpu_time_omits_their_sections() -> None:
     text = drawn(mongodb(published=None, noise_floor=[], cpu=[]))
     assert "published" not in Page(text).text
     assert "Noise floor" not in text

@@ -103,7 +103,7 @@ def figures(result: Result) -> list[str]:
     return [spaced(text) for key in keys for text in (key.added, key.interval, key.label) if text]
 
 
-def test_copied_markdown_has_the_answer(page: Page) -> None:
+def test_markdown_copied_from_the_page_has_the_answer(page: Page) -> None:
     page.locator('.bar a[href="#pass-on"]').click()
     page.locator("#copy-markdown").click()
     page.locator("#pass-on-status", has_text="Copied.").wait_for()
@@ -114,7 +114,7 @@ def test_copied_markdown_has_the_answer(page: Page) -> None:
     assert result.command in copied
 
 
-def test_card_has_the_answer_and_can_be_saved(page: Page, tmp_path: Path) -> None:
+def test_picture_for_sharing_has_the_answer_and_can_be_saved_as_svg_and_png(page: Page, tmp_path: Path) -> None:
     page.locator('.bar a[href="#pass-on"]').click()
     with page.expect_download() as download:
         page.locator("#card-svg").click()

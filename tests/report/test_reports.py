@@ -98,7 +98,7 @@ def test_short_answers_match_the_golden_file_and_fit_on_a_small_terminal(golden:
         assert max(map(len, text.splitlines())) <= 80
 
 
-def test_terminal_of_a_run_at_a_load_matches_the_golden_file(golden: Golden) -> None:
+def test_terminal_report_of_a_run_that_was_given_a_load_matches_the_golden_file(golden: Golden) -> None:
     golden("load.txt", printed(at_load(), 80))
 
 
@@ -244,7 +244,7 @@ def test_page_of_column_encryption_study_has_a_breakdown() -> None:
     assert 'id="breakdown"' not in drawn(with_sections(result, breakdown=None))
 
 
-def test_every_sync_tree_is_drawn_once() -> None:
+def test_every_replication_tree_is_drawn_once() -> None:
     result = WIDE["published trees"]()
     section = drawn(result).split('<section id="sync_tree"')[1].split("</section>")[0]
     wide, _ = re.findall(r"<svg.*?</svg>", section, flags=re.DOTALL)

@@ -63,18 +63,18 @@ def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."
 
 
-def test_gain_of_a_rate_is_no_saving() -> None:
+def test_increase_of_a_rate_is_called_a_gain_and_not_a_saving() -> None:
     faster = figure("TLS", "'queries a second'", 30.0, Verdict.SAVES, unit="per_second", better="higher")
     assert faster.verdict_word == "gains"
     assert figure("a pool", "a connection", -3.0, Verdict.SAVES).verdict_word == "saves"
 
 
-def test_figures_of_one_quantity_include_the_largest_sizes() -> None:
+def test_first_figures_of_one_metric_at_many_sizes_include_those_of_the_largest_sizes() -> None:
     sizes = [figure("chain", "'operations a second'", value) for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_load_of_one_query_a_connection_has_the_first_query_as_a_key_figure() -> None:
+def test_load_of_one_query_per_connection_has_the_time_of_the_first_query_as_a_key_figure() -> None:
     names = [figure.name for figure in at_load(load=RequestedLoad("300/s", "1")).summary.figures]
     assert names == [CONNECTION, FIRST_QUERY, CORES]

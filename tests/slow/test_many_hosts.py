@@ -196,12 +196,14 @@ def test_ray_stores_no_password(near: Near, cluster: Cluster, server: RunningSer
     assert not [path for node in cluster.nodes.values() for path in files_of_ray(node) if secret in path.read_bytes()]
 
 
-def test_nothing_is_left_on_any_host(near: Near, cluster: Cluster, server: RunningServer) -> None:
+def test_run_leaves_no_process_on_any_host_and_no_data_on_the_server(
+    near: Near, cluster: Cluster, server: RunningServer
+) -> None:
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
     assert not server.all_keys()
 
 
-def test_wrong_token_is_rejected(refused: subprocess.Popen[str]) -> None:
+def test_wrong_token_for_the_ray_cluster_is_reported(refused: subprocess.Popen[str]) -> None:
     out, err = refused.communicate()
     assert refused.returncode == 1
     assert "it rejects this machine's token" in out
@@ -236,7 +238,7 @@ kv._internal_kv_put(key, usual, namespace=space)
 """
 
 
-def test_another_python_version_is_rejected(cluster: Cluster) -> None:
+def test_host_with_another_python_version_is_rejected(cluster: Cluster) -> None:
     pipe = subprocess.PIPE
     other = cluster.command(sys.executable, "-c", OTHER_PYTHON, stdin=pipe, stdout=pipe)
     assert other.stdout is not None

@@ -1,4 +1,4 @@
-"""The effort to add a study or a section: example files are added to a copy of the repository, counted, and run."""
+"""The effort to add a study or a report section: examples are added to a copy of the repository, counted, and run."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
 
 
 @pytest.mark.servers
-def test_new_study_needs_one_file(tree: Tree, tmp_path: Path) -> None:
+def test_adding_a_study_needs_one_new_file(tree: Tree, tmp_path: Path) -> None:
     assert "What does TLS cost a client of MariaDB?" in tree.costof("list")
     tree.costof("run", "mariadb-tls", "--profile", "quick", "--rounds", "2", "--out", "run", cwd=tmp_path)
     assert_answered(tmp_path / "run")
 
 
-def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
+def test_adding_a_report_section_needs_one_new_file(tree: Tree, tmp_path: Path) -> None:
     """The new section appears in result.json, in the answer, on the console, in Markdown and on the HTML page."""
     fake_run(tmp_path / "run", plan_of("http-tls-termination"), HttpTruth(), rounds=5)
     printed = tree.costof("show", "--full", "run", cwd=tmp_path)
@@ -50,7 +50,7 @@ def test_new_section_needs_one_file(tree: Tree, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_new_section_passes_the_contract_tests_with_a_new_result_schema(tree: Tree) -> None:
+def test_added_report_section_passes_the_contract_tests_with_a_new_result_schema(tree: Tree) -> None:
     schema = tree.run("python", "-m", "costof.report")
     (tree.root / "docs" / "result.schema.json").write_text(schema)
     tree.run("python", "-m", "pytest", "tests/contract/test_sections.py", "-k", "schema or slices or names_and_orders")

@@ -18,9 +18,10 @@ TOYS = Path(__file__).parent
 
 
 class Tree:
-    """A copy of the repository at `root`, and a Python that imports costof from it and libraries from this environment.
+    """A copy of the repository in the folder `root`, and a Python interpreter for it.
 
-    Until `build_engine` the copy uses this repository's engine.
+    The interpreter imports costof from the copy, and libraries from the environment of the tests. The copy uses this
+    repository's engine until `build_engine` is called.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -37,7 +38,7 @@ class Tree:
         self._make_environment()
 
     def lay(self, toy: str) -> None:
-        """Copy the files of a toy into the tree."""
+        """Copy the files of an example (a folder of `tests/toy`) into the copy."""
         for name in _git(TOYS / toy, "ls-files", "--cached", "--others", "--exclude-standard"):
             _copy(TOYS / toy / name, self.root / name)
 
@@ -67,7 +68,8 @@ class Tree:
     def build_engine(self) -> None:
         """Build the copy's engine, and use it from now on. Third-party crates are shared with the repository's build.
 
-        RUSTC_WORKSPACE_WRAPPER, here without effect, makes Cargo build the copy's own crates separately.
+        The copy's own crates are built separately, because the variable RUSTC_WORKSPACE_WRAPPER is set. The wrapper
+        (`env`) has no other effect.
         """
         env = {
             "CARGO_BUILD_BUILD_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "engine" / "target")),

@@ -169,7 +169,7 @@ def test_changelog_must_begin_with_the_version_to_release(text: str, problem: st
     assert problem is None or problem in errors[0]
 
 
-def test_wrong_tag_and_missing_files_are_reported(tmp_path: Path) -> None:
+def test_release_with_a_wrong_tag_or_missing_files_is_reported(tmp_path: Path) -> None:
     (tmp_path / "engine").mkdir()
     (tmp_path / "dist").mkdir()
     for name in ("Cargo.toml", "Cargo.lock", "openssl.cdx.json"):

@@ -87,7 +87,7 @@ def tail(trial: Trial, engine: float) -> TailRow:
         (Proportion(1000, 1000), "no"),
     ],
 )
-def test_proportion_is_compared_with_its_goal(proportion: Proportion, reaches: str) -> None:
+def test_proportion_reaches_its_goal_surely_probably_or_not(proportion: Proportion, reaches: str) -> None:
     assert proportion.reaches(*COVERAGE) == reaches
 
 

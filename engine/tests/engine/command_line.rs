@@ -86,7 +86,7 @@ fn slices_of_all_workloads_have_results_for_mysql() {
     assert_eq!(bare["phases"]["connect_and_first_operation"], Value::Null);
 
     let connect = engine.slice("plain", "connect", 20, HANG_SECONDS);
-    // Preparing and executing take two more round trips on each connection.
+    // Preparing the statement and executing it add two round trips to each connection.
     assert_eq!(connect["phases"]["connect_and_first_operation"]["round_trips"], 100);
 
     let query = engine.slice("plain", "query", 500, HANG_SECONDS);
@@ -115,7 +115,7 @@ fn end_of_input_during_a_slice_ends_the_process() {
 }
 
 #[test]
-fn invalid_plan_ends_drive_with_an_error_on_one_line() {
+fn invalid_plan_ends_subcommand_drive_with_an_error_on_one_line() {
     let good = plan("127.0.0.1:1");
     let mut unknown_field = good.clone();
     unknown_field["plan"]["arms"][0]["transport"]["shiny"] = json!(true);

@@ -49,8 +49,7 @@ fn tls_sessions_are_resumed_only_if_configured() {
     for (resumption, version) in [(true, TlsVersion::V1_3), (true, TlsVersion::V1_2), (false, TlsVersion::V1_3)] {
         let Transport::Tls(settings) = tls(&ca_file, Some(version), Verify::Full) else { panic!("TLS") };
         let transport = Transport::Tls(net::settings::Tls { resumption, ..settings });
-        // The arm's server was discovered over an earlier connection, so the measured connection is never the first
-        // one.
+        // The client has connected before to check the server, so the measured connection has a session to resume.
         let (_, connection) = open(&address, transport).unwrap();
         assert_eq!(connection.security.unwrap().resumed, resumption, "{version:?}");
     }
@@ -58,7 +57,7 @@ fn tls_sessions_are_resumed_only_if_configured() {
 
 #[test]
 fn all_addresses_of_a_host_name_are_tried() {
-    // localhost may resolve to ::1 first, where no server listens.
+    // The first address of localhost may be ::1, at which no server listens.
     let address = server::start(Behaviour::Plain).replace("127.0.0.1", "localhost");
     let (timeline, connection) = open(&address, Transport::Plain {}).unwrap();
     assert_eq!(round_trips(&timeline), [(Phase::Resolve, 0), (Phase::Tcp, 1), (Phase::Hello, 1)]);

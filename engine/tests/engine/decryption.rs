@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering;
 use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
-/// The number of bytes of COLUMN in front of the part that a gateway replaces.
+/// The number of bytes of `COLUMN` (a column's definition) before the part that a gateway replaces.
 const HEAD: usize = COLUMN.len() - 12;
 
-/// Return answers for the test server with an encrypted column. The plaintext of its value has `length` bytes.
+/// Return answers for the test server that have an encrypted column, whose value has `length` bytes of plaintext.
 pub fn encrypted(algorithm: Algorithm, length: usize) -> Answers {
     changed(algorithm, length, |_| {})
 }
@@ -110,7 +110,7 @@ fn values_are_decrypted_and_counted() {
 fn only_clients_with_master_keys_announce_decryption_and_count_values() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
-    // One connection was already opened to discover the arm's server.
+    // The engine has already opened one connection to check the server.
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
     let direct = engine.slice("direct", "connect", 5, HANG_SECONDS);
     assert_eq!((&direct["operations"], &direct["counts"]), (&json!(5), &json!({})));
@@ -153,7 +153,7 @@ fn failed_decryption_is_an_encryption_error_and_the_engine_continues() {
 
 /// Keys depend on the scramble (the server's nonce) in the greeting, not on that of a later authentication switch.
 #[test]
-fn authentication_switch_does_not_change_keys() {
+fn authentication_switch_does_not_change_the_keys_for_decryption() {
     let answers = encrypted(Algorithm::Aes128Gcm, 7);
     let server = Mysql { plugin: "client_ed25519", answers, ..Mysql::default() };
     let mut engine = start(&server, "prepared", &json!({"app": KEY}));

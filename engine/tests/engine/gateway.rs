@@ -64,7 +64,7 @@ fn memory_of_the_gateway_is_locked_and_absent_from_core_dumps() {
     };
     let master_key = locked();
     assert!(master_key > 0, "no page is locked, or RLIMIT_MEMLOCK is 0");
-    // Each session of a guarded account locks a key of its own.
+    // Each session of a guarded account has a key of its own, and locks its memory.
     let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
     assert!(locked() > master_key);
 }
@@ -159,7 +159,7 @@ fn server_with_untrusted_certificate_is_not_used() {
     assert!(failure.detail.contains("cannot be reached"), "{failure}");
 }
 
-/// The test covers accounts that are guarded and accounts that are not, each with text queries and prepared statements.
+/// The test covers a guarded account and one that is not guarded, each with text queries and prepared statements.
 #[test]
 fn repeated_command_allocates_nothing() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());

@@ -29,8 +29,8 @@ fn error(payload: &[u8]) -> (u16, String) {
     (u16::from_le_bytes([payload[1], payload[2]]), String::from_utf8_lossy(&payload[3..]).into_owned())
 }
 
-/// Connect repeatedly until the gateway sends a greeting, and return the connection. Call `refused` with each error
-/// before that.
+/// Connect repeatedly until the gateway sends a greeting, and return that connection. Call `refused` with the error on
+/// each earlier connection.
 fn eventually_greeted(gateway: &Gateway, refused: impl Fn(&str)) -> TcpStream {
     let until = Instant::now() + Duration::from_nanos(TIMEOUT_NS);
     loop {
@@ -84,16 +84,17 @@ fn login_that_takes_too_long_is_ended() {
         assert!(error.contains("no answer in time"), "{error}");
         ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
     };
-    // On a machine that stalls, the server's greeting may be too late.
+    // On a machine that stalls, the login may reach its time limit even before the server's greeting.
     let stream = eventually_greeted(&gateway, ended_in_time);
     ended_in_time(&read_final_error(stream, 1).1);
 }
 
 #[test]
-fn only_guarded_sessions_have_idle_and_command_timeouts() {
+fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let command = packet(0, QUERY);
-    // Each gateway has only one of the limits, because a stall before the first bytes would count as idle time.
+    // Each gateway has only one of the two limits. With both, a stall of this test before the first bytes of a command
+    // could trigger the idle limit instead of the command limit.
     for (limit, begun, sequence, code, words) in
         [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to arrive")]
     {
@@ -104,7 +105,7 @@ fn only_guarded_sessions_have_idle_and_command_timeouts() {
         }
         let (received_code, error) = read_final_error(guarded, sequence);
         assert!(received_code == code && error.contains(words), "{error}");
-        // The session of the account without guard was idle for longer and is still open.
+        // The session of the account that is not guarded has waited even longer and is still open.
         plain.write_all(&command[begun..]).unwrap();
         let answer: Vec<_> = (0..4).map(|_| receive(&mut plain).unwrap()).collect();
         assert_eq!(answer[3], (4, END.to_vec()));
@@ -112,7 +113,7 @@ fn only_guarded_sessions_have_idle_and_command_timeouts() {
 }
 
 #[test]
-fn guarded_client_that_never_reads_is_disconnected() {
+fn client_of_a_guarded_account_that_never_reads_is_disconnected() {
     let (server, ends) = scripted(ServerScript::SendsWithoutEnd);
     let mut gateway = limited("stall", &server, json!({"write_seconds": 1}));
     let mut stream = gateway.client("shop");

@@ -1,5 +1,5 @@
-//! Tests of an engine on one of several hosts: its share of the work, slices that open at a given instant, a plan that
-//! is encrypted to its key, and a program that runs from memory.
+//! Tests of an engine on one of several hosts: its share of the operations and workers, slices that open at a requested
+//! instant, a plan that is encrypted for the engine's key, and an engine that runs from memory.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::server::{self, Behaviour};
@@ -85,8 +85,8 @@ fn several_hosts_divide_workers_and_operations() {
 #[test]
 fn prepared_slice_opens_at_the_requested_instant() {
     let mut engine = host(0, &server::start(Behaviour::Plain));
-    // If the engine is slow, it gets the command after the planned instant and opens the slice at once. So try instants
-    // from 50 ms to 51 s ahead.
+    // A slow engine gets the command after the requested instant, and then opens the slice at once. So try instants
+    // from 50 ms to 51 s ahead, until a slice opens in time.
     let in_time = (0..=10).find(|doublings| {
         let id = 7 + doublings;
         assert_eq!(prepare(&mut engine, id, "query"), json!({"id": id, "errors": []}));
@@ -101,7 +101,7 @@ fn prepared_slice_opens_at_the_requested_instant() {
     });
     assert!(in_time.is_some(), "no slice opened at its instant");
 
-    // This slice is prepared twice, and the instant at which it should open has passed.
+    // This slice is prepared twice, and the requested instant (1 ns) is long past, so the slice opens at once.
     let before = base::clock::now();
     prepare(&mut engine, 1, "query");
     prepare(&mut engine, 1, "query");
@@ -116,8 +116,7 @@ fn prepared_slice_opens_at_the_requested_instant() {
 fn host_without_workers_answers_at_once() {
     let mut engine = host(2, &server::start(Behaviour::Plain));
     prepare(&mut engine, 1, "few");
-    // The instant is nearly as far ahead as allowed, so that it is still in the future when a slow engine gets the
-    // command.
+    // The requested instant is nearly as far ahead as allowed, so that even a slow engine gets the command before it.
     let opens = base::clock::now() + 55_000_000_000;
     let answer = slice_at(&mut engine, 1, "few", opens)["slice"].take();
     assert_eq!((&answer["operations"], &answer["elapsed_ns"]), (&json!(0), &json!(0)));
@@ -170,7 +169,7 @@ fn program_run_from_memory_accepts_a_plan_encrypted_to_its_key() {
 }
 
 #[test]
-fn unencrypted_or_invalid_plan_ends_drive_with_an_error_on_one_line() {
+fn unencrypted_or_invalid_plan_ends_subcommand_drive_with_an_error_on_one_line() {
     let mut misplaced = plan("127.0.0.1:1");
     misplaced["plan"]["seed"] = json!(SECRET);
     for is_sealed in [true, false] {

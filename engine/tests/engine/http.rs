@@ -49,8 +49,8 @@ fn request_error(response: Response) -> (String, String) {
     error_within(response, 300_000)
 }
 
-/// Return class and detail of the error of a request. If the server's discovery times out on a machine that stalls, try
-/// again with twice the timeout.
+/// Return class and detail of the error of a request. If the engine's first request, which checks the server, times out
+/// on a machine that stalls, try again with twice the timeout.
 fn error_within(response: Response, operation_timeout_ms: u64) -> (String, String) {
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), response.clone()]));
     let mut plan = plan(&server.address, &plain(), &requests(1));
@@ -74,7 +74,7 @@ fn error_within(response: Response, operation_timeout_ms: u64) -> (String, Strin
 fn persistent_connections_carry_all_requests_of_a_slice() {
     let server = Http::start(Response::Bytes(OK));
     let mut plan = plan(&server.address, &plain(), &requests(2));
-    // With one thread, both workers claim a request before one of them is answered, so both open a connection.
+    // With one thread, both workers claim a request before either request is answered, so both open a connection.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     let first = engine.slice("arm", "request", 300, HANG_SECONDS);
@@ -94,7 +94,7 @@ fn persistent_connections_carry_all_requests_of_a_slice() {
     assert_eq!((&second["evidence"]["connections"], &second["counts"]["http.reused"]), (&json!(0), &json!(300)));
     assert_eq!(second["evidence"]["server"], server.address.as_str(), "evidence includes persistent connections");
     assert_eq!((&second["phases"]["connect"], sum(&second, "request")), (&Value::Null, sum(&second, "processing")));
-    // One more connection was opened to discover the arm's server.
+    // Before the slices, the engine has opened one more connection to check the server.
     assert_eq!(server.connections.load(Ordering::SeqCst), 3);
 }
 
@@ -106,7 +106,7 @@ fn connection_ends_after_its_maximum_number_of_requests() {
         plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
         // The second of two workers closes its first connection one request early. Depending on how the thirty
-        // requests are distributed, both workers together need three to five connections.
+        // requests are distributed between the two workers, they need three to five connections in total.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
@@ -128,10 +128,12 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
-    // Worker 0 starts to count at zero, so eight requests need two connections.
+    // A connection closes after four requests. So that the connections do not all close at once, the first request of
+    // worker n counts as number n + 1 on its connection. The only worker here is number 0, so eight requests need two
+    // connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
-    // Each of the four workers claims one request before any of them is answered. The request of worker 3 counts as the
-    // fourth on its connection, so the next slice opens only this connection again.
+    // Each of the four workers claims one request before any request is answered. Only worker 3 has then used up its
+    // connection, so the next slice opens one connection.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
 }
@@ -153,7 +155,7 @@ fn connection_closed_between_slices_is_not_an_error() {
     for slices in 1..=5 {
         let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
-        // There is one connection for the discovery, and one for each slice.
+        // The engine has opened one connection to check the server, and one for each slice.
         while server.ended.load(Ordering::SeqCst) < slices + 1 {
             std::thread::yield_now();
         }
@@ -275,7 +277,7 @@ fn unreachable_arm_counts_no_responses() {
 }
 
 #[test]
-fn host_name_is_resolved_only_during_discovery() {
+fn host_name_is_resolved_before_slices_and_not_during_them() {
     let server = Http::start(Response::Bytes(OK));
     let named = server.address.replace("127.0.0.1", "localhost");
     let mut engine = engine(&plan(&named, &plain(), &requests(1)));
@@ -328,8 +330,9 @@ fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Each of the two operations takes 2 s (five requests of 400 ms), longer than the slice and the additional second
-    // after it. On a machine that stalls, the second operation may start too late.
+    // Each of the two operations takes 2 s (five requests of 400 ms). That is longer than the slice (0.5 s) and the one
+    // second after it in which an operation with a single query may end. On a machine that stalls, the second operation
+    // may start too late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
@@ -361,7 +364,8 @@ fn evidence_of_each_slice_contains_the_persistent_tls_connection() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
-    // All three workers claim a request before one of them is answered, so all are connected before the second slice.
+    // With one thread, all three workers claim a request before any request is answered. So all of them have a
+    // connection before the second slice.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
     assert_eq!(engine.slice("arm", "request", 60, HANG_SECONDS)["errors"], json!([]));
@@ -409,7 +413,7 @@ fn configured_headers_do_not_appear_in_output() {
 }
 
 #[test]
-fn invalid_plan_for_http_ends_drive_with_an_error_on_one_line() {
+fn invalid_plan_for_http_ends_subcommand_drive_with_an_error_on_one_line() {
     let good = plan("127.0.0.1:1", &plain(), &requests(1));
     let with = |change: &dyn Fn(&mut Value)| {
         let mut plan = good.clone();
@@ -454,8 +458,8 @@ fn latency_counts_from_the_scheduled_instant() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 100.0, "constant")));
     let slice = engine.slice("arm", "request", 6, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(6), &json!([])));
-    // A request is due every 10 ms and takes at least 40 ms. So the n-th request waits at least n times 30 ms for the
-    // worker.
+    // A request is due every 10 ms, and the only worker needs at least 40 ms for each. So request n (counted from 0)
+    // waits at least n times 30 ms for the worker.
     assert_eq!(slice["phases"]["delay"]["count"], 6);
     assert!(sum(&slice, "delay") >= 30_000_000 * (1 + 2 + 3 + 4 + 5));
     assert!(slice["phases"]["delay"]["max_ns"].as_u64().unwrap() >= 150_000_000);
@@ -519,7 +523,8 @@ fn think_time_counts_in_no_phase() {
     let slice = engine.slice("arm", "request", 100, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(100), &json!([])));
     assert!(slice["phases"].get("delay").is_none());
-    // Four users with 25 operations each take 500 ms on average. Their think times depend only on the seed.
+    // Four workers with 25 operations each take 500 ms on average, because the think time of an operation is 20 ms on
+    // average. Think times depend only on the seed.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 300_000_000);
 }
 
@@ -560,7 +565,7 @@ fn all_kinds_of_workloads_support_a_pace() {
     }
 }
 
-/// Return the scheduling policies (sched(7)) of the threads that measure, during a slice of this workload.
+/// Return the scheduling policies (sched(7)) that the measuring threads have during a slice of this workload.
 fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
     let never = Response::After(Duration::from_secs(3600), OK);
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), never]));
@@ -577,7 +582,7 @@ fn policies_in(workload: &Value, workers: u64) -> Vec<i32> {
         std::fs::read_dir(format!("/proc/{}/task", engine.child.id())).unwrap().map(|task| task.unwrap().path());
     let pools = tasks.filter(|task| std::fs::read_to_string(task.join("comm")).unwrap().starts_with("pool-"));
     let number = |task: std::path::PathBuf| task.file_name().unwrap().to_str().unwrap().parse().unwrap();
-    // SAFETY: the call takes and returns numbers.
+    // SAFETY: the function's argument and result are numbers.
     let policies = pools.map(|task| unsafe { libc::sched_getscheduler(number(task)) }).collect();
     engine.child.kill().unwrap();
     policies

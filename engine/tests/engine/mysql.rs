@@ -156,8 +156,8 @@ fn first_reachable_address_is_measured() {
 fn closing_a_connection_sends_quit() {
     let server = Mysql::default();
     open(&server, PLAIN).unwrap();
-    // The server counts one connection for discovery and one that is measured. Its threads may count a connection a
-    // little after its end.
+    // The client opens two connections: one to check the server, and one that is measured. The server's threads may
+    // count the end of a connection a little late.
     while server.quits.load(Ordering::Relaxed) < 2 {
         std::thread::yield_now();
     }

@@ -174,8 +174,8 @@ fn invalid_request_gets_an_error_response_and_closes() {
         let mut refused = connect(&plain);
         let answer = until_end(&mut refused, request);
         assert_eq!(answer, format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
-        // This response shows that the single thread has handled the refused connection, or waits for more bytes from
-        // it.
+        // This response shows that the origin's only thread has closed the refused connection, or waits for more bytes
+        // from it.
         expect(&mut connect(&plain), GET, OK);
         assert!(refused.take_error().unwrap().is_none(), "the connection was reset: bytes were left unread");
     }
@@ -265,7 +265,7 @@ fn counters_include_all_threads() {
 }
 
 #[test]
-fn invalid_plan_ends_origin_with_an_error_on_one_line() {
+fn invalid_plan_ends_subcommand_origin_with_an_error_on_one_line() {
     let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let authority = Authority::new();
     let ours = identity_file("fatal", &authority.identity("127.0.0.1", VALID));

@@ -86,7 +86,7 @@ fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
     assert_eq!(greeting_error(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"R\x7f\xff\xff\xff").class, Class::Protocol);
     assert_eq!(greeting_error(b"Z\0\0\0\x05I").class, Class::Protocol);
-    // The server closes the connection without reading the client's message.
+    // The server closes the connection without reading the client's message, so the connection may be reset.
     assert!(matches!(greeting_error(b"").class, Class::Closed | Class::Reset));
 }
 

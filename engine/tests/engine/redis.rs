@@ -41,7 +41,7 @@ fn resp2_session_without_password_sends_nothing() {
 }
 
 #[test]
-fn tls_begins_with_the_connection() {
+fn tls_handshake_follows_directly_after_the_tcp_handshake() {
     for (name, version, handshake) in [("redis-tls12", SslVersion::TLS1_2, 2), ("redis-tls13", SslVersion::TLS1_3, 1)] {
         let (server, transport) = secure(name, Some(version));
         let expected = [(Phase::Tcp, 1), (Phase::Tls, handshake), (Phase::Auth, 1)];
@@ -49,7 +49,7 @@ fn tls_begins_with_the_connection() {
     }
 }
 
-/// The server listens only for TLS; no server listens at the address for plain connections.
+/// The settings name two addresses: a server listens at the one for TLS, none at the one for plain connections.
 #[test]
 fn tls_connects_to_the_separate_tls_port() {
     let (server, transport) = secure("redis-port", None);

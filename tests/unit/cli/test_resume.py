@@ -222,7 +222,7 @@ def test_budget_does_not_extend_runs_with_fixed_rounds_or_starts(tmp_path: Path,
     assert "is complete" in line or "remove --budget" in line
 
 
-def test_larger_budget_continues_a_complete_run_with_half_of_the_error_rate(tmp_path: Path) -> None:
+def test_complete_run_continues_with_a_larger_budget_and_half_of_the_remaining_error_rate(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     ledger.append(LookRecord(round=2, error_rate=0.006))

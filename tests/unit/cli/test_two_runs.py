@@ -281,7 +281,7 @@ def test_comparison_of_runs_with_different_loads_has_no_verdicts(tmp_path: Path)
     assert done.output.rstrip().endswith("the runs had different loads")
 
 
-def test_arm_with_another_level_has_no_verdict(tmp_path: Path) -> None:
+def test_arm_whose_levels_differ_between_the_runs_has_no_verdict(tmp_path: Path) -> None:
     """Arms of both runs have the same name, because it contains only levels of factors that vary."""
     keys = ("rsa-2048", "ecdsa-p256")
     plans = {key: plan_of(MONGODB, "quick", "transport=plain,tls", f"key={key}") for key in keys}
@@ -310,7 +310,7 @@ def test_difference_in_server_versions_is_reported(tmp_path: Path, second: str, 
     assert None not in {each["verdict"] for each in comparison["changes"]}
 
 
-def test_differences_in_arms_and_records_are_reported(tmp_path: Path) -> None:
+def test_differences_in_arms_and_in_the_number_of_records_are_reported(tmp_path: Path) -> None:
     one = plan_of("redis-tls", "quick", "transport=plain,tls", "records=500")
     other = plan_of("redis-tls", "quick", "transport=plain,tls,stunnel-both", "records=700")
     runs = made(tmp_path, {"one": (one, Truth()), "other": (other, Truth())})
@@ -320,7 +320,7 @@ def test_differences_in_arms_and_records_are_reported(tmp_path: Path) -> None:
     ]
 
 
-def test_versions_of_older_runs_are_read_from_their_facts() -> None:
+def test_server_versions_are_found_among_the_facts_that_older_runs_recorded() -> None:
     facts = {"kernel": "6.1", "load before": "0.1", "postgres": "17.5", "topology": "one server", "scale": "32"}
     assert server_versions(EnvironmentRecord(started="", facts=facts)) == {"postgres": "17.5"}
     assert server_versions(EnvironmentRecord(started="", facts={"cores": 2})) == {}

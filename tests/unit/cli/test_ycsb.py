@@ -155,7 +155,7 @@ def test_threads_target_and_limits_set_the_workload() -> None:
         (["recordcount=70", "insertstart=50", "insertcount=20"], 20),
     ],
 )
-def test_load_has_the_same_number_of_operations_as_in_ycsb(assignments: list[str], operations: int) -> None:
+def test_load_phase_has_the_same_number_of_operations_as_in_ycsb(assignments: list[str], operations: int) -> None:
     assert job_for("load", *assignments).operations == operations
     assert job_for("load", *assignments, "threadcount=100").workers == operations
 
@@ -229,7 +229,7 @@ def test_go_ycsb_names_are_refused_with_replacements(binding: str, properties: d
 
 
 @pytest.mark.parametrize("binding", ["mysql", "postgresql", "redis", "mongodb", "jdbc"])
-def test_properties_of_all_databases_or_of_another_database_are_accepted(binding: str) -> None:
+def test_common_properties_and_properties_of_other_database_bindings_are_accepted(binding: str) -> None:
     check_names(binding, {"redis.password": "p", "redis.db": "0", "mongodb.url": "x", "db.url": "y"})
     check_names("mysql", {"pg.host": "h", "redis.addr": "h"})
 

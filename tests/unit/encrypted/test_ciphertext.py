@@ -103,7 +103,7 @@ def test_any_flipped_bit_is_refused(algorithm: Algorithm, data_key: bytes, text:
 
 
 @given(ALGORITHMS, st.binary(max_size=60), st.integers(0, 2**32 - 1), st.binary(min_size=32, max_size=32))
-def test_ciphertext_of_another_column_key_session_or_number_is_refused(
+def test_ciphertext_of_another_column_key_session_or_key_number_is_refused(
     algorithm: Algorithm, text: bytes, number: int, salt: bytes
 ) -> None:
     key, sealed = bytes(16), seal(algorithm, bytes(16), 7, b"column", text)

@@ -117,7 +117,9 @@ def test_client_adds_a_workload_and_figures_to_the_study() -> None:
         ("postgres-tls", {"client": "pgbench", "load": RequestedLoad("5/s")}, ErrorText.CLIENT_WITHOUT_LOAD),
     ],
 )
-def test_unsuitable_client_is_rejected(study: str, options: dict[str, Any], error: object) -> None:
+def test_client_program_that_does_not_suit_the_study_or_options_is_rejected(
+    study: str, options: dict[str, Any], error: object
+) -> None:
     with pytest.raises(CostofError) as caught:
         resolve(load_study(study), Options(**options))
     assert caught.value.problem is error

@@ -62,7 +62,7 @@ def answer(nanoseconds: list[int], evidence: dict[str, object] | None = None) ->
 
 
 @given(st.lists(st.lists(st.integers(1, 10**10), max_size=8), min_size=1, max_size=4))
-def test_merged_answer_equals_that_of_one_machine_with_all_operations(parts: list[list[int]]) -> None:
+def test_merged_answer_of_hosts_equals_the_answer_of_one_host_with_all_operations(parts: list[list[int]]) -> None:
     whole, together = answer([*chain(*parts)]), SliceAnswer(**merged_answer([answer(part) for part in parts]))
     assert together.operations == whole.operations
     assert together.count("http.status") == whole.count("http.status")
@@ -121,7 +121,7 @@ def test_arm_unreachable_from_one_host_has_an_error_that_names_the_host(
     assert (arm.server, arm.error and arm.error.detail) == (server, detail)
 
 
-def test_late_host_and_different_windows_are_reported() -> None:
+def test_late_host_and_hosts_that_do_not_measure_at_the_same_time_are_reported() -> None:
     assert late([part(), part("load-2", 19)]) is None
     assert late([part(), part("load-2", 21)]) == "load-2 started 21 ms after the others"
     assert late([part(ended_ms=100), part("load-2", 4, 100)]) is None
@@ -151,7 +151,7 @@ def test_programs_of_fixed_duration_must_run_simultaneously_on_all_hosts() -> No
 
 
 @given(st.integers(1, 200), st.integers(1, 12))
-def test_shares_of_workers_of_all_hosts_add_up_to_the_whole(workers: int, hosts: int) -> None:
+def test_workers_are_divided_evenly_among_hosts_without_losing_any(workers: int, hosts: int) -> None:
     shares = [Share(host=host, hosts=hosts).workers(workers) for host in range(hosts)]
     assert sum(shares) == workers
     assert max(shares) - min(shares) <= 1
@@ -240,14 +240,14 @@ def test_failed_start_of_a_ray_client_is_retried() -> None:
         assert ray.attempts == ray.failures
 
 
-def test_actor_imports_only_the_standard_library() -> None:
+def test_ray_actor_imports_only_the_standard_library() -> None:
     nodes = [*ast.walk(ast.parse(Path(actor.__file__).read_text()))]
     modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     modules |= {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
     assert {name.partition(".")[0] for name in modules} <= sys.stdlib_module_names
 
 
-def test_actor_runs_the_engine_from_memory_with_a_sealed_plan() -> None:
+def test_ray_actor_runs_the_engine_from_memory_with_an_encrypted_plan() -> None:
     engine, host = engine_path().read_bytes(), HostActor()
     try:
         started = host.start(engine, hashlib.sha256(engine).hexdigest(), b"an authority")
@@ -263,7 +263,7 @@ def test_actor_runs_the_engine_from_memory_with_a_sealed_plan() -> None:
     assert host.ask(b"{}\n", 1.0) == {"failed": "no instrument runs"}
 
 
-def test_actor_does_not_run_a_damaged_engine() -> None:
+def test_ray_actor_does_not_run_a_damaged_engine() -> None:
     host = HostActor()
     assert host.start(b"#!/bin/sh\n", "0" * 64) == {"failed": "the engine arrived damaged (its SHA-256 differs)"}
     engine = b"#!/no/such/program\n"

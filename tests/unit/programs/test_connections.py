@@ -167,7 +167,7 @@ def test_unacknowledged_writes_are_refused_with_an_alternative(properties: dict[
         *((f"mongodb://u@h/?{option}", True) for option in ("tls=true", "ssl=true")),
     ],
 )
-def test_url_or_ca_file_requires_tls(url: str, tls: bool) -> None:
+def test_tls_is_required_if_the_url_requests_it_or_a_ca_file_is_set(url: str, tls: bool) -> None:
     parse = mysql if url.startswith("mysql") else mongodb
     assert parse(url).tls is tls
     assert "?" in url or parse(url, ca_file=Path("/ca.pem")).tls

@@ -74,7 +74,7 @@ def test_report_of_saturated_workers_has_the_capacity_and_not_the_time_of_a_requ
     assert text.count("Little's law") == 1
 
 
-def test_workers_that_wait_for_the_origin_have_no_limiting_role_and_no_capacity() -> None:
+def test_run_whose_workers_wait_for_the_origin_has_no_limiting_program_and_no_capacity() -> None:
     result = fake_result(LOOPS, Waiting())
     assert {loops(result)[name].limit for name in ARMS} == {None}
     assert not [words for words in ("capacity", f"to '{TIME}'") if words in findings(result)]

@@ -353,7 +353,7 @@ def test_answer_has_the_cost_of_encryption_and_its_parts(encrypted: Result) -> N
     assert any(text.startswith("Encrypting 100 % of the columns lowers ") for text in texts)
 
 
-def test_tables_of_a_sweep_have_published_figures(encrypted: Result) -> None:
+def test_tables_over_numbers_of_terminals_have_published_figures(encrypted: Result) -> None:
     tables = [each for each in SWEEP.blocks(Index(encrypted), encrypted.sections.sweep) if isinstance(each, Table)]
     assert [each.title.partition(":")[0] for each in tables] == ["no gateway", *SHARES]
     rows = [[spaced(cell.text) for cell in row.cells] for row in tables[1].rows]
@@ -384,7 +384,7 @@ def replicated(profile: str = "quick", target: str | None = None) -> Result:
     return fake_result(plan_of(REPLICATION, profile, target=target), ReplicationTruth())
 
 
-def test_answer_says_that_an_arm_whose_tree_equals_that_of_the_control_makes_no_difference() -> None:
+def test_answer_says_that_an_arm_with_the_replication_tree_of_the_control_makes_no_difference() -> None:
     result = replicated("published")
     text = next(
         text for text in sentence_texts(result.answer, "answer") if text.startswith("With w:1, use 'chaining allowed'")
@@ -395,7 +395,7 @@ def test_answer_says_that_an_arm_whose_tree_equals_that_of_the_control_makes_no_
     assert (same["natural"], same["natural@nodes-15"], same["chain"]) == (["star"], [], [])
 
 
-def test_slice_with_a_wrong_tree_is_discarded_and_counted() -> None:
+def test_slice_with_a_wrong_replication_tree_is_discarded_and_counted() -> None:
     discarded = {tree.arm: tree.discarded for tree in replicated().sections.sync_tree if tree.discarded}
     assert discarded == {"chain@nodes-7": 1}
     effect = effect_of(replicated(), "wire.operations_per_second", "chain@nodes-7")
@@ -412,7 +412,7 @@ def test_figures_that_the_servers_report_become_metrics() -> None:
     ]
 
 
-def test_report_of_a_target_compares_write_concerns_without_recommending_a_tree() -> None:
+def test_report_of_a_target_compares_write_concerns_without_recommending_a_replication_tree() -> None:
     result = replicated(target="mongodb://h")
     (text,) = sentence_texts(result.answer, "answer")
     assert "Write concern majority" in text
@@ -430,11 +430,11 @@ def test_report_of_a_target_compares_write_concerns_without_recommending_a_tree(
         ("a: b; b: a", "a → b"),
     ],
 )
-def test_shape_of_a_sync_tree_is_described_in_words(followers: str, words: str) -> None:
+def test_shape_of_a_replication_tree_is_described_in_words(followers: str, words: str) -> None:
     assert shape(Tree(arm="natural", followers=followers_of(followers), slices=1)) == words
 
 
-def test_picture_of_a_sync_tree_places_members_next_to_their_sources() -> None:
+def test_picture_of_a_replication_tree_places_members_next_to_their_sources() -> None:
     positions = places(Tree(arm="", followers=followers_of("primary: a, b; b: c, d; x: y; y: x"), slices=1))
     depths = {name: depth for name, (_, depth) in positions.items()}
     assert {name: depths[name] for name in ("primary", *"abcd")} == {"primary": 0, "a": 1, "b": 1, "c": 2, "d": 2}

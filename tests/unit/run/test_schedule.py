@@ -98,7 +98,7 @@ def test_control_and_its_replicate_swap_roles_at_random_but_equally_often() -> N
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_each_protection_is_measured_twice_in_a_row_equally_often(workloads: int) -> None:
+def test_each_protection_follows_itself_in_the_order_of_slices_equally_often(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key
@@ -255,7 +255,7 @@ def warm_up(
     return slices
 
 
-def test_start_up_takes_a_tenth_of_the_slice_on_the_fastest_arm() -> None:
+def test_slice_is_so_long_that_start_up_takes_a_tenth_of_it_on_the_fastest_arm() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -287,7 +287,7 @@ def test_slice_of_a_slow_arm_has_two_operations_of_each_worker() -> None:
     assert chosen["query_1"] == plan.slices["query_1"], "there is no near client"
 
 
-def test_slice_of_a_rate_has_a_hundred_operations_of_each_worker() -> None:
+def test_slice_that_measures_a_rate_has_a_hundred_operations_of_each_worker() -> None:
     plan = plan_of("mysql-column-encryption")
     planned = round(plan.slices["transactions"].seconds / 0.005 * plan.workers("transactions", plan.arms[0]))
     chosen = choose_sizes(plan, warm_up(plan, 5.0, operations=planned))

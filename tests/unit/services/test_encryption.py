@@ -28,7 +28,7 @@ CATALOGUE = CatalogueAccount("catalogue", SecretStr('pass"word'))
 
 
 @pytest.mark.parametrize(("share", "level"), SHARES.items())
-def test_each_level_of_encryption_names_its_percentage_of_the_existing_columns(share: int, level: str) -> None:
+def test_each_encryption_level_lists_its_percentage_of_the_existing_columns(share: int, level: str) -> None:
     assert len(COLUMNS) == len(set(COLUMNS)) == 92
     assert len(encrypted_columns(level)) == round(share / 100 * len(COLUMNS))
     named = [column for group in column_groups(level) for column in group.columns]

@@ -50,7 +50,7 @@ def test_each_arm_uses_the_url_with_its_transport() -> None:
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_on_a_target_client_levels_apply_and_server_levels_stay_as_served() -> None:
+def test_target_is_measured_with_client_levels_as_chosen_and_server_levels_as_served() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))
@@ -67,7 +67,7 @@ def test_description_of_an_http_target_says_that_nothing_is_written() -> None:
 
 
 @pytest.mark.parametrize("level", ["reencrypt", "backend", "direct"])
-def test_level_that_a_client_cannot_verify_is_refused_by_name(level: str) -> None:
+def test_level_that_a_client_of_a_target_cannot_verify_is_refused_by_name(level: str) -> None:
     with pytest.raises(CostofError, match=f"termination={level} can be measured only in a lab") as refused:
         opened(f"termination=none,balancer,{level}")
     assert "--set termination=none,balancer" in str(refused.value)

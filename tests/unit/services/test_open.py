@@ -180,7 +180,9 @@ def test_stream_module_of_nginx_is_built_in_or_found_as_a_file(tmp_path: Path, m
         (Route(True, False, False, None), "", "plain"),
     ],
 )
-def test_evidence_that_differs_from_the_route_is_a_mismatch(route: Route, at_balancer: str, to_origin: str) -> None:
+def test_evidence_that_contradicts_the_route_of_the_arm_is_a_mismatch(
+    route: Route, at_balancer: str, to_origin: str
+) -> None:
     assert route_mismatch(route, at_balancer, to_origin) is None
     assert route_mismatch(route, "" if at_balancer else "TLSv1.3 X", to_origin) is not None
     for other in {"plain", "TLS", "nothing"} - {to_origin}:

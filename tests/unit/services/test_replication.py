@@ -33,7 +33,7 @@ def voters(nodes: int) -> list[str]:
 
 
 @given(SHAPES, st.integers(1, 50))
-def test_tree_of_a_shape_reaches_every_member_from_the_primary(shape: str, count: int) -> None:
+def test_replication_tree_of_each_shape_reaches_every_member_from_the_primary(shape: str, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
     tree = make_tree(shape, members)
     assert tree[members[0]] is None
@@ -41,7 +41,7 @@ def test_tree_of_a_shape_reaches_every_member_from_the_primary(shape: str, count
 
 
 @given(st.integers(1, 5), st.integers(2, 50))
-def test_sync_tree_has_the_width_in_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
+def test_replication_tree_has_the_width_in_its_name_and_is_filled_from_the_top(width: int, count: int) -> None:
     members = [f"member{number}" for number in range(count)]
     tree = make_tree(f"tree-{width}", members)
     followers = [sum(source == name for source in tree.values()) for name in members]
@@ -68,7 +68,7 @@ def test_members_that_replicate_only_from_each_other_are_not_reached_from_the_pr
     assert hops_to_majority(tree, "primary", list(tree)) is None
 
 
-def test_tree_text_lists_sources_with_their_followers() -> None:
+def test_text_of_a_replication_tree_lists_each_source_with_its_followers() -> None:
     text = "primary: secondary-1, secondary-2; secondary-1: secondary-3, secondary-4; secondary-2: secondary-5, hidden"
     assert tree_text(make_tree("tree-2", list(member_roles(7)))) == text
     assert expected_tree("natural", list(member_roles(7))) is None
@@ -114,7 +114,7 @@ def test_unhealthy_replica_set_is_reported_with_the_name_of_the_member(reading: 
     assert reading.fault("primary") == fault
 
 
-def test_changed_or_wrong_tree_is_a_mismatch() -> None:
+def test_changed_or_wrong_replication_tree_is_a_mismatch() -> None:
     expected, other = expected_tree("chain", NAMES), chain(hidden=member("primary"))
     assert tree_mismatch(expected, chain(), chain()) is None
     assert tree_mismatch(None, other, other) is None

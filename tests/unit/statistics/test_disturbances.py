@@ -69,7 +69,7 @@ def test_stalls_that_affect_all_arms_equally_are_not_reported(common_share: floa
     assert sum(each is not None for each in found) / RUNS <= 0.07
 
 
-def test_noisier_arm_has_no_outlying_slices() -> None:
+def test_slices_of_a_noisier_arm_are_rarely_mistaken_for_outliers() -> None:
     chance = np.random.default_rng(1)
     found = analyse((stalling_run(chance, 40, noise_factor=2.0) for _ in range(RUNS)), comparisons=1)
     assert sum(each is not None for each in found) / RUNS <= 0.07
@@ -215,7 +215,7 @@ def test_carry_over_does_not_bias_costs(arms: int, lasting: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_change_points_equal_those_of_ruptures(seed: int) -> None:
+def test_change_points_equal_those_of_the_library_ruptures(seed: int) -> None:
     # Imported here, because the import takes two seconds in each process of the tests.
     import ruptures
 

@@ -53,7 +53,7 @@ def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
 
 @pytest.mark.parametrize("rounds", [2, 4, 5, 8, 12, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_interval_equals_scipy(rounds: int, confidence: float) -> None:
+def test_interval_of_a_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
     low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
     found = estimate(list(values), confidence)
@@ -62,7 +62,7 @@ def test_interval_equals_scipy(rounds: int, confidence: float) -> None:
 
 @pytest.mark.parametrize("rounds", [5, 8, 12, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_trimmed_interval_equals_scipy(rounds: int, confidence: float) -> None:
+def test_interval_of_a_trimmed_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
     # Slightly more than the trimmed share, because scipy trims int(share * rounds) values.
     share = math.nextafter(max(1, int(TRIMMED * rounds)) / rounds, 1.0)
@@ -71,7 +71,7 @@ def test_trimmed_interval_equals_scipy(rounds: int, confidence: float) -> None:
     assert (found.low, found.high) == pytest.approx((float(low), float(high)))
 
 
-def test_intermittent_cost_is_in_the_mean() -> None:
+def test_mean_includes_an_intermittent_cost() -> None:
     """One slice of ten takes twice as long, which the trimmed mean discards."""
     difference = [0.0] * 27 + [1.0] * 3
     assert estimate(difference).value == pytest.approx(0.1)
@@ -129,7 +129,7 @@ def constant_rounds(extra_operation: float) -> Rounds:
     return Rounds([10.0] * 8, [20.0] * 8, [1.0] * 8, [1.0 + extra_operation] * 8)
 
 
-def test_relative_cost_at_the_break_even_equals_the_given_share() -> None:
+def test_relative_cost_at_the_break_even_is_the_allowed_relative_cost() -> None:
     # A connection costs 10 more, an operation nothing: (10 - 0.05 * 10) / (0.05 * 1).
     found = break_even(constant_rounds(0.0), 0.05, seed=1)
     assert found.value == pytest.approx(190.0)
@@ -164,7 +164,9 @@ def test_cheaper_connection_does_not_compensate_for_costlier_operations() -> Non
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_saving_has_a_limit_only_if_operations_become_slower(connection: float, operation: float, saves: float) -> None:
+def test_arm_saves_only_up_to_some_number_of_operations_if_operations_become_slower(
+    connection: float, operation: float, saves: float
+) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
     assert saves_below(rounds, seed=1).value == saves
 
@@ -220,7 +222,7 @@ def test_moderation_pools_similar_variances_and_keeps_different_variances() -> N
 
 @pytest.mark.parametrize("rounds", [6, 20])
 @pytest.mark.parametrize("noise", [0.02, 0.3])
-def test_interval_of_share_of_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
+def test_interval_of_a_part_as_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
     """The share is 24 % of a whole whose rounds scatter by `noise`; an unbounded interval counts as containing it."""
     chance, held = np.random.default_rng(rounds), 0
     for _ in range(1000):
@@ -237,7 +239,7 @@ def test_share_of_a_total_of_zero_has_no_interval() -> None:
 
 
 @pytest.mark.parametrize(("failed", "total"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])
-def test_wilson_interval_equals_scipy(failed: int, total: int) -> None:
+def test_wilson_interval_equals_that_of_scipy(failed: int, total: int) -> None:
     expected = scipy.stats.binomtest(failed, total).proportion_ci(method="wilson")
     assert wilson(failed, total) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
@@ -254,7 +256,7 @@ def test_wilson_interval_equals_scipy(failed: int, total: int) -> None:
         ((10, 10), (0, 20), 0.6791, 1.0),
     ],
 )
-def test_difference_of_shares_equals_newcombe_table(
+def test_interval_of_a_difference_of_shares_equals_the_table_of_newcombe(
     arm: tuple[int, int], control: tuple[int, int], low: float, high: float
 ) -> None:
     assert newcombe(control, arm)[1:] == pytest.approx((low, high), abs=5e-5)
@@ -264,12 +266,12 @@ P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
 
 
 @given(P_VALUES)
-def test_benjamini_hochberg_equals_scipy(p_values: list[float]) -> None:
+def test_benjamini_hochberg_correction_equals_that_of_scipy(p_values: list[float]) -> None:
     assert benjamini_hochberg(p_values) == pytest.approx(list(scipy.stats.false_discovery_control(p_values)))
 
 
 @given(P_VALUES)
-def test_holm_rejects_as_in_the_paper(p_values: list[float]) -> None:
+def test_holm_correction_rejects_the_same_hypotheses_as_in_the_paper(p_values: list[float]) -> None:
     """The smallest of m p-values is compared with a/m, the next with a/(m-1), until one is larger (Holm 1979)."""
     rejected = set()
     for rank, place in enumerate(np.argsort(p_values, kind="stable")):

@@ -74,7 +74,7 @@ def test_precise_run_has_the_right_verdict(cost: float, expected: Verdict) -> No
     assert counted[expected] >= 95
 
 
-def test_effect_whose_difference_includes_0_is_unresolved() -> None:
+def test_effect_is_unresolved_if_the_interval_of_its_difference_includes_0() -> None:
     """If a few rounds are very long, the ratio may be significant although the difference is not."""
     chance, called, contradicted = np.random.default_rng(9), 0, 0
     for _ in range(RUNS):
@@ -119,7 +119,7 @@ def test_half_of_runs_reach_a_verdict_in_the_rounds_needed_and_most_in_twice_as_
         assert least < sum(each is not Verdict.UNRESOLVED for each in found) / 400 <= most
 
 
-def test_rate_needs_as_many_rounds_as_its_latency() -> None:
+def test_rate_needs_as_many_rounds_as_the_latency_it_is_the_inverse_of() -> None:
     slower, fewer = Mean(0.08, 0.05, 9), Mean(-0.08, 0.05, 9)
     latency = rounds_needed(Contrast(slower, 10, MARGIN), 3, MOST)
     assert latency == rounds_needed(Contrast(fewer, 10, MARGIN, better="higher"), 3, MOST)
@@ -145,7 +145,7 @@ def test_smallest_cost_of_longer_runs_is_detected_as_often_as_stated() -> None:
     assert 0.85 < sum(each is Verdict.COSTS for each in found) / RUNS < 0.95
 
 
-def test_noise_of_rate_and_latency_agree() -> None:
+def test_change_of_a_rate_and_of_its_inverse_latency_exceed_the_same_noise() -> None:
     """Regression: −86 % of a rate was within a replicate's +350 %, but the corresponding latency was not."""
     for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise

@@ -82,7 +82,7 @@ POOLS = {
 
 @pytest.mark.parametrize("study", study_names())
 @pytest.mark.parametrize("requested", POOLS)
-def test_every_study_supports_a_pool(study: str, requested: RequestedLoad) -> None:
+def test_every_study_supports_a_load_on_pooled_connections(study: str, requested: RequestedLoad) -> None:
     for profile in load_study(study).profiles:
         plan = plan_of(study, profile, load=requested)
         assert Plan.model_validate_json(plan.model_dump_json()) == plan
@@ -98,7 +98,7 @@ def test_every_study_supports_a_pool(study: str, requested: RequestedLoad) -> No
 
 
 @pytest.mark.parametrize("study", study_names())
-def test_every_study_with_connecting_clients_supports_arrivals(study: str) -> None:
+def test_every_study_that_measures_new_connections_supports_a_load_of_arriving_clients(study: str) -> None:
     if study not in CONNECTING:
         with pytest.raises(CostofError, match="measures operations on open connections, not new connections"):
             arriving(study)
@@ -111,7 +111,7 @@ def test_every_study_with_connecting_clients_supports_arrivals(study: str) -> No
         assert {name for name, metric in plan.study.metrics.items() if metric.headline} == {CONNECTION, QUERY}
 
 
-def test_levels_of_an_arm_set_options_of_the_pool_workload() -> None:
+def test_levels_of_an_arm_set_options_of_the_workload_on_pooled_connections() -> None:
     pool = RequestedLoad("20/s", pool="8")
     plan = plan_of(ENCRYPTION, "default", load=pool)
     assert {arm.settings.workload[WORKLOAD]["isolation"] for arm in plan.arms} == {"serializable"}
@@ -169,7 +169,7 @@ def test_factor_replaced_by_an_option_of_the_load_is_removed() -> None:
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000
 
 
-def test_load_of_one_query_has_only_a_first_query_and_load_without_queries_has_none() -> None:
+def test_load_of_one_query_has_only_a_metric_of_first_queries_and_load_without_queries_has_no_query_metric() -> None:
     one, none = arriving("redis-tls", queries=None), arriving("redis-tls", queries="0")
     assert {FIRST_QUERY, QUERY} & one.study.metrics.keys() == {FIRST_QUERY}
     assert not {FIRST_QUERY, QUERY} & none.study.metrics.keys()

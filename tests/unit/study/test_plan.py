@@ -104,13 +104,13 @@ def test_label_shows_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_target_is_measured_with_its_own_certificate_key() -> None:
+def test_target_is_measured_with_the_key_of_the_certificate_that_it_serves() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
 
 
-def test_target_varies_the_first_factor_that_is_not_lab_only() -> None:
+def test_study_of_a_target_varies_the_first_factor_that_is_not_restricted_to_labs() -> None:
     plan = replication_plan(target="mongodb://h")
     assert plan.study.main_factor == "write_concern"
     assert names(plan) == ["1", "1-copy", "majority"]
@@ -213,7 +213,7 @@ def test_rate_of_a_workload_is_the_sum_over_all_workers() -> None:
     assert in_unit(metrics["wire.query_1"], 2e6, workers=1) == pytest.approx(2.0)
 
 
-def test_profile_adds_arms_with_one_change_each() -> None:
+def test_profile_adds_arms_that_each_change_one_level() -> None:
     plan = plan_of(HTTP, "default")
     base = plan.arm("balancer").levels
     for name, change in (
@@ -249,7 +249,7 @@ def test_single_operation_workloads_have_one_worker_on_a_target(target: str | No
         ("quick", [], None, {"tls1.3"}),
     ],
 )
-def test_target_uses_its_own_suite_unless_the_user_names_one(
+def test_target_uses_its_own_cipher_suite_unless_the_user_names_one(
     profile: str, settings: list[str], target: str | None, suites: set[str]
 ) -> None:
     assert {arm.levels.get("suite") for arm in plan_of(HTTP, profile, *settings, target=target).protected} == suites
@@ -300,7 +300,7 @@ def test_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
         run(plan_of(MONGODB, "quick", "transport=plain"), nothing, nothing, nothing)
 
 
-def test_limit_on_a_target_servers_cpu_requires_server_cpu() -> None:
+def test_limit_on_the_cpu_time_of_a_target_server_requires_option_server_cpu() -> None:
     """Without it the run would only end as undecided."""
     servers, clients = [("wire.connect_server_cpu", "+10%")], [("wire.connect_client_cpu", "+10%")]
     with pytest.raises(CostofError) as refused:

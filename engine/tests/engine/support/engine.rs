@@ -48,8 +48,8 @@ impl Engine {
     }
 
     /// Measure slices that end after a time, until a slice has no errors and satisfies `is_right`. On a machine that
-    /// stalls, operations may last longer than is tolerated after a slice's end. Only such `abandoned` operations are
-    /// accepted as errors.
+    /// stalls, an operation may be unfinished when the time allowed after the slice's end is over. Errors of this class
+    /// (`abandoned`) lead to another attempt; any other error fails the test.
     pub fn undisturbed(
         &mut self,
         arm: &str,

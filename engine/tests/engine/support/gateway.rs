@@ -66,7 +66,7 @@ pub enum ServerScript {
 /// The part of the gateway that opened a connection to the server.
 enum ConnectionKind {
     Client,
-    /// The gateway's check of the list of the server's columns.
+    /// The part that reads the list of all columns from the server.
     Catalogue,
 }
 
@@ -169,7 +169,7 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Start a gateway without columns to encrypt. It does not query the server's list of columns.
+    /// Start a gateway without columns to encrypt. Such a gateway does not read the list of columns from the server.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }
@@ -178,7 +178,7 @@ impl Gateway {
         listener["rules_file"] = json!(rules_file(test, rules));
         let limits = &mut listener["limits"];
         if limits["login_seconds"].is_null() {
-            // A short timeout is needed only by the tests of this limit.
+            // Only the tests of this limit need a short timeout.
             limits["login_seconds"] = json!(600);
         }
         let mut engine = process();
@@ -230,7 +230,7 @@ pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     path
 }
 
-/// Return the text of the error with which an answer ends. Check that the packets are in sequence and that a guarded
+/// Return the text of the error at the end of an answer. Check that the packets are in sequence and that a guarded
 /// account got no plaintext.
 pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();

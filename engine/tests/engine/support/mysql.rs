@@ -43,7 +43,7 @@ pub struct Mysql {
     pub cached: bool,
     pub tls: Option<Arc<SslAcceptor>>,
     pub without_eof: bool,
-    /// Bytes that the server sends in plain after the greeting.
+    /// Bytes that the server sends in plaintext after the greeting.
     pub extra_bytes: &'static [u8],
     pub quits: Arc<AtomicUsize>,
     pub decrypting: Arc<AtomicUsize>,
@@ -95,7 +95,7 @@ impl Mysql {
         if self.plugin == "caching_sha2_password" {
             LazyLock::force(&RSA_KEY);
         }
-        // Serving fails in tests whose client disconnects during an answer.
+        // Ignore errors, because the client of some tests disconnects during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 

@@ -19,17 +19,17 @@ const NOTICE: &[u8] = b"N\0\0\0\x15SWARNING\0C01000\0\0";
 #[derive(Clone, Default)]
 pub struct Postgres {
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Bytes that the server sends in plain after it has accepted TLS.
+    /// Bytes that the server sends in plaintext after it has accepted TLS.
     pub extra_bytes: &'static [u8],
-    /// Bytes that the server sends instead of the answer to the first statement after discovery. It then closes the
-    /// connection.
+    /// Bytes that the server sends instead of the answer to the first statement that does not query `pg_stat_ssl` (with
+    /// which the client checks the server). The server then closes the connection.
     pub breaks_with: Option<&'static [u8]>,
 }
 
 impl Postgres {
     pub fn start(&self) -> String {
         let server = self.clone();
-        // Serving fails in tests whose client disconnects during an answer.
+        // Ignore errors, because the client of some tests disconnects during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 

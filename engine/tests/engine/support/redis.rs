@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Redis {
     pub tls: Option<Arc<SslAcceptor>>,
-    /// Bytes that the server sends instead of the answer to the first GET. It then closes the connection.
+    /// Bytes that the server sends instead of the answer to the first GET. The server then closes the connection.
     pub breaks_with: Option<&'static [u8]>,
     /// Bytes that the server sends instead of the answer to AUTH or HELLO.
     pub refuses_with: Option<&'static [u8]>,
@@ -21,7 +21,7 @@ pub struct Redis {
 impl Redis {
     pub fn start(&self) -> String {
         let server = self.clone();
-        // Serving fails in tests whose client disconnects during an answer.
+        // Ignore errors, because the client of some tests disconnects during an answer.
         serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
     }
 

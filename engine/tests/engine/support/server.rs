@@ -1,5 +1,5 @@
-//! A minimal MongoDB test server: it supports hello, find, scans, insert and update over OP_MSG, in plain or with TLS.
-//! Each connection is served by its own thread.
+//! A minimal MongoDB test server: it supports hello, find, scans, insert and update over OP_MSG, in plaintext or with
+//! TLS. Each connection is served by its own thread.
 
 use super::authority::Identity;
 use bson::raw::{CStr, cstr};
@@ -23,8 +23,8 @@ pub enum Behaviour {
     Greets(&'static [u8]),
 }
 
-/// Return the behaviour of a server that uses TLS with this certificate. If a version is given, it is the highest
-/// version that the server accepts.
+/// Return the behaviour of a server that uses TLS with this certificate. `version` is the highest TLS version that the
+/// server accepts; None means any.
 pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();

@@ -1,4 +1,4 @@
-"""An echo server (RFC 862) with plain and TLS on one port, and its lab."""
+"""An echo server (RFC 862) that accepts plain connections and TLS on one port, and the server's lab."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class EchoServer(LabServer):
 
 
 class _Connection(socketserver.BaseRequestHandler):
-    """A handler that logs whether a connection uses TLS, and then sends each line back. The log counts connections."""
+    """A handler that writes a log line about the TLS of its connection, and then sends back what it receives."""
 
     def handle(self) -> None:
         # Ignore clients that disconnect.
@@ -61,7 +61,7 @@ class _Connection(socketserver.BaseRequestHandler):
             if client.recv(1, socket.MSG_PEEK) == HANDSHAKE:
                 client = tls.wrap_socket(client, server_side=True)
                 kind = str(client.version())
-            # Each connection has a thread, so a line is written at once.
+            # Write the line and its end in one call, because connections in other threads write to the same log.
             print(f"{kind}\n", end="", flush=True)
             while received := client.recv(4096):
                 client.sendall(received)
