@@ -95,6 +95,15 @@ class ErrorText:
         f"but {study} measures {service}; choose another --client, or remove it")
     CLIENT_WITHOUT_LOAD = usage(lambda client: f"{client} sends requests as fast as it can, so it cannot keep the rate "
         "of --load; remove --load or --client")
+    BAD_RANGE = usage(lambda text, ratio: f"'{text}' is too narrow a range of loads; its upper end must be at least "
+                      f'{ratio:g} times its lower end, such as 100/s..3000/s')
+    BAD_LATENCY_LIMIT = usage(lambda metric, text: f"'{text}' is not a valid limit for '{metric}'; write a percentile "
+                              "from 50 to 99.9 and a time, such as 'p99 of a query' 10ms")
+    LIMIT_NEEDS_RANGE = usage(lambda metric: f"a limit on '{metric}' needs a range of loads in which to look for the "
+                              'capacity; add --load 100/s..3000/s')
+    RANGE_NEEDS_LIMIT = usage(lambda: 'a range of loads needs exactly one limit on a percentile, up to which each arm '
+                              "carries its load; add --limit 'p99 of a query' 10ms")
+    NO_SWEEP = usage(lambda study: f'{study} cannot be measured over a range of loads; give one load, such as 300/s')
     BAD_RATE = usage(lambda text: f"'{text}' is not a valid load; write it as 300/s, 90/min or 5000/h")
     BAD_TIME = usage(lambda text: f"'{text}' is not a valid think time; write it as 20ms or 2s (one hour at most)")
     LOAD_INCOMPLETE = usage(lambda option, other: f"{option} also needs {other}")

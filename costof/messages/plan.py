@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import Field, SerializeAsAny, SerializerFunctionWrapHandler, ValidationError, model_serializer
 from pydantic_core import to_json
@@ -200,8 +200,9 @@ class SliceOrder(Model):
     """An order to measure a slice. The slice ends after its operations or its seconds, whichever comes first.
 
     If `reconnect` is true, the instrument first closes open connections and opens new ones. `opens_ns` is the time, on
-    the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. Application drivers never receive these
-    two fields.
+    the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. `per_second` replaces the rate of the
+    workload's pace, and `give_up_ms` is the delay of an operation in milliseconds at which the slice ends early.
+    Application drivers never receive these fields.
     """
 
     id: int
@@ -209,8 +210,17 @@ class SliceOrder(Model):
     workload: str
     operations: int
     seconds: float
+    per_second: float | None = None
+    give_up_ms: float | None = None
     reconnect: bool | None = None
     opens_ns: int | None = None
+
+
+class SliceRate(NamedTuple):
+    """The rate of a slice, and the delay of an operation in milliseconds at which the slice ends early."""
+
+    per_second: float
+    give_up_ms: float
 
 
 class HostsSettings(Model):

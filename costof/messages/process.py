@@ -90,11 +90,18 @@ class Instrument:
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
     def slice(
-        self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
+        self,
+        number: int,
+        arm: str,
+        workload: str,
+        operations: int,
+        seconds: float,
+        reconnect: bool = False,
+        rate: SliceRate | None = None,
     ) -> SliceAnswer:
         """Measure one slice. Return the answer. Raises `INSTRUMENT_FAILED` if the instrument ends or hangs."""
-        order = SliceOrder(id=number, arm=arm, workload=workload, operations=operations, seconds=seconds)
-        self._send({"slice": order.model_copy(update={"reconnect": reconnect or None})})
+        order = slice_order(number, arm, workload, operations, seconds, reconnect, rate)
+        self._send({"slice": order})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
@@ -251,7 +258,14 @@ class HostsProcess(Instrument):
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
     def slice(
-        self, number: int, arm: str, workload: str, operations: int, seconds: float, reconnect: bool = False
+        self,
+        number: int,
+        arm: str,
+        workload: str,
+        operations: int,
+        seconds: float,
+        reconnect: bool = False,
+        rate: SliceRate | None = None,
     ) -> SliceAnswer:
         """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
@@ -260,9 +274,7 @@ class HostsProcess(Instrument):
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
-        order = SliceOrder(
-            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
-        )
+        order = slice_order(number, arm, workload, operations, seconds, reconnect, rate)
         limits = Limits(
             proving_seconds=service.proving_seconds,
             longest_seconds=service.longest_seconds(workload),

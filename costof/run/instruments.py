@@ -110,12 +110,18 @@ class Instruments:
         return (instrument, arm) in self._instruments
 
     def slice(
-        self, number: int, arm: PlannedArm, workload: str, size: SliceSize, reconnect: bool = False
+        self,
+        number: int,
+        arm: PlannedArm,
+        workload: str,
+        size: SliceSize,
+        reconnect: bool = False,
+        rate: ipc.SliceRate | None = None,
     ) -> SliceAnswer:
-        """Measure one slice. With `reconnect` the engine first closes its open connections."""
+        """Measure one slice, at `rate` if it is given. With `reconnect` the engine first closes its open connections."""
         key = self.plan.study.workloads[workload].instrument, arm.name
         name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
-        return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect)
+        return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect, rate)
 
     def finish(self) -> list[str]:
         """Run the `cleanup` commands of all arms. Return why commands failed, a sentence for each.

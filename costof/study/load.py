@@ -164,7 +164,7 @@ def parse_load(study: Study, requested: RequestedLoad) -> Load | None:
         raise CostofError(ErrorText.NO_LOAD, study=study.name)
     queries = parse_whole_number("--queries-per-connection", requested.queries_per_connection or "1", 0, MOST_QUERIES)
     return Arrivals(
-        connections_per_second=_rate(requested.rate), queries_per_connection=queries, query=_operation(study)
+        connections_per_second=parse_rate(requested.rate), queries_per_connection=queries, query=_operation(study)
     )
 
 
@@ -185,7 +185,7 @@ def _command_rate(study: Study, requested: RequestedLoad, options: set[str]) -> 
         return None
     if not takes_rate(study):
         raise CostofError(ErrorText.NO_RATE, option="--load", study=study.name)
-    return CommandRate(commands_per_second=_rate(requested.rate))
+    return CommandRate(commands_per_second=parse_rate(requested.rate))
 
 
 def _pool(study: Study, requested: RequestedLoad, options: set[str]) -> Pool:
@@ -199,7 +199,7 @@ def _pool(study: Study, requested: RequestedLoad, options: set[str]) -> Pool:
     return Pool(
         connections=parse_whole_number("--pool", requested.pool, 1, MOST_CONNECTIONS),
         operation=_operation(study),
-        operations_per_second=None if requested.rate is None else _rate(requested.rate),
+        operations_per_second=None if requested.rate is None else parse_rate(requested.rate),
         think_ms=None if requested.think_time is None else _milliseconds(requested.think_time),
     )
 
@@ -208,7 +208,8 @@ def _operation(study: Study) -> tuple[str, str]:
     return _OPERATIONS.get(study.workloads[pooled_workload(study)].kind, _OPERATIONS["ycsb"])
 
 
-def _rate(text: str) -> float:
+def parse_rate(text: str) -> float:
+    """Return the rate a second that a text such as '300/s' means. Raises `BAD_RATE`."""
     match = _RATE.fullmatch(text.strip())
     per_second = float(match[1]) / _SECONDS[match[2]] if match else 0.0
     if not 0 < per_second <= MOST_PER_SECOND:

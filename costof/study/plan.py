@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from costof.instruments.commands.settings import RATE, SECONDS, CommandProgram
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
 from costof.study.commands import COMMAND, DEFAULT_SECONDS, FIGURE_PREFIX, MARGIN
-from costof.study.load import CommandRate, Load, RequestedLoad, at_load, parse_load
+from costof.study.load import Arrivals, CommandRate, Load, Pool, RequestedLoad, at_load, parse_load
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -35,6 +35,7 @@ from costof.study.options import (
     parse_whole_number,
 )
 from costof.study.schema import AS_SERVED, CPU_PREFIX, FAR, Level, Metric, Profile, SliceSize, Study, Workload
+from costof.study.sweep import SLICES_IN_ROUND, Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
 #: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at
 #: the given distances.
@@ -102,6 +103,9 @@ class Plan(Model):
     )
     limits: list[Limit] = Field(default=[], description="The limits of --limit or, if there are none, the study's.")
     load: Load | None = Field(default=None, description="The load to measure at; None: as fast as possible.")
+    sweep: Sweep | None = Field(
+        default=None, description="The range of loads in which each arm's capacity is found; None: one load or none."
+    )
     predicted_ms: list[float] = Field(
         default=[], description="Round-trip times at which the report predicts a target's costs, in ms."
     )
@@ -232,10 +236,15 @@ def resolve(study: Study, options: Options) -> Plan:
     if profile is None:
         allowed = ", ".join(study.profiles)
         raise CostofError(ErrorText.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
-    load = parse_load(study, options.load)
+    ends = split_range(options.load.rate)
+    load = parse_load(study, options.load if ends is None else replace(options.load, rate=ends[0]))
     if load is not None and options.client is not None:
         raise CostofError(ErrorText.CLIENT_WITHOUT_LOAD, client=options.client)
     study = _apply_options(study, options, load)
+    sweep = parse_sweep(study, load, options.load, options.limits)
+    if sweep is not None:
+        assert isinstance(load, Arrivals | Pool)
+        study = at_sweep(study, load, sweep)
     profile = study.profiles[options.profile]
     settings = [parse_assignment(text) for text in options.settings]
     records = profile.records
@@ -255,7 +264,8 @@ def resolve(study: Study, options: Options) -> Plan:
     if load is not None and budget_seconds is not None and options.budget is None:
         # A load determines the length of slices, so the profile's budget may be too short for the rounds that a verdict
         # needs.
-        budget_seconds = max(budget_seconds, _seconds_for_verdict(arms, profile))
+        slices = 1 if sweep is None else SLICES_IN_ROUND
+        budget_seconds = max(budget_seconds, slices * _seconds_for_verdict(arms, profile))
     starts = _starts(options)
     return Plan(
         study=study,
@@ -276,6 +286,7 @@ def resolve(study: Study, options: Options) -> Plan:
         plain_target=options.plain_target,
         target_options=options.target_options,
         load=load,
+        sweep=sweep,
         predicted_ms=predicted,
         client=options.client,
         hosts=options.hosts,
@@ -290,7 +301,8 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 
     Raises `LIMIT_NEEDS_SERVER_CPU` if an option limits the CPU time of a target and the run cannot read this time.
     """
-    limits = parse_limits(study, options.limits or study.limits.items())
+    given = [limit for limit in options.limits if not is_latency_limit(limit)]
+    limits = parse_limits(study, given or study.limits.items())
     access = options.target_options
     if options.limits and options.target is not None and (access is None or access.server_cpu is None):
         for limit in limits:

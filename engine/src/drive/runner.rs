@@ -15,7 +15,7 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
-use workload::{Kind, Schedule, Settings, Window, WorkerCommand, ycsb};
+use workload::{Kind, Pace, Schedule, Settings, Window, WorkerCommand, ycsb};
 
 /// The maximum time until a window opens. An instant further ahead must come from another machine's clock or from
 /// before a reboot.
@@ -102,6 +102,7 @@ impl Runner {
         if !(0.0..=1e9).contains(&slice.seconds) {
             return Err(invalid_command("seconds must be a number from 0 to 1e9"));
         }
+        self.check_pace(workload, slice)?;
         let schedule = self.schedule(arm, workload, slice)?;
         let prepared = self.prepared.take();
         match slice.opens_ns {
@@ -137,6 +138,21 @@ impl Runner {
         self.collect();
     }
 
+    /// Check the fields that only slices of workloads with a pace can have.
+    /// Errors: `plan` if the workload has no pace, or if a number is not above 0.
+    fn check_pace(&self, workload: usize, slice: &SliceCommand) -> Result<()> {
+        for (field, value) in [("per_second", slice.per_second), ("give_up_ms", slice.give_up_ms)] {
+            let Some(value) = value else { continue };
+            if self.plan.workloads[workload].pace.is_none() {
+                return Err(invalid_command(&format!("{field} needs a workload with a pace")));
+            }
+            if !(value.is_finite() && value > 0.0) {
+                return Err(invalid_command(&format!("{field} must be a number above 0")));
+            }
+        }
+        Ok(())
+    }
+
     /// Return the schedule of the next slice of a workload on an arm. Return None if the workload has no pace, if the
     /// slice has `reconnect`, or if this host performs no part of the workload.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
@@ -150,6 +166,7 @@ impl Runner {
         let (Some(pace), Some(share)) = (settings.pace, self.plan.share.for_workload(settings)) else {
             return Ok(None);
         };
+        let pace = Pace { per_second: slice.per_second.unwrap_or(pace.per_second), ..pace };
         let lasts_ns = clock::from_seconds(slice.seconds);
         Schedule::new(pace, share, slice.operations, lasts_ns, (self.plan.seed, stream)).map(Some)
     }
@@ -167,6 +184,9 @@ impl Runner {
         let mut window = Window::new(operations, opened, opened + clock::from_seconds(slice.seconds));
         if let Some(schedule) = schedule {
             window = window.paced(schedule);
+        }
+        if let Some(milliseconds) = slice.give_up_ms {
+            window = window.giving_up_after(clock::from_seconds(milliseconds / 1e3));
         }
         if slice.reconnect {
             window = window.at_once();

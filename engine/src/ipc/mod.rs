@@ -43,6 +43,11 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
+    /// The rate at which operations begin in this slice, in place of the rate of the workload's pace.
+    pub per_second: Option<f64>,
+    /// End the slice as soon as an operation would begin this many milliseconds after its scheduled time: the server
+    /// cannot carry the rate. If absent, the slice lasts its whole time.
+    pub give_up_ms: Option<f64>,
     /// Whether to replace all persistent connections before the slice. If true, operations begin at once, without pace
     /// and think times.
     #[serde(default)]

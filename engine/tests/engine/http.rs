@@ -514,6 +514,50 @@ fn operations_of_a_poisson_pace_begin_at_random_instants() {
     assert_eq!(engine.ask(&endless)["error"]["class"], "plan", "too many random instants");
 }
 
+fn paced_slice(engine: &mut Engine, operations: u64, seconds: f64, field: &str, value: Value) -> Value {
+    let mut slice =
+        json!({"id": 1, "arm": "arm", "workload": "request", "operations": operations, "seconds": seconds});
+    slice[field] = value;
+    engine.ask(&json!({ "slice": slice }))
+}
+
+#[test]
+fn rate_of_a_slice_replaces_the_rate_of_its_workload() {
+    let server = Http::start(Response::Bytes(OK));
+    let mut engine = Engine::start();
+    engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 0.001, "constant")));
+    let slice = paced_slice(&mut engine, 11, HANG_SECONDS, "per_second", json!(500.0))["slice"].take();
+    assert_eq!((&slice["operations"], &slice["counts"]["pace.scheduled"]), (&json!(11), &json!(11)));
+    // The last operation is due 20 ms (10 gaps of 2 ms) after the start. At the workload's rate it would be hours.
+    assert!(slice["elapsed_ns"].as_u64().unwrap() >= 20_000_000);
+}
+
+#[test]
+fn slice_ends_when_an_operation_is_delayed_too_long() {
+    let server = Http::start(Response::After(Duration::from_millis(40), OK));
+    let mut engine = Engine::start();
+    engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 1000.0, "constant")));
+    let slice = paced_slice(&mut engine, 100_000, 100.0, "give_up_ms", json!(100.0))["slice"].take();
+    // Each request takes at least 40 ms, so after at most three requests one is due more than 100 ms ago.
+    assert!((1..=3).contains(&slice["operations"].as_u64().unwrap()), "{slice}");
+    assert_eq!((&slice["errors"], &slice["counts"]["pace.scheduled"]), (&json!([]), &json!(100_000)));
+}
+
+#[test]
+fn rate_of_a_slice_is_rejected_if_it_is_not_positive_or_has_no_pace_to_replace() {
+    for (field, pace) in [("per_second", true), ("give_up_ms", true), ("per_second", false), ("give_up_ms", false)] {
+        let server = Http::start(Response::Bytes(OK));
+        let mut engine = Engine::start();
+        let unpaced = json!([{"name": "request", "kind": "request"}]);
+        let workloads = if pace { paced("request", 1, 1.0, "constant") } else { unpaced };
+        engine.ask(&plan(&server.address, &plain(), &workloads));
+        let value = json!(if pace { 0.0 } else { 1.0 });
+        let answer = paced_slice(&mut engine, 1, 1.0, field, value);
+        assert_eq!(answer["error"]["class"], "plan", "{field}");
+        assert!(answer["error"]["detail"].as_str().unwrap().contains(field), "{answer}");
+    }
+}
+
 #[test]
 fn think_time_counts_in_no_phase() {
     let server = Http::start(Response::Bytes(OK));

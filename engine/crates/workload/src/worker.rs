@@ -12,7 +12,7 @@ use std::future::poll_fn;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 
 /// The time for which an operation may continue after its slice has closed. An operation that ends in this time is
@@ -66,6 +66,9 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
         let Some(claimed) = window.claim(W::BATCH, now) else { return };
         if let Some(instant) = window.instant(claimed.start) {
             let Some(start) = wait_for(slot, instant, now, window.closes_at()).await else { return };
+            if window.gives_up(start - instant) {
+                return;
+            }
             now = start;
             timeline.schedule(instant);
         }
@@ -153,6 +156,9 @@ pub struct Window {
     opens_at: u64,
     closes_at: u64,
     schedule: Option<Schedule>,
+    /// The longest delay of an operation, in nanoseconds, at which the slice goes on.
+    most_delay: u64,
+    given_up: AtomicBool,
     at_once: bool,
 }
 
@@ -160,12 +166,26 @@ impl Window {
     /// Create a window for at most `operations` operations. They may begin from `opens_at` until just before
     /// `closes_at`.
     pub fn new(operations: u64, opens_at: u64, closes_at: u64) -> Self {
-        Window { claimed: AtomicU64::new(0), operations, opens_at, closes_at, schedule: None, at_once: false }
+        Window {
+            claimed: AtomicU64::new(0),
+            operations,
+            opens_at,
+            closes_at,
+            schedule: None,
+            most_delay: u64::MAX,
+            given_up: AtomicBool::new(false),
+            at_once: false,
+        }
     }
 
     /// Let operations begin at the times of this schedule, which are counted from the opening of the window.
     pub fn paced(self, schedule: Schedule) -> Self {
         Window { schedule: Some(schedule), ..self }
+    }
+
+    /// Let the slice end when an operation would begin more than `most_delay` nanoseconds after its scheduled time.
+    pub fn giving_up_after(self, most_delay: u64) -> Self {
+        Window { most_delay, ..self }
     }
 
     /// Let operations begin without think times.
@@ -183,6 +203,16 @@ impl Window {
     pub fn instant(&self, operation: u64) -> Option<u64> {
         let schedule = self.schedule.as_ref()?;
         Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
+    }
+
+    /// Return whether the slice has ended because an operation was delayed too long: this one, which would begin `delay`
+    /// nanoseconds after its scheduled time, or an earlier one of any worker.
+    pub fn gives_up(&self, delay: u64) -> bool {
+        // Relaxed ordering suffices: a worker that reads the old value begins one more operation.
+        if delay > self.most_delay {
+            self.given_up.store(true, Ordering::Relaxed);
+        }
+        self.given_up.load(Ordering::Relaxed)
     }
 
     /// Claim the next operations for a worker, at most `batch`, and return their numbers. Return None if the window has
@@ -248,6 +278,15 @@ mod tests {
         let window = Window::new(250, 0, 10);
         let claims: Vec<_> = std::iter::from_fn(|| window.claim(100, 9)).collect();
         assert_eq!(claims, [0..100, 100..200, 200..250]);
+    }
+
+    #[test]
+    fn window_gives_up_for_all_workers_after_an_operation_was_delayed_too_long() {
+        let window = Window::new(250, 0, 1_000).giving_up_after(100);
+        assert!(!window.gives_up(100));
+        assert!(window.gives_up(101));
+        assert!(window.gives_up(0));
+        assert!(!Window::new(250, 0, 1_000).gives_up(u64::MAX));
     }
 
     #[test]
