@@ -30,6 +30,10 @@ COPY_OF_ITSELF = "a copy of itself"
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
+#: The name of the engine's count of the operations that its schedule required in a slice.
+SCHEDULED = "pace.scheduled"
+
+
 class ClassifiedError(Model):
     """The number of errors of one class, with the detail of the first error. docs/ipc.md lists the classes.
 

@@ -196,6 +196,13 @@ class PrepareOrder(Model):
     reconnect: bool | None = None
 
 
+class SliceRate(NamedTuple):
+    """The rate of a slice, and the delay of an operation in milliseconds at which the slice ends early."""
+
+    per_second: float
+    give_up_ms: float
+
+
 class SliceOrder(Model):
     """An order to measure a slice. The slice ends after its operations or its seconds, whichever comes first.
 
@@ -215,12 +222,9 @@ class SliceOrder(Model):
     reconnect: bool | None = None
     opens_ns: int | None = None
 
-
-class SliceRate(NamedTuple):
-    """The rate of a slice, and the delay of an operation in milliseconds at which the slice ends early."""
-
-    per_second: float
-    give_up_ms: float
+    def at(self, rate: SliceRate | None) -> SliceOrder:
+        """Return a copy of the order with this rate; the order itself if `rate` is None."""
+        return self if rate is None else self.model_copy(update=rate._asdict())
 
 
 class HostsSettings(Model):

@@ -19,7 +19,16 @@ from pydantic import BaseModel, ValidationError
 
 from costof.errors import CostofError, ErrorText
 from costof.messages.answers import ClusterAnswer, PopulationAnswer, Ready, SliceAnswer
-from costof.messages.plan import OPERATION_TIMEOUT_MS, HostsSettings, Limits, Plan, ServiceSettings, SliceOrder, line
+from costof.messages.plan import (
+    OPERATION_TIMEOUT_MS,
+    HostsSettings,
+    Limits,
+    Plan,
+    ServiceSettings,
+    SliceOrder,
+    SliceRate,
+    line,
+)
 from costof.model import Model
 
 #: Timeout for most answers, long enough for a busy machine.
@@ -100,7 +109,9 @@ class Instrument:
         rate: SliceRate | None = None,
     ) -> SliceAnswer:
         """Measure one slice. Return the answer. Raises `INSTRUMENT_FAILED` if the instrument ends or hangs."""
-        order = slice_order(number, arm, workload, operations, seconds, reconnect, rate)
+        order = SliceOrder(
+            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
+        ).at(rate)
         self._send({"slice": order})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
@@ -274,7 +285,9 @@ class HostsProcess(Instrument):
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
-        order = slice_order(number, arm, workload, operations, seconds, reconnect, rate)
+        order = SliceOrder(
+            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
+        ).at(rate)
         limits = Limits(
             proving_seconds=service.proving_seconds,
             longest_seconds=service.longest_seconds(workload),

@@ -70,6 +70,7 @@ class SliceRecord(Model):
     view: str
     workload: str
     answer: SliceAnswer
+    per_second: float | None = Field(default=None, description="The rate of the slice, if the run is a sweep.")
     server_connections: int | None
     server_tls: dict[str, int] | None
     server_cpu_seconds: dict[str, float]

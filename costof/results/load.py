@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from costof.lab.host import LINK_ROLE
+from costof.messages.answers import SCHEDULED
 from costof.results.ledger import SliceRecord
 from costof.results.models import Carried
 from costof.results.run import Run
@@ -29,15 +30,13 @@ def way_to_target_ms(run: Run) -> float:
     return min(handshakes_ms, default=0.0)
 
 
-#: Name of the count, in an instrument's answer, of the operations that the schedule required in a slice.
-SCHEDULED = "pace.scheduled"
 CLIENT = "client"
 
 
 def carried_loads(run: Run) -> list[Carried]:
-    """Return the load that each arm was offered and served; empty if the run has no load."""
+    """Return the load that each arm was offered and served; empty if the run has no load or a range of loads."""
     load = run.plan.load
-    if not isinstance(load, Arrivals | Pool):
+    if not isinstance(load, Arrivals | Pool) or run.plan.sweep is not None:
         return []
     return [found for arm in run.plan.arms if (found := _carried(run, load, arm)) is not None]
 

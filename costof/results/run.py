@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import fmean
 
 from costof.lab.round_trips import LinkEvidence
+from costof.results.capacity import add_capacities, observation
 from costof.results.changes import Changes, every_change
 from costof.results.disturbances import NO_DISTURBANCES, Disturbances, disturbances
 from costof.results.ledger import (
@@ -266,6 +267,11 @@ def read_run(ledger: Ledger) -> Run:
     run.disturbances = disturbances(run.slices, run.cores)
     for record in run.counted:
         add_samples(run.plan, run.samples, record.round, record.key, record.answer, server_readings(record))
+        if run.plan.sweep is not None and record.per_second is not None:
+            observed = observation(run.plan.sweep, record.round, record.per_second, record.answer)
+            run.samples.observe(record.key, observed)
+    if run.plan.sweep is not None:
+        add_capacities(run.plan, run.samples)
     return run
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from costof.messages.answers import SliceAnswer
+from costof.statistics.capacity import Observation
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL
 from costof.statistics.units import Units
 from costof.study.arms import PlannedArm
@@ -46,6 +47,19 @@ class Samples:
     _swapped: dict[tuple[str, str], set[int]] = field(default_factory=dict)
     _reported: set[str] = field(default_factory=set)
     _succeeded: set[SliceKey] = field(default_factory=set)
+    observations: dict[str, list[Observation]] = field(default_factory=dict)
+    """In a sweep, the slices of each arm at different rates (`results/capacity.py`)."""
+    _observed_swapped: dict[str, set[int]] = field(default_factory=dict)
+
+    def observe(self, key: SliceKey, observed: Observation) -> None:
+        """Add a slice of a sweep."""
+        self.observations.setdefault(key.role, []).append(observed)
+        if key.stands_for is not None:
+            self._observed_swapped.setdefault(key.role, set()).add(observed.round)
+
+    def swapped_rounds(self, arm: str) -> set[int]:
+        """Return the rounds in which this arm's slices of a sweep were measured on the other copy of the control."""
+        return self._observed_swapped.get(arm, set())
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
         """Add the number of a round. `swapped` says that the number was measured on the other copy of the control."""

@@ -29,12 +29,14 @@ from costof.results.ledger import (
 from costof.run.instruments import Instruments
 from costof.run.machine import cores_awake, describe_machine, read_machine
 from costof.run.progress import Progress
+from costof.run.rates import Rates
 from costof.run.rounds import StartingPoint, State, measure_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.commands import COMMAND
+from costof.study.load import WORKLOAD
 from costof.study.plan import Plan
 from costof.urls import is_loopback
 
@@ -63,7 +65,8 @@ def run(
     before = before or StartingPoint()
     looks = Looks(plan, before.error_rate_spent + (before.look_at_end.error_rate if before.look_at_end else 0.0))
     instruments = Instruments(plan, service, ledger, before.start, population)
-    state = State(plan, service, ledger, progress, instruments, before, looks, Schedule(plan))
+    rates = None if plan.sweep is None else Rates(plan, plan.sweep, before.samples)
+    state = State(plan, service, ledger, progress, instruments, before, looks, Schedule(plan), rates)
     partial: str | None = None
     busy_warnings, has_begun = _busy_warnings() if before.start == 0 else [], False
     try:
@@ -201,7 +204,12 @@ def _warm_up(state: State) -> None:
         state.service.server_cpu.check_increase(operations)
     sizes = state.before.sizes
     if sizes is None:
-        sizes = choose_sizes(state.plan, slices)
+        if state.rates is None:
+            sizes = choose_sizes(state.plan, slices)
+        else:
+            size = state.plan.slices[WORKLOAD]
+            seconds = state.rates.sweep.seconds(state.rates.least)
+            sizes = {WORKLOAD: size.model_copy(update={"seconds": seconds})}
         state.ledger.append(SizesRecord(slices=sizes))
     state.plan = state.plan.model_copy(update={"slices": sizes})
 

@@ -118,7 +118,7 @@ class Instruments:
         reconnect: bool = False,
         rate: ipc.SliceRate | None = None,
     ) -> SliceAnswer:
-        """Measure one slice, at `rate` if it is given. With `reconnect` the engine first closes its open connections."""
+        """Measure one slice, at `rate` if given. With `reconnect` the engine first closes its open connections."""
         key = self.plan.study.workloads[workload].instrument, arm.name
         name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
         return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect, rate)

@@ -6,7 +6,7 @@ If a host began a slice late, the slice is repeated once. If a host was lost, th
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import reduce
@@ -14,17 +14,21 @@ from functools import reduce
 from costof.errors import CostofError, ErrorText
 from costof.lab.program import Counters
 from costof.messages.answers import PopulationAnswer
+from costof.messages.plan import SliceRate
 from costof.messages.process import HostLostError
+from costof.results.capacity import add_capacities, observation
 from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
 from costof.results.samples import Samples, ServerReadings, SliceKey, add_samples
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine
 from costof.run.progress import Progress
+from costof.run.rates import Rates
 from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import MeasuredSlice
 from costof.services import Observation, Service
 from costof.study.arms import PlannedArm
+from costof.study.load import WORKLOAD
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
@@ -67,6 +71,8 @@ class State:
     before: StartingPoint
     looks: Looks
     schedule: Schedule
+    rates: Rates | None = None
+    """The rates of a sweep; None for any other run."""
     lost_arms: set[str] = field(default_factory=set)
     slices: int = 0
     rounds: int = 0
@@ -122,12 +128,21 @@ def measure_round(state: State, number: int) -> list[MeasuredSlice]:
 def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
     """Measure and return the slices of a round. If the service is lost, return the slices measured so far."""
     measured = []
-    for key in state.schedule.round(number, state.runnable):
+    for key, rate in _slices_of_round(state, number):
         if not _arm_is_lost(state, key.arm):
-            measured.append(_measure_or_repeat(state, key, number))
+            measured.append(_measure_or_repeat(state, key, number, rate))
         if state.service.failure_reason():
             break
+    if state.rates is not None and number >= 0:
+        add_capacities(state.plan, state.before.samples)
     return measured
+
+
+def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, SliceRate | None]]:
+    keys = state.schedule.round(number, state.runnable)
+    if state.rates is None:
+        return [(key, None) for key in keys]
+    return state.rates.round(number, keys, state.plan.slices[WORKLOAD].seconds)
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
@@ -142,7 +157,7 @@ def _arm_is_lost(state: State, name: str) -> bool:
     return True
 
 
-def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlice:
+def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
     """Measure a slice, and measure it once more if a host began it late.
 
     The slice is added to the ledger, and to the samples unless it is a warm-up or its evidence has a mismatch.
@@ -150,7 +165,7 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlic
     for last_attempt in (False, True):
         state.slices += 1
         record, start_up_seconds = measure_slice(
-            state.plan, state.service, state.instruments, key, number, state.slices
+            state.plan, state.service, state.instruments, key, number, state.slices, rate
         )
         state.ledger.append(record)
         late = isinstance(record.answer, PopulationAnswer) and record.answer.late
@@ -159,11 +174,22 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int) -> MeasuredSlic
     if record.mismatch is None and not record.warm_up:
         servers = ServerReadings(record.server_figures, record.server_cpu_seconds)
         add_samples(state.plan, state.before.samples, number, key, record.answer, servers)
+    if record.mismatch is None and state.rates is not None and rate is not None:
+        observed = observation(state.rates.sweep, number, rate.per_second, record.answer)
+        if not record.warm_up:
+            state.before.samples.observe(key, observed)
+        state.rates.add(key, observed)
     return MeasuredSlice(key, record.answer, start_up_seconds)
 
 
 def measure_slice(
-    plan: Plan, service: Service, instruments: Instruments, key: SliceKey, round_number: int, slice_number: int
+    plan: Plan,
+    service: Service,
+    instruments: Instruments,
+    key: SliceKey,
+    round_number: int,
+    slice_number: int,
+    rate: SliceRate | None = None,
 ) -> tuple[SliceRecord, float]:
     """Measure a slice. Return its record, and the seconds that preparation and bookkeeping took besides measuring.
 
@@ -180,7 +206,7 @@ def measure_slice(
     throttled_before, machine_before = service.throttled_seconds(), read_machine()
     process_before = time.process_time()
     started, size = time.monotonic(), plan.size(key.workload, arm)
-    answer = instruments.slice(slice_number, arm, key.workload, size)
+    answer = instruments.slice(slice_number, arm, key.workload, size, rate=rate)
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)
@@ -204,6 +230,7 @@ def measure_slice(
         view=workload.view,
         workload=key.workload,
         answer=answer,
+        per_second=None if rate is None else rate.per_second,
         server_connections=moved.connections,
         server_tls=moved.tls_connections,
         server_cpu_seconds=cpu,

@@ -1,11 +1,12 @@
 """Sweeps: runs over a range of loads that find how much load each arm carries within a limit on latency.
 
-A closed loop's maximum says nothing of latency, and a run at one load says nothing of other loads. A service is sized by
-the load at which it still keeps its limit, such as a p99 of 10 ms: its capacity at this limit.
+A closed loop's maximum says nothing of latency, and a run at one load says nothing of other loads. A service is sized
+by the load at which it still keeps its limit, such as a p99 of 10 ms: its capacity at this limit.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 
@@ -65,7 +66,7 @@ class Sweep(Model):
 
     @property
     def middle(self) -> float:
-        return (self.least * self.most) ** 0.5
+        return math.sqrt(self.least * self.most)
 
     def seconds(self, per_second: float) -> float:
         """Return the length of a slice at a rate, for enough operations beyond the limit."""

@@ -1,0 +1,313 @@
+"""Capacity: the load that each arm carries within the limit on latency, and latency over load.
+
+Only sweeps (`--load 100/s..3000/s` with a limit such as `--limit 'p99 of a query' 10ms`) have this section.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log10
+from statistics import fmean
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.model import Finite, Model
+from costof.report.blocks import HTML, Block, Figure, Paragraph, Table
+from costof.report.canvas import Legend, Panel, Scale, Sheet, log
+from costof.report.palette import colour_of
+from costof.report.sections import Section, sentences
+from costof.report.summary import KeyFigure, of_effect
+from costof.results.capacity import observation
+from costof.results.index import Index, Lead
+from costof.results.models import Arm, Core, Sentence
+from costof.results.run import Run
+from costof.statistics.capacity import Observation
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.histogram import merged
+from costof.study.arms import PlannedArm
+from costof.study.load import WORKLOAD, Arrivals, Pool
+from costof.study.sweep import CAPACITY, Sweep
+
+PERCENTILES = (50.0, 95.0, 99.0)
+#: In the curves, slices whose rates differ by less than this factor count as one rate.
+SAME_RATE = 1.05
+HEAD = ["", "without", "with", "difference", "relative"]
+METHOD = (
+    "The warm-up halves the range of loads until each arm's capacity is roughly known. Each round then measures each "
+    "arm at three rates within 7 % of its capacity, in alternation. Capacity: the rate at which exactly the allowed "
+    "share of '{what}' takes longer than the limit, by a Poisson regression over all these slices. Its interval comes "
+    "from leaving out one round at a time (jackknife)."
+)
+HOW_TO_READ = (
+    "Each dot is the {percentile} of one slice; the lines join the means of slices at nearly the same rate. Upright "
+    "lines are the capacities, with their 95 % intervals as bands; the dashed line is the limit."
+)
+
+
+class Curve(Model):
+    """Latency of an arm at one rate, over all slices at about this rate, those of the warm-up included."""
+
+    per_second: Finite
+    p50_ms: Finite
+    p95_ms: Finite
+    p99_ms: Finite
+    limited_ms: Finite = Field(description="The percentile that the limit names.")
+    slices: int
+    unserved: Finite = Field(description="Share of arrivals that were not served within their slices.")
+
+
+class ArmCapacity(Model):
+    """What one arm carries. `found` says whether the capacity is within the range of the sweep."""
+
+    arm: str
+    found: bool
+    carries_all: bool = Field(description="Whether the arm kept the limit even at the upper end of the range.")
+    curve: list[Curve]
+
+
+class Capacities(Model):
+    """The sweep of the run, and the latencies of each arm over the load. The capacities are values of its metric."""
+
+    load: Arrivals | Pool
+    sweep: Sweep
+    arms: list[ArmCapacity]
+
+
+class CapacitySection(Section[None, Capacities]):
+    name, title, order = "capacity", "Capacity within the limit", 5
+    data = Capacities
+
+    def compute(self, run: Run, core: Core, spec: None) -> Capacities | None:
+        sweep, load = run.plan.sweep, run.plan.load
+        if sweep is None or not isinstance(load, Arrivals | Pool):
+            return None
+        shown = [arm for arm in run.plan.arms if not arm.replicate]
+        return Capacities(load=load, sweep=sweep, arms=[_arm(run, sweep, arm) for arm in shown])
+
+    def lead(self, index: Index, data: Capacities) -> Lead:
+        return Lead(leads=True, follow=frozenset((CAPACITY, arm.name) for arm in index.answered))
+
+    def answer(self, index: Index, data: Capacities) -> list[Sentence]:
+        texts = [text for arm in index.answered if (text := _sentence(index, data, arm))]
+        outside = [text for arm in index.answered if (text := _outside(index, data, arm))]
+        return [*sentences("answer", texts), *sentences("verdict", [*texts, *outside][:1])]
+
+    def key_figures(self, index: Index, data: Capacities) -> Sequence[KeyFigure]:
+        metric = index.metrics.get(CAPACITY)
+        effects = [(arm, index.effect(CAPACITY, arm.name)) for arm in index.answered]
+        label = f"{data.load.operation[1]} a second within the limit"
+        return [
+            of_effect(index, metric, effect).model_copy(
+                update={"label": f"{label}{arm.at}", "words": f"{label}{arm.at}"}
+            )
+            for arm, effect in effects
+            if effect is not None and metric is not None
+        ]
+
+    def blocks(self, index: Index, data: Capacities) -> Iterator[Block]:
+        sweep, several = data.sweep, data.load.operation[1]
+        least, most = fmt.number(sweep.least), fmt.number(sweep.most)
+        yield Paragraph(f"{least} to {most} {several} a second; {sweep.limit.in_words}.", label="Sweep.")
+        rows = [row for arm in index.answered if (row := _row(index, arm)) is not None]
+        if rows:
+            yield Table.of(HEAD, rows, title=f"{fmt.capital(several)} a second within the limit")
+        yield Paragraph(METHOD.format(what=sweep.limit.label), "note")
+        for context in index.contexts:
+            arms = [each for each in context.shown_arms if _curve(data, each.name)]
+            if arms:
+                yield _figure(index, data, arms, context.title)
+                yield _table(index, data, arms, context.title)
+
+
+def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
+    records = [
+        each
+        for each in run.all_slices(arm.name)
+        if each.workload == WORKLOAD and each.mismatch is None and each.per_second is not None
+    ]
+    observed = [
+        (record, observation(sweep, record.round, record.per_second or 0.0, record.answer)) for record in records
+    ]
+    by_rate: list[list[int]] = []
+    for number in sorted(range(len(observed)), key=lambda each: observed[each][1].per_second):
+        rate = observed[number][1].per_second
+        if by_rate and rate < SAME_RATE * observed[by_rate[-1][0]][1].per_second:
+            by_rate[-1].append(number)
+        else:
+            by_rate.append([number])
+    curve = []
+    for numbers in by_rate:
+        histograms = [
+            record.answer.phases[sweep.limit.phase].histogram
+            for record, _ in (observed[number] for number in numbers)
+            if sweep.limit.phase in record.answer.phases
+        ]
+        if not histograms:
+            continue
+        *shown, limited = merged(histograms).at_percentiles([*PERCENTILES, sweep.limit.percentile])
+        slices = [observed[number] for number in numbers]
+        curve.append(
+            Curve(
+                per_second=fmean(each.per_second for _, each in slices),
+                p50_ms=shown[0] / 1e6,
+                p95_ms=shown[1] / 1e6,
+                p99_ms=shown[2] / 1e6,
+                limited_ms=limited / 1e6,
+                slices=len(slices),
+                unserved=_unserved(sweep, [(record.answer.operations, each) for record, each in slices]),
+            )
+        )
+    found = bool(run.samples.by_round(CAPACITY, arm.name))
+    top = [each for _, each in observed if each.per_second > sweep.most / SAME_RATE]
+    beyond, operations = sum(each.beyond for each in top), sum(each.operations for each in top)
+    carries_all = not found and bool(operations) and beyond <= sweep.limit.share_beyond * operations
+    return ArmCapacity(arm=arm.name, found=found, carries_all=carries_all, curve=curve)
+
+
+def _unserved(sweep: Sweep, slices: Sequence[tuple[int, Observation]]) -> float:
+    operations = sum(each.operations for _, each in slices)
+    served = sum(count * sweep.operations_per_arrival for count, _ in slices)
+    return max(0.0, 1 - served / operations) if operations else 0.0
+
+
+def _curve(data: Capacities, arm: str) -> list[Curve]:
+    return next((each.curve for each in data.arms if each.arm == arm), [])
+
+
+def _of(data: Capacities, arm: str) -> ArmCapacity | None:
+    return next((each for each in data.arms if each.arm == arm), None)
+
+
+def _sentence(index: Index, data: Capacities, arm: Arm) -> str | None:
+    """Return text such as 'With TLS, the server carries 1,910 connections a second [1,850, 1,970] with p99 of a query
+    within 10 ms, instead of 2,340: 18 % less [16, 21].'"""
+    effect = index.effect(CAPACITY, arm.name)
+    value = index.value(CAPACITY, arm.name)
+    if effect is None or value is None or effect.ratio is None:
+        return None
+    several, limit = data.load.operation[1], data.sweep.limit.in_words
+    carried = fmt.absolute(value.mean, "")
+    control = fmt.number(effect.control_value or 0.0, fmt.estimate_decimals(value.mean))
+    what = f"With {arm.label}{arm.at}, {carried} {several} a second keep the {limit}, instead of {control}"
+    return f"{what}: {_difference(index, effect.verdict, effect.ratio)}."
+
+
+def _difference(index: Index, verdict: Verdict, ratio: Estimate) -> str:
+    match verdict:
+        case Verdict.COSTS:
+            return f"{fmt.loss(ratio)} fewer"
+        case Verdict.SAVES:
+            return f"{fmt.gain(ratio)} more"
+        case Verdict.UNRESOLVED:
+            return f"an unresolved difference of {fmt.relative(ratio)}"
+    what = "difference" if verdict is Verdict.NO_DIFFERENCE else "cost"
+    return f"no {what} above {fmt.share(index.metrics[CAPACITY].margin)}"
+
+
+def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
+    """Return why an arm has no comparison: a capacity outside of the range, or none that these rounds show."""
+    if index.effect(CAPACITY, arm.name) is not None:
+        return None
+    texts = []
+    for name in (arm.name, arm.baseline or ""):
+        each = _of(data, name)
+        if each is None or each.found:
+            continue
+        several, limit = data.load.operation[1], data.sweep.limit.in_words
+        if each.carries_all:
+            most = fmt.number(data.sweep.most)
+            texts.append(f"{index.label_at(name)} keeps the {limit} even at {most} {several} a second; raise the range")
+        else:
+            least = fmt.number(data.sweep.least)
+            texts.append(
+                f"{index.label_at(name)} has no capacity from {least} {several} a second on that this run could find; "
+                "lower the range or relax the limit"
+            )
+    return f"{fmt.capital('. '.join(map(fmt.capital, texts)))}." if texts else None
+
+
+def _row(index: Index, arm: Arm) -> list[str | fmt.Text] | None:
+    effect = index.effect(CAPACITY, arm.name)
+    if effect is None or effect.ratio is None:
+        return None
+    before, after = (fmt.number(each) for each in (effect.control_value, effect.value))
+    return [
+        f"{arm.label}{arm.at}",
+        before,
+        after,
+        fmt.absolute(effect.difference, signed=True),
+        fmt.relative(effect.ratio),
+    ]
+
+
+def _table(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -> Table:
+    label = data.sweep.limit.label
+    rows: list[list[str | fmt.Text]] = []
+    for arm in arms:
+        for each in _curve(data, arm.name):
+            times = [fmt.number(value) for value in (each.p50_ms, each.p95_ms, each.p99_ms)]
+            unserved = fmt.percent(each.unserved) if each.unserved >= 0.005 else ""
+            rows.append([arm.label, fmt.number(each.per_second), *times, str(each.slices), unserved])
+    head = ["arm", f"{data.load.operation[1]}/s", "p50, ms", "p95, ms", "p99, ms", "slices", "not served"]
+    return Table.of(head, rows, title=f"Latency of a {label} over the load{f', {context}' if context else ''}")
+
+
+def _figure(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -> Figure:
+    limit = data.sweep.limit
+    shown = f"p{limit.percentile:g}"
+    times = [each.limited_ms for arm in arms for each in _curve(data, arm.name)]
+    rates = [each.per_second for arm in arms for each in _curve(data, arm.name)]
+    lowest, highest = min([*times, limit.milliseconds]) / 1.3, max([*times, limit.milliseconds]) * 1.3
+
+    def draw(width: int) -> Sheet:
+        panel = Panel(
+            title=f"{shown} of a {limit.label}, ms{f': {context}' if context else ''}",
+            x=Scale(min(rates) / 1.05, max(rates) * 1.05, log),
+            y=Scale(lowest, highest, log),
+            x_label=f"{data.load.operation[1]} a second",
+            x_ticks=_decades(min(rates), max(rates)),
+            y_ticks={value: fmt.number(value) for value in _decades(lowest, highest)},
+            grid="y",
+        )
+        panel.across(limit.milliseconds, "error", 1.2, dashes="5 3")
+        for arm in arms:
+            curve, colour = _curve(data, arm.name), colour_of(index, arm)
+            value = index.value(CAPACITY, arm.name)
+            if value is not None:
+                ends = [(value.mean.low, lowest), (value.mean.high, lowest), (value.mean.high, highest)]
+                panel.area([*ends, (value.mean.low, highest)], colour, 0.14)
+                panel.upright(value.mean.value, colour, 1.6)
+            panel.line([(each.per_second, each.limited_ms) for each in curve], colour, 1.4)
+            for each in curve:
+                panel.dot(each.per_second, each.limited_ms, colour, 6)
+        return Sheet(width, [panel], [300])
+
+    caption = [text for arm in arms if (text := _capacity_words(index, data, arm))]
+    legend = [Legend(colour_of(index, arm), arm.label) for arm in arms]
+    title = f"{shown} of a {limit.label} over the load"
+    reading = HOW_TO_READ.format(percentile=shown)
+    return Figure("capacity", title, caption, draw, legend, reading=reading, rank=10, media=HTML)
+
+
+def _capacity_words(index: Index, data: Capacities, arm: Arm) -> str | None:
+    value = index.value(CAPACITY, arm.name)
+    if value is None:
+        return None
+    return (
+        f"{fmt.capital(arm.label)}: {fmt.absolute(value.mean, '')} {data.load.operation[1]} a second within the limit."
+    )
+
+
+def _decades(low: float, high: float) -> list[float]:
+    """Return the numbers 1, 2 and 5 times a power of ten between two values."""
+    first, last = int(log10(low)) - 1, int(log10(high)) + 1
+    return [
+        each * 10.0**power
+        for power in range(first, last + 1)
+        for each in (1, 2, 5)
+        if low <= each * 10.0**power <= high
+    ]
+
+
+SECTION = CapacitySection()

@@ -1,0 +1,64 @@
+"""The capacity of each arm in a sweep: the highest load that it carries within the limit on latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from costof.messages.answers import SCHEDULED, SliceAnswer
+from costof.results.samples import Samples
+from costof.statistics.capacity import Observation, by_round, crossing
+from costof.statistics.histogram import merged, upper_bounds
+from costof.study.plan import Plan
+from costof.study.sweep import CAPACITY, LatencyLimit, Sweep
+
+#: The percentiles of latency that the report draws over the load.
+PERCENTILES = (50.0, 95.0, 99.0)
+
+
+def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation:
+    """Return the operations of a slice, and how many of them took longer than the limit.
+
+    Arrivals that were not served count as beyond the limit, with all their operations.
+    """
+    operations, beyond = _counts(sweep.limit, answer)
+    arrivals = answer.count(SCHEDULED) or answer.operations
+    unserved = max(0, arrivals - answer.operations) * sweep.operations_per_arrival
+    return Observation(number, per_second, operations + unserved, beyond + unserved)
+
+
+def _counts(limit: LatencyLimit, answer: SliceAnswer) -> tuple[int, int]:
+    phase = answer.phases.get(limit.phase)
+    if phase is None:
+        return 0, 0
+    counts = merged([phase.histogram])
+    late = upper_bounds(counts.buckets) > limit.milliseconds * 1e6
+    return counts.total, int(counts.counts[late].sum())
+
+
+def keeps_limit(sweep: Sweep, observed: Observation) -> bool:
+    return observed.beyond <= sweep.limit.share_beyond * observed.operations
+
+
+def estimate(sweep: Sweep, observations: Sequence[Observation], near: float) -> float | None:
+    """Return the capacity that the observations show, within the sweep's range; None if they do not show it."""
+    found = crossing(observations, sweep.limit.share_beyond, near)
+    return found if found is not None and sweep.least <= found <= sweep.most else None
+
+
+def add_capacities(plan: Plan, samples: Samples) -> None:
+    """Replace the samples of the metric `CAPACITY` by those that follow from all observations so far.
+
+    An arm has none if its capacity is outside of the sweep's range.
+    """
+    sweep = plan.sweep
+    assert sweep is not None
+    for arm, observations in samples.observations.items():
+        samples.drop(CAPACITY, arm)
+        rates = sorted(each.per_second for each in observations)
+        if not rates:
+            continue
+        middle = rates[len(rates) // 2]
+        if estimate(sweep, observations, middle) is None:
+            continue
+        for number, value in by_round(observations, sweep.limit.share_beyond, middle).items():
+            samples.add(CAPACITY, arm, number, value, swapped=number in samples.swapped_rounds(arm))

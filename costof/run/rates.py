@@ -1,0 +1,106 @@
+"""The rates of a sweep's slices: a search for each arm's capacity, then slices near it.
+
+The warm-up halves the range of loads until the capacity is known roughly. Each round then measures each arm at three
+rates around its estimated capacity, and improves the estimate (stochastic approximation: Robbins & Monro 1951). The
+slices of all arms alternate, so that drift of the machine affects all arms alike.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from costof.messages.plan import SliceRate
+from costof.results.capacity import estimate, keeps_limit
+from costof.results.samples import Samples, SliceKey
+from costof.statistics.capacity import Observation
+from costof.study.plan import Plan
+from costof.study.sweep import SLICES_IN_ROUND, Sweep
+
+#: The warm-up ends when the upper end of the remaining range is at most this multiple of its lower end.
+CLOSE = 1.1
+#: The distance between the rates of a round in logarithms: about 7 %.
+SPREAD = 0.07
+#: The largest change of an estimate in one round, in logarithms.
+MOST_CHANGE = 0.15
+#: The change of an estimate if the rates of a round are all too low or all too high.
+STEP = 0.12
+
+
+@dataclass
+class Rates:
+    """The estimated capacities of a sweep's arms, from which the rates of further slices follow."""
+
+    plan: Plan
+    sweep: Sweep
+    samples: Samples
+    _ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _estimates: dict[str, float] = field(default_factory=dict)
+    _latest: dict[str, list[Observation]] = field(default_factory=dict)
+
+    def round(self, number: int, keys: Sequence[SliceKey], seconds: float) -> Iterator[tuple[SliceKey, SliceRate]]:
+        """Yield the slices of a round with their rates. Between two slices, `add` must be called for the first one."""
+        give_up_ms = self.sweep.give_up_ms(seconds)
+        pairs = self._search(keys) if number < 0 else self._near_capacity(number, keys)
+        for key, per_second in pairs:
+            yield key, SliceRate(per_second, give_up_ms)
+
+    def add(self, key: SliceKey, observed: Observation) -> None:
+        """Take the result of a slice into account."""
+        role = key.role
+        if observed.round < 0:
+            least, most = self._ranges.get(role, (self.sweep.least, self.sweep.most))
+            kept = keeps_limit(self.sweep, observed)
+            self._ranges[role] = (observed.per_second, most) if kept else (least, observed.per_second)
+            return
+        self._latest.setdefault(role, []).append(observed)
+        if len(self._latest[role]) == SLICES_IN_ROUND:
+            self._improve(role, self._latest.pop(role))
+
+    @property
+    def least(self) -> float:
+        """Return the least of the arms' estimated capacities."""
+        return min((self._estimate(arm.name) for arm in self.plan.arms), default=self.sweep.least)
+
+    def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
+        """Yield slices in the middle of each arm's remaining range, until all ranges are narrow.
+
+        The control's copy is not measured: it begins at the control's capacity.
+        """
+        searched = [key for key in keys if not self.plan.arm(key.role).replicate]
+        self._ranges = {key.role: (self.sweep.least, self.sweep.most) for key in searched}
+        while wide := [key for key in searched if self._ranges[key.role][1] > CLOSE * self._ranges[key.role][0]]:
+            for key in wide:
+                yield key, math.sqrt(math.prod(self._ranges[key.role]))
+
+    def _near_capacity(self, number: int, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
+        self._latest.clear()
+        steps = [step - SLICES_IN_ROUND // 2 for step in range(SLICES_IN_ROUND)]
+        random.Random(f"{self.plan.seed}/rates/{number}").shuffle(steps)
+        estimates = {key.role: self._estimate(key.role) for key in keys}
+        for position, step in enumerate(steps):
+            for key in keys if position % 2 == 0 else reversed(keys):
+                yield key, self._within_range(estimates[key.role] * math.exp(step * SPREAD))
+
+    def _estimate(self, role: str) -> float:
+        if role not in self._estimates:
+            arm = self.plan.arm(role)
+            if arm.replicate and arm.baseline is not None:
+                return self._estimate(arm.baseline)
+            self._estimates[role] = math.sqrt(math.prod(self._ranges.get(role, (self.sweep.least, self.sweep.most))))
+        return self._estimates[role]
+
+    def _improve(self, role: str, latest: Sequence[Observation]) -> None:
+        before = self._estimate(role)
+        found = estimate(self.sweep, self.samples.observations.get(role, []), before)
+        if found is None:
+            beyond, operations = sum(each.beyond for each in latest), sum(each.operations for each in latest)
+            change = STEP if beyond <= self.sweep.limit.share_beyond * operations else -STEP
+        else:
+            change = min(max(math.log(found / before), -MOST_CHANGE), MOST_CHANGE)
+        self._estimates[role] = self._within_range(before * math.exp(change))
+
+    def _within_range(self, per_second: float) -> float:
+        return min(max(per_second, self.sweep.least), self.sweep.most)
