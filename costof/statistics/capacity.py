@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Slices whose rate differs from the capacity by more than this (in logarithms) do not count, because the share is
-#: linear only nearby.
-WINDOW = 0.2
-MOST_STEPS, MOST_WINDOWS = 50, 8
+#: Slices count less the farther their rate is from the capacity, and not at all beyond this difference of logarithms,
+#: because the share is linear only nearby (biweight kernel, as in local regression: Cleveland 1979).
+WINDOW = 0.4
+MOST_STEPS, MOST_WINDOWS = 50, 30
 #: The smallest slope that counts: a share that hardly depends on the rate shows no capacity.
 LEAST_SLOPE = 1.0
 
@@ -40,22 +40,23 @@ def crossing(observations: Sequence[Observation], share: float, near: float) -> 
     """
     log_rate = math.log(near)
     for _ in range(MOST_WINDOWS):
-        line = _fit([each for each in observations if abs(math.log(each.per_second) - log_rate) <= WINDOW], log_rate)
+        line = _fit(observations, log_rate)
         if line is None or line[1] < LEAST_SLOPE:
             return None
         step = (math.log(share) - line[0]) / line[1]
-        log_rate += min(max(step, -WINDOW), WINDOW)
+        log_rate += min(max(step, -WINDOW / 4), WINDOW / 4)
         if abs(step) < 1e-4:
             return math.exp(log_rate)
-    # The window moved back and forth between two sets of slices, whose crossings are close to each other.
-    return math.exp(log_rate) if abs(step) < WINDOW / 4 else None
+    return None
 
 
 def _fit(observations: Sequence[Observation], log_rate: float) -> tuple[float, float] | None:
     """Return the logarithm of the share at `log_rate` and its slope; None without a slope."""
-    rates = np.array([math.log(each.per_second) - log_rate for each in observations])
-    operations = np.array([each.operations for each in observations], float)
-    beyond = np.array([each.beyond for each in observations], float)
+    near = [each for each in observations if abs(math.log(each.per_second) - log_rate) < WINDOW]
+    rates = np.array([math.log(each.per_second) - log_rate for each in near])
+    weights = (1 - (rates / WINDOW) ** 2) ** 2
+    operations = weights * np.array([each.operations for each in near], float)
+    beyond = weights * np.array([each.beyond for each in near], float)
     if len({round(rate, 9) for rate in rates.tolist()}) < 2 or not 0 < beyond.sum() < operations.sum():
         return None
     level, slope = math.log(beyond.sum() / operations.sum()), 10.0

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from costof.errors import CostofError, ErrorText, nearest
 from costof.model import Model
-from costof.study.load import CONNECTION, WORKLOAD, Arrivals, CommandRate, Load, Pool, RequestedLoad, parse_rate
+from costof.study.load import CONNECTION, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool, RequestedLoad, parse_rate
 from costof.study.schema import Metric, Profile, SliceSize, Study
 
 CAPACITY = f"{WORKLOAD}.capacity"
@@ -119,7 +119,7 @@ def parse_sweep(
         raise CostofError(ErrorText.RANGE_NEEDS_LIMIT)
     limit = _latency_limit(study, *latency_limits[0])
     queries = load.queries_per_connection if isinstance(load, Arrivals) else 1
-    per_arrival = max(1, queries - 1) if limit.metric not in (CONNECTION,) and queries > 1 else 1
+    per_arrival = max(1, queries - 1) if limit.metric == QUERY else 1
     return Sweep(least=least, most=most, limit=limit, operations_per_arrival=per_arrival)
 
 

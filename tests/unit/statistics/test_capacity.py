@@ -1,0 +1,58 @@
+"""The capacity within a latency limit, on simulated queues whose capacity is known in closed form."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from costof.statistics.capacity import Observation, by_round, crossing
+from costof.statistics.intervals import mean_over_rounds
+
+#: A queue with one server, exponential service times and Poisson arrivals: the time in the queue and at the server is
+#: exponential with the rate SERVICE - arrivals. So this is the capacity at which 1 % takes longer than LIMIT.
+SERVICE, LIMIT, SHARE = 1000.0, 0.02, 0.01
+CAPACITY = SERVICE - math.log(1 / SHARE) / LIMIT
+
+
+def observe(chance: np.random.Generator, number: int, rate: float, seconds: float) -> Observation:
+    """Simulate a slice of the queue, which is empty at first (Lindley's recursion)."""
+    count = chance.poisson(rate * seconds)
+    services, gaps = chance.exponential(1 / SERVICE, count), chance.exponential(1 / rate, count)
+    walk = np.concatenate([[0.0], np.cumsum(services - gaps)])
+    times = (walk - np.minimum.accumulate(walk))[:-1] + services
+    return Observation(number, rate, count, int((times > LIMIT).sum()))
+
+
+def run(chance: np.random.Generator, rounds: int, near: float) -> list[Observation]:
+    rates = [near * math.exp(0.07 * step) for step in (-1, 0, 1)]
+    return [observe(chance, number, rate, 3.0) for number in range(rounds) for rate in rates]
+
+
+def test_intervals_contain_the_known_capacity() -> None:
+    held = 0
+    chance = np.random.default_rng(1)
+    for near in np.geomspace(0.97 * CAPACITY, 1.03 * CAPACITY, 40):
+        values = by_round(run(chance, 8, float(near)), SHARE, float(near))
+        mean = mean_over_rounds([math.log(value) for value in values.values()])
+        held += abs(mean.value - math.log(CAPACITY)) <= mean.half()
+    # 95 % of 40 are 38. Fewer than 34 have a probability of 1 %.
+    assert held >= 34
+
+
+def test_capacity_is_found_from_a_starting_point_beside_it() -> None:
+    observations = run(np.random.default_rng(2), 30, CAPACITY)
+    assert crossing(observations, SHARE, 0.9 * CAPACITY) == pytest.approx(CAPACITY, rel=0.02)
+
+
+@pytest.mark.parametrize("beyond", [0, 100])
+def test_rates_that_are_all_too_low_or_too_high_have_no_capacity(beyond: int) -> None:
+    observations = [Observation(number, rate, 100, beyond) for number in range(5) for rate in (90.0, 100.0, 110.0)]
+    assert crossing(observations, SHARE, 100.0) is None
+    assert by_round(observations, SHARE, 100.0) == {}
+
+
+def test_share_that_does_not_depend_on_the_rate_shows_no_capacity() -> None:
+    observations = [Observation(number, rate, 1000, 10) for number in range(5) for rate in (90.0, 100.0, 110.0)]
+    assert crossing(observations, SHARE, 100.0) is None

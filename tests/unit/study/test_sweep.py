@@ -1,0 +1,82 @@
+"""Tests of sweeps: parsing of a range of loads and its latency limit, and the plan that follows."""
+
+from __future__ import annotations
+
+import pytest
+
+from costof.errors import CostofError
+from costof.study.load import WORKLOAD, Arrivals, RequestedLoad
+from costof.study.plan import Plan
+from costof.study.sweep import CAPACITY
+from tests.support.small_plans import plan_of
+
+LIMIT = ("p99 of a query", "10ms")
+
+
+def sweeping(rate: str = "100/s..3000/s", *limits: tuple[str, str], study: str = "postgres-tls") -> Plan:
+    return plan_of(study, "quick", load=RequestedLoad(rate, "20"), limits=limits or (LIMIT,))
+
+
+def test_range_and_limit_make_the_capacity_the_only_metric() -> None:
+    plan = sweeping()
+    sweep, load = plan.sweep, plan.load
+    assert sweep is not None and isinstance(load, Arrivals)
+    assert (sweep.least, sweep.most, load.connections_per_second) == (100, 3000, 100)
+    assert sweep.limit.in_words == "p99 of a query within 10 ms"
+    # Each connection has 19 queries after its first one, which is a metric of its own.
+    assert (sweep.limit.share_beyond, sweep.operations_per_arrival) == (pytest.approx(0.01), 19)
+    assert [*plan.study.metrics] == [CAPACITY] and [*plan.study.workloads] == [WORKLOAD]
+    assert plan.limits == []
+
+
+@pytest.mark.parametrize(
+    ("limit", "percentile", "milliseconds", "metric"),
+    [
+        (("P95 of a new connection", "0.5s"), 95, 500, "clients.connection"),
+        (("p99.9 of first query", "800us"), 99.9, 0.8, "clients.first_query"),
+        (("p50 of the query", "1.5ms"), 50, 1.5, "clients.query"),
+    ],
+)
+def test_limit_names_percentile_operation_and_time(
+    limit: tuple[str, str], percentile: float, milliseconds: float, metric: str
+) -> None:
+    sweep = sweeping("1/s..9/s", limit).sweep
+    assert sweep is not None
+    parsed = sweep.limit
+    assert (parsed.percentile, parsed.milliseconds, parsed.metric) == (percentile, milliseconds, metric)
+
+
+def test_slices_have_enough_operations_beyond_the_limit() -> None:
+    sweep = sweeping("1/s..3000/s", ("p99 of a new connection", "10ms")).sweep
+    assert sweep is not None
+    # A thousand connections, of which ten take longer, arrive in 4 s at 250 a second.
+    assert sweep.seconds(250) == pytest.approx(4)
+    assert (sweep.seconds(10_000), sweep.seconds(1)) == (2, 10)
+
+
+@pytest.mark.parametrize(
+    ("rate", "limits", "message"),
+    [
+        ("300/s", (LIMIT,), "needs a range of loads"),
+        ("100/s..120/s", (LIMIT,), "too narrow a range"),
+        ("3000/s..100/s", (LIMIT,), "too narrow a range"),
+        ("100/s..", (LIMIT,), "is not a valid load"),
+        ("100..3000/s", (LIMIT,), "is not a valid load"),
+        ("100/s..3000/s", (("new connection", "+10%"),), "needs exactly one limit"),
+        ("100/s..3000/s", (LIMIT, LIMIT), "needs exactly one limit"),
+        ("100/s..3000/s", (("p99 of a query", "+10%"),), "is not a valid limit"),
+        ("100/s..3000/s", (("p49 of a query", "10ms"),), "is not a valid limit"),
+        ("100/s..3000/s", (("p99 of a transaction", "10ms"),), "'p99 of a query'"),
+    ],
+)
+def test_range_or_limit_that_cannot_be_used_is_refused(
+    rate: str, limits: tuple[tuple[str, str], ...], message: str
+) -> None:
+    with pytest.raises(CostofError, match=message):
+        sweeping(rate, *limits)
+
+
+def test_range_for_users_who_think_is_refused() -> None:
+    load = RequestedLoad("100/s..200/s", pool="8", think_time="20ms")
+    with pytest.raises(CostofError):
+        plan_of("postgres-tls", "quick", load=load, limits=(LIMIT,))
