@@ -35,7 +35,7 @@ from costof.study.options import (
     parse_whole_number,
 )
 from costof.study.schema import AS_SERVED, CPU_PREFIX, FAR, Level, Metric, Profile, SliceSize, Study, Workload
-from costof.study.sweep import SLICES_IN_ROUND, Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
+from costof.study.sweep import Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
 #: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at
 #: the given distances.
@@ -264,8 +264,8 @@ def resolve(study: Study, options: Options) -> Plan:
     if load is not None and budget_seconds is not None and options.budget is None:
         # A load determines the length of slices, so the profile's budget may be too short for the rounds that a verdict
         # needs.
-        slices = 1 if sweep is None else SLICES_IN_ROUND
-        budget_seconds = max(budget_seconds, slices * _seconds_for_verdict(arms, profile))
+        needed = _seconds_for_verdict(arms, profile) if sweep is None else sweep.seconds_for_verdict(len(arms))
+        budget_seconds = max(budget_seconds, needed)
     starts = _starts(options)
     return Plan(
         study=study,

@@ -28,11 +28,11 @@ _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
 _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
 #: The number of operations beyond the limit that a slice at the capacity should have, so that their share is known.
-BEYOND_IN_SLICE = 10
+BEYOND_IN_SLICE = 5
 #: The number of slices, each at another rate, that a round has of each arm.
 SLICES_IN_ROUND = 3
 #: The shortest and the longest slice of a sweep in seconds.
-SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 10.0
+SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
 
 
 class LatencyLimit(Model):
@@ -72,6 +72,13 @@ class Sweep(Model):
         """Return the length of a slice at a rate, for enough operations beyond the limit."""
         needed = BEYOND_IN_SLICE / self.limit.share_beyond / self.operations_per_arrival / per_second
         return min(max(needed, SHORTEST_SECONDS), LONGEST_SECONDS)
+
+    def seconds_for_verdict(self, arms: int) -> float:
+        """Return the seconds that a verdict needs, with half a second of overhead for each slice."""
+        # Imported here, because importing numpy would delay the error for a mistyped option.
+        from costof.statistics.intervals import FEWEST_ROUNDS
+
+        return math.ceil(FEWEST_ROUNDS * SLICES_IN_ROUND * arms * (self.seconds(self.middle) + 0.5))
 
     def give_up_ms(self, seconds: float) -> float:
         """Return the delay of an arrival, in ms, from which on its slice cannot keep the limit any more.
