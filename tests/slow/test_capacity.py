@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from costof.study.load import RequestedLoad
 from costof.study.plan import Options, resolve
 from costof.study.sweep import CAPACITY
 from tests.support import queue_server
+from tests.support.programs import get
 from tests.support.unwatched import Silent
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
@@ -46,8 +46,8 @@ def server(tmp_path: Path) -> Iterator[Access]:
 
 
 def answers(url: str) -> bool:
-    with contextlib.suppress(OSError), urllib.request.urlopen(url) as response:
-        return bool(response.read() == b"OK")
+    with contextlib.suppress(OSError):
+        return get(url) == "OK"
     return False
 
 

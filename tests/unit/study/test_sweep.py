@@ -20,12 +20,13 @@ def sweeping(rate: str = "100/s..3000/s", *limits: tuple[str, str], study: str =
 def test_range_and_limit_make_the_capacity_the_only_metric() -> None:
     plan = sweeping()
     sweep, load = plan.sweep, plan.load
-    assert sweep is not None and isinstance(load, Arrivals)
+    assert sweep is not None
+    assert isinstance(load, Arrivals)
     assert (sweep.least, sweep.most, load.connections_per_second) == (100, 3000, 100)
     assert sweep.limit.in_words == "p99 of a query within 10 ms"
     # Each connection has 19 queries after its first one, which is a metric of its own.
     assert (sweep.limit.share_beyond, sweep.operations_per_arrival) == (pytest.approx(0.01), 19)
-    assert [*plan.study.metrics] == [CAPACITY] and [*plan.study.workloads] == [WORKLOAD]
+    assert ([*plan.study.metrics], [*plan.study.workloads]) == ([CAPACITY], [WORKLOAD])
     assert plan.limits == []
 
 
