@@ -226,7 +226,8 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
         what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
         return f"makes no {what} above {fmt.share(figure.margin)} to", figure.words
     if figure.verdict is Verdict.UNRESOLVED:
-        return "has", f"an unresolved effect on {figure.words} (at most {fmt.at_most(figure.difference, figure.unit)})"
+        most = fmt.at_most(figure.difference, figure.unit)
+        return "has", f"an unresolved effect of at most {most} on {figure.words}"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:

@@ -54,7 +54,7 @@ def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
 
 def test_verdict_calls_an_unresolved_effect_unresolved_and_gives_an_upper_bound() -> None:
     unresolved = figure("TLS", "a query", 0.05, Verdict.UNRESOLVED)
-    assert text(unresolved) == "TLS has an unresolved effect on a query (at most 0.15 ms)."
+    assert text(unresolved) == "TLS has an unresolved effect of at most 0.15 ms on a query."
 
 
 def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:

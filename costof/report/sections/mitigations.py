@@ -270,7 +270,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
         amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        text += f", but if '{control}' has it too, {protection} still costs {amount}"
+        text += f", but if '{control}' also has {each.label}, {protection} still costs {amount}"
     return text
 
 
