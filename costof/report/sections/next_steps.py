@@ -96,7 +96,9 @@ def _longer_options(index: Index, waiting: Sequence[Effect]) -> str:
     """Return the option with which a new run would have enough rounds, or starts of the servers."""
     core = index.core
     option, units = ("--restarts", len(core.starts)) if core.starts else ("--rounds", core.rounds)
-    return f"{option} {math.ceil(units * (1 + RESERVE * _longest(waiting) / core.measured_seconds))}"
+    needed = math.ceil(units * (1 + RESERVE * _longest(waiting) / core.measured_seconds))
+    step = 10 ** max(0, len(str(needed)) - 2)
+    return f"{option} {math.ceil(needed / step) * step}"
 
 
 def _most(index: Index) -> str:
@@ -130,8 +132,8 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
     return (
         f"{_names(index, noisy)} would stay unresolved even with {_most(index)}.{reason}{unlikely} Measure on an "
-        f"idle machine, or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise 'margin' in "
-        f"the study's file (now {margins})."
+        f"idle machine, or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise 'margin' "
+        f"in the study's file (now {margins})."
     )
 
 

@@ -15,12 +15,12 @@ from pydantic import SecretStr
 from costof.cli.options import TargetArguments
 from costof.cli.resume import Resumed, reopen
 from costof.errors import CostofError, ErrorText
+from costof.format import duration
 from costof.lab.certificates import Authority
 from costof.programs.access import Access, Password
 from costof.programs.reach import check_identity, read_certificate
-from costof.format import duration
-from costof.results.ledger import PLAN, SLICES, EndRecord, EnvironmentRecord, Ledger, LookRecord, SliceRecord, now
 from costof.report import analyse, document
+from costof.results.ledger import PLAN, SLICES, EndRecord, EnvironmentRecord, Ledger, LookRecord, SliceRecord, now
 from costof.results.run import read_run
 from costof.run.schedule import Looks
 from costof.services.open import offered_levels, shown_urls, target_options
