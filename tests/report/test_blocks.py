@@ -128,7 +128,7 @@ def test_unresolved_effect_names_the_time_to_resolve_it() -> None:
     ("seconds", "changes", "command"),
     [
         (50.0, {}, "costof run --resume 'runs/a b' --budget 2m"),
-        (20.0, {"budget_seconds": 45.0, "hosts": "db:1"}, "costof run --resume 'runs/a b' --budget 60s --hosts db:1"),
+        (20.0, {"budget_seconds": 45.0, "hosts": "db:1"}, "costof run --resume 'runs/a b' --budget 1m --hosts db:1"),
         (50.0, {"budget_seconds": 600.0}, "costof run --resume 'runs/a b' --budget 15m"),
         (50.0, {"budget_seconds": 600.0, "partial": "interrupted"}, "costof run --resume 'runs/a b'"),
         (None, {}, "Not even 10 times the budget would resolve 'connect and first query'"),
