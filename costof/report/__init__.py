@@ -190,7 +190,7 @@ def short_document(result: Result, folder: Path) -> Document:
     reasons = [each for each in brief.reasons if each[0] not in no_room]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")
-    next_steps = [("Next", text) for text in next_lines(index, folder)]
+    next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
     blocks.append(Lines([*reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
     subtitle = f"{whole.subtitle} · {load.load.in_words}" if load is not None else whole.subtitle

@@ -10,8 +10,10 @@ from pathlib import Path
 from costof import format as fmt
 from costof.report.blocks import TEXT, Block, Bullets
 from costof.report.sections import Section, sentences
+from costof.report.summary import KeyFigure
 from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
+from costof.statistics.estimate import Verdict
 
 #: The advised budget has this multiple of the estimated further time. After the estimated time, an effect has a verdict
 #: in only half of the runs, and the budget includes the preparation between slices.
@@ -37,10 +39,11 @@ class NextSection(Section[None, None]):
             yield Bullets(lines, label="Next", media=TEXT)
 
 
-def next_lines(index: Index, folder: Path) -> list[str]:
+def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list[str]:
     """Return the next steps of the short answer: the command that resolves headline effects, or what else would help.
 
-    `folder` is the run's folder. The list is empty if every headline effect has a verdict, or too few rounds to tell.
+    `folder` is the run's folder. `figures` are those of the short answer: if none of them is unresolved, it does not
+    say that an effect cannot be resolved, because its reader sees no such effect.
     """
     waiting, noisy = _unresolved(index)
     lines = []
@@ -48,7 +51,7 @@ def next_lines(index: Index, folder: Path) -> list[str]:
         options = _resume_options(index, shlex.quote(str(folder)), waiting)
         longer = f"Repeat the run with {_longer_options(index, waiting)} to resolve {_names(index, waiting)}."
         lines.append(f"costof run {options}" if options else longer)
-    if noisy:
+    if noisy and any(figure.verdict is Verdict.UNRESOLVED for figure in figures):
         lines.append(
             f"Not even {_most(index)} would resolve {_names(index, noisy)}. Measure on a quieter machine, or with "
             f"longer slices{_longer_slices(index)}."
