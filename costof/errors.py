@@ -306,8 +306,8 @@ class WarningText:
     STEAL = Message(lambda share: f"the hypervisor used {share:.1%} of this machine's CPU time during the run, which "
         "makes intervals wider")
     ARM_LOST = Message(lambda arm, detail: f"{arm} failed during the run: {detail}")
-    BUSY = Message(lambda load, cores: f"the machine was busy before the run started (load {load:.1f} on {cores} "
-        "cores)")
+    BUSY = Message(lambda share, load, cores: f"the machine was busy just before the run started: other programs used "
+        f"{share:.0%} of its CPU time (load {load:.1f} on {cores} cores)")
     SERVER_COUNTERS_HIDDEN = Message(lambda detail: "the server's counters cannot be read, so the server's side of the "
         f"evidence is missing: {detail}")
     SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "

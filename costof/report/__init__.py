@@ -33,6 +33,7 @@ from costof.report.blocks import (
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
+from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
@@ -112,6 +113,8 @@ def _document(result: Result, index: Index, parts: list[Part]) -> Document:
         measured += (
             f" of {fmt.duration(result.budget_seconds)}, ended early because every headline effect had a verdict"
         )
+    elif result.resumed_with_budget and result.budget_seconds:
+        measured += f" of {fmt.duration(result.budget_seconds)}"
     return Document(
         title=result.question,
         subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
@@ -184,9 +187,11 @@ def short_document(result: Result, folder: Path) -> Document:
         blocks.append(Lines([("Warning", text) for text in shown]))
     blocks += [Checks(result.sections.checks)] if result.sections.checks else []
     no_room = {BREAK_EVEN} if brief.mitigation or warnings else set()
+    reasons = [each for each in brief.reasons if each[0] not in no_room]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")
-    blocks.append(Lines([*(each for each in brief.reasons if each[0] not in no_room), report, figures_command]))
+    next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
+    blocks.append(Lines([*reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
     subtitle = f"{whole.subtitle} · {load.load.in_words}" if load is not None else whole.subtitle
     return replace(whole, title="", subtitle=subtitle)

@@ -146,7 +146,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         figures=shown,
         limits=_first(index, "limits"),
         why=_first(index, "why"),
-        mitigation=_first(index, "mitigation"),
+        mitigation=_first(index, "mitigation") or _first(index, "no_mitigation"),
         break_even=_first(index, "break_even"),
     )
 

@@ -309,7 +309,7 @@ class MissingFigure(Model):
 class Sentence(Model):
     """A sentence of the answer. `kind` decides its place and style. A `detail` comes below the main sentences.
 
-    `verdict`, `limits`, `why` and `mitigation` are only in the summary.
+    `verdict`, `limits`, `why`, `mitigation` and `no_mitigation` are only in the summary.
     """
 
     kind: Literal[
@@ -323,6 +323,7 @@ class Sentence(Model):
         "limits",
         "why",
         "mitigation",
+        "no_mitigation",
     ]
     text: str
 
@@ -359,8 +360,16 @@ class Core(Model):
     partial: str | None = Field(default=None, description="Why the run is incomplete, in one line.")
     seed: int
     budget_seconds: Finite | None = Field(
-        default=None, description="The maximum time that the run was allowed to measure."
+        default=None,
+        description="The maximum time that the run was allowed to measure; of a resumed run the last --budget.",
     )
+    resumed_with_budget: bool = Field(
+        default=False, description="Whether the run was resumed (--resume), with `budget_seconds` as its whole budget."
+    )
+    resumable_rounds: int = Field(
+        default=0, description="How many more rounds --resume with a larger --budget can measure; 0 if it cannot."
+    )
+    hosts: str | None = Field(default=None, description="The cluster (--hosts) whose hosts measured.")
     resolved_early: bool = Field(
         default=False,
         description="Whether the run ended before its budget because every headline effect had a verdict.",

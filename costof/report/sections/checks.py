@@ -8,7 +8,7 @@ from costof import format as fmt
 from costof.report.blocks import Block, Check, Checks
 from costof.report.sections import Section
 from costof.results.index import Index
-from costof.results.load import carried_loads
+from costof.results.load import carried_loads, servers_are_here
 from costof.results.models import Core
 from costof.results.run import Run
 from costof.results.warnings import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
@@ -61,14 +61,25 @@ def _verified(run: Run, core: Core) -> Check:
 def _quiet(run: Run) -> Check:
     """Check that other programs and the hypervisor used little of the machine's CPU."""
     usual, steal = run.disturbances.typical_share, run.steal_share or 0.0
-    target = " (including your own servers)" if run.plan.target or run.plan.study.service.kind == COMMAND else ""
     disturbers = []
     if usual > NEIGHBOURS_WORTH_A_WORD:
-        disturbers.append(f"other programs{target} used {fmt.percent(usual)} of its CPU time")
+        disturbers.append(f"other programs{_own_servers(run)} used {fmt.percent(usual)} of its CPU time")
     if steal > STEAL_WORTH_A_WORD:
         disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU time")
     label = "machine busy" if disturbers else "machine quiet"
     return Check(passed=not disturbers, label=label, detail=f"{fmt.listed(disturbers)}{BUSY}" if disturbers else "")
+
+
+def _own_servers(run: Run) -> str:
+    """Return that the user's own servers count as other programs, because the run does not know their CPU time here."""
+    if run.plan.study.service.kind == COMMAND:
+        return " (including your own servers)"
+    if run.plan.target is None:
+        return ""
+    if not servers_are_here(run):
+        return " (including your own servers, if they run on it)"
+    options = run.plan.target_options
+    return "" if options is not None and options.server_cpu else " (including your own servers)"
 
 
 def _client(run: Run, core: Core) -> Check:

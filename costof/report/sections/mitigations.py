@@ -127,7 +127,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
         texts = _texts(index, data)
         best = [each for each in data.mitigations if each.verdict is Verdict.SAVES][:1]
-        of_best = _texts(index, data.model_copy(update={"mitigations": best})) if best else texts[:1]
+        if not best:
+            return [*sentences("answer", texts), *sentences("no_mitigation", texts[:1])]
+        of_best = _texts(index, data.model_copy(update={"mitigations": best}))
         return [*sentences("answer", texts), *sentences("mitigation", of_best)]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
