@@ -43,6 +43,11 @@ class KeyFigure(Model):
     ratio: Estimate | None = Field(default=None, description="Arm divided by control; None if it is unknown.")
     verdict: Verdict
     margin: Finite = Field(default=0.0, description="Relative costs below this count as no cost.")
+    available: int | None = Field(
+        default=None,
+        description="Cores of the machine that the servers share with the client; None if unknown, and for other "
+        "quantities.",
+    )
     predicted: bool = Field(
         default=False, description="Whether it is predicted for the distance that the user gave, not measured."
     )
@@ -62,6 +67,15 @@ class KeyFigure(Model):
         decimals = max(fmt.estimate_decimals(self.difference), fmt.significant_decimals(value, 2))
         decimals = min(decimals, fmt.significant_decimals(value, 4))
         return fmt.with_unit(fmt.number(value, decimals), self._shown_unit)
+
+    @property
+    def cores_in_brackets(self) -> str:
+        """Return the cores before and after as ' (0.08 → 0.50 cores)', with the machine's cores if they are known; ''
+        if there are none."""
+        if self.without is None or self.value is None:
+            return ""
+        of = "cores" if self.available is None else f"of this machine's {self.available}, which the client shares"
+        return f" ({self.one_side(self.without)} → {self.one_side(self.value)} {of})"
 
     @property
     def _shown_unit(self) -> str:
@@ -141,8 +155,11 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
+    # A single warning leaves room for the figures. It is the most serious one.
+    first = [sentence.text for sentence in index.sentences("leading_warning")][:1]
+    verdict = fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown)
     return Summary(
-        verdict=fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown),
+        verdict=" ".join(filter(None, [*first, verdict])),
         figures=shown,
         limits=_first(index, "limits"),
         why=_first(index, "why"),
@@ -230,7 +247,8 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:
-        return "needs", f"{fmt.absolute(size).value} {'fewer' if saves else 'more'} {figure.words}"
+        change = f"{fmt.absolute(size).value} {'fewer' if saves else 'more'}"
+        return "needs", f"{change} {figure.words}{figure.cores_in_brackets}"
     if figure.better == "higher":
         if figure.ratio is not None:
             amount = (fmt.gain(figure.ratio) if saves else fmt.loss(figure.ratio)).value

@@ -48,7 +48,7 @@ def build_core(run: Run, name: str) -> Core:
         partial=run.partial,
         seed=plan.seed,
         budget_seconds=plan.budget_seconds,
-        resolved_early=run.resolved_early,
+        resolved_early=run.resolved_early and not run.dropped,
         target_precision=plan.precision if plan.starts == 1 else None,
         requested_rounds=plan.most_rounds if plan.precision is None else None,
         slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from costof import format as fmt
 from costof.report.blocks import Block, Check, Checks
 from costof.report.sections import Section
+from costof.results.disturbances import LEAST_SHARE, NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.results.index import Index
 from costof.results.load import carried_loads
 from costof.results.models import Core
 from costof.results.run import Run
-from costof.results.warnings import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.study.commands import COMMAND
 
 CLIENT = "client"
 NO_EVIDENCE = "no evidence for {arms}, whose figures may be of something else"
 BUSY = "; all figures are less certain, and times may be too long"
-OVERLOADED = "with {arms}, whose times are those of an overloaded service"
+OVERLOADED = "with {arms}, whose times are therefore left out"
 
 
 class ChecksSection(Section[None, list[Check]]):
@@ -67,8 +67,24 @@ def _quiet(run: Run) -> Check:
         disturbers.append(f"other programs{target} used {fmt.percent(usual)} of its CPU time")
     if steal > STEAL_WORTH_A_WORD:
         disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU time")
-    label = "machine busy" if disturbers else "machine quiet"
-    return Check(passed=not disturbers, label=label, detail=f"{fmt.listed(disturbers)}{BUSY}" if disturbers else "")
+    discarded, cause = len(run.disturbances.discarded), _discard_cause(run)
+    were = f"{fmt.plural(discarded, 'round')} {'was' if discarded == 1 else 'were'} discarded"
+    if disturbers:
+        detail = f"{fmt.listed(disturbers)}{BUSY}{f'; {were}, because {cause}' if discarded else ''}"
+        return Check(passed=False, label="machine busy", detail=detail)
+    if discarded:
+        return Check(passed=True, label=f"machine quiet, but {were}", detail=cause)
+    return Check(passed=True, label="machine quiet")
+
+
+def _discard_cause(run: Run) -> str:
+    """Return why rounds were discarded, as a clause, such as 'other programs used 51 % of its CPU time'."""
+    disturbed = run.disturbances
+    highest = max((disturbed.shares.get(number, 0.0) for number in disturbed.discarded), default=0.0)
+    if highest < disturbed.typical_share + LEAST_SHARE:
+        return "its clock jumped"
+    most = "up to " if len(disturbed.discarded) > 1 else ""
+    return f"other programs or the hypervisor used {most}{fmt.percent(highest)} of its CPU time"
 
 
 def _client(run: Run, core: Core) -> Check:
