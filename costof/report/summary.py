@@ -55,7 +55,7 @@ class KeyFigure(Model):
     @property
     def added(self) -> str:
         """Return the difference as text, such as '+5.5 ms'."""
-        return fmt.absolute(self.difference, self._shown_unit, signed=True).value
+        return fmt.absolute(self.difference, self.shown_unit, signed=True).value
 
     def one_side(self, value: float | None) -> str:
         """Return the control's or the arm's value as text, with the same number of decimals as the difference.
@@ -66,7 +66,7 @@ class KeyFigure(Model):
             return fmt.NONE
         decimals = max(fmt.estimate_decimals(self.difference), fmt.significant_decimals(value, 2))
         decimals = min(decimals, fmt.significant_decimals(value, 4))
-        return fmt.with_unit(fmt.number(value, decimals), self._shown_unit)
+        return fmt.with_unit(fmt.number(value, decimals), self.shown_unit)
 
     @property
     def cores_in_brackets(self) -> str:
@@ -78,7 +78,12 @@ class KeyFigure(Model):
         return f" ({self.one_side(self.without)} → {self.one_side(self.value)} {of})"
 
     @property
-    def _shown_unit(self) -> str:
+    def object_words(self) -> str:
+        """Return the quantity as the object of a sentence: 'a query', 'the cores of the server'."""
+        return f"the {self.words}" if self.unit == CORES else self.words
+
+    @property
+    def shown_unit(self) -> str:
         """Return the unit, or '' if the label has it."""
         return "" if self.unit == CORES else self.unit
 
@@ -89,7 +94,7 @@ class KeyFigure(Model):
             return "one round"
         places = fmt.estimate_decimals(self.difference)
         low, high = (fmt.number(end, places) for end in (self.difference.low, self.difference.high))
-        return f"{low} to {fmt.with_unit(high, self._shown_unit)}"
+        return f"{low} to {fmt.with_unit(high, self.shown_unit)}"
 
     @property
     def verdict_word(self) -> str:
@@ -241,9 +246,10 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
     saves = figure.verdict is Verdict.SAVES
     if figure.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
-        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.words
+        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.object_words
     if figure.verdict is Verdict.UNRESOLVED:
-        return "has", f"an unresolved effect on {figure.words} (at most {fmt.at_most(figure.difference, figure.unit)})"
+        most = fmt.at_most(figure.difference, figure.shown_unit)
+        return "has", f"an unresolved effect on {figure.object_words} (at most {most})"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:

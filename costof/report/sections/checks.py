@@ -67,24 +67,29 @@ def _quiet(run: Run) -> Check:
         disturbers.append(f"other programs{target} used {fmt.percent(usual)} of its CPU time")
     if steal > STEAL_WORTH_A_WORD:
         disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU time")
-    discarded, cause = len(run.disturbances.discarded), _discard_cause(run)
-    were = f"{fmt.plural(discarded, 'round')} {'was' if discarded == 1 else 'were'} discarded"
+    disturbed = _disturbed_rounds(run)
     if disturbers:
-        detail = f"{fmt.listed(disturbers)}{BUSY}{f'; {were}, because {cause}' if discarded else ''}"
-        return Check(passed=False, label="machine busy", detail=detail)
-    if discarded:
-        return Check(passed=True, label=f"machine quiet, but {were}", detail=cause)
+        rounds = f"; {': '.join(disturbed)}" if disturbed is not None else ""
+        return Check(passed=False, label="machine busy", detail=f"{fmt.listed(disturbers)}{BUSY}{rounds}")
+    if disturbed is not None:
+        return Check(passed=True, label=f"machine quiet, but {disturbed[0]}", detail=disturbed[1])
     return Check(passed=True, label="machine quiet")
 
 
-def _discard_cause(run: Run) -> str:
-    """Return why rounds were discarded, as a clause, such as 'other programs used 51 % of its CPU time'."""
-    disturbed = run.disturbances
-    highest = max((disturbed.shares.get(number, 0.0) for number in disturbed.discarded), default=0.0)
-    if highest < disturbed.typical_share + LEAST_SHARE:
-        return "its clock jumped"
-    most = "up to " if len(disturbed.discarded) > 1 else ""
-    return f"other programs or the hypervisor used {most}{fmt.percent(highest)} of its CPU time"
+def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
+    """Return how many rounds were disturbed, such as '1 round was discarded', and why; None if none was."""
+    rounds, usual = run.disturbances, run.disturbances.typical_share
+    kept = [number for number, share in rounds.shares.items() if share > usual + LEAST_SHARE]
+    disturbed = [*rounds.discarded] or kept
+    if not disturbed:
+        return None
+    were = f"{fmt.plural(len(disturbed), 'round')} {'was' if len(disturbed) == 1 else 'were'}"
+    words = f"{were} {'discarded' if rounds.discarded else 'disturbed'}"
+    highest = max(rounds.shares.get(number, 0.0) for number in disturbed)
+    if highest <= usual + LEAST_SHARE:
+        return words, "its clock jumped"
+    most = "up to " if len(disturbed) > 1 else ""
+    return words, f"other programs or the hypervisor used {most}{fmt.percent(highest)} of its CPU time"
 
 
 def _client(run: Run, core: Core) -> Check:
