@@ -313,9 +313,9 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
         parts.append(needed)
     if data.others_share > NEIGHBOURS_WORTH_A_WORD:
         parts.append(f"Other programs used {fmt.percent(data.others_share)} of this machine's CPU time.")
-    least = min((each for each in data.carried if not each.complete), key=lambda each: each.served)
+    overloaded = [each for each in data.carried if not each.complete]
     parts.append(
-        f"The queue grows as long as the load lasts, so its times have no meaning: try a load of {_next_load(least)} a "
+        f"The queue grows as long as the load lasts, so its times have no meaning: try a load of {_next_load(overloaded)} a "
         f"second{ELSEWHERE if data.servers_here else ''}."
     )
     return " ".join(parts)
@@ -358,20 +358,25 @@ def _saturations(data: AtLoad, arms: Sequence[Arm]) -> list[str]:
         SATURATION.format(
             arm=f"{arm.label}{arm.at}",
             busy=fmt.percent(each.machine_busy or 0.0),
-            load=_next_load(each),
+            load=_next_load([each]),
             elsewhere=ELSEWHERE if data.servers_here else "",
         )
         for arm, each in sorted(saturated, key=lambda each: each[1].machine_busy or 0.0, reverse=True)
     ]
 
 
-def _next_load(carried: Carried) -> str:
-    """Return a load that leaves the machine enough free CPU time, rounded down to two digits."""
+def _next_load(carried: Sequence[Carried]) -> str:
+    """Return a load that leaves the machine enough free CPU time with each of these arms, rounded down to two digits."""
+    value = min(map(_comfortable_load, carried))
+    size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
+    return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
+
+
+def _comfortable_load(carried: Carried) -> float:
     value = carried.served * min(MOST_OF_SERVED, COMFORTABLE / (carried.machine_busy or 1.0))
     if carried.offered and carried.machine_share_needed:
         value = min(value, carried.offered * COMFORTABLE / carried.machine_share_needed)
-    size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
-    return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
+    return value
 
 
 def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
