@@ -314,10 +314,8 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
     if data.others_share > NEIGHBOURS_WORTH_A_WORD:
         parts.append(f"Other programs used {fmt.percent(data.others_share)} of this machine's CPU time.")
     overloaded = [each for each in data.carried if not each.complete]
-    parts.append(
-        f"The queue grows as long as the load lasts, so its times have no meaning: try a load of {_next_load(overloaded)} a "
-        f"second{ELSEWHERE if data.servers_here else ''}."
-    )
+    advice = f"try a load of {_next_load(overloaded)} a second{ELSEWHERE if data.servers_here else ''}"
+    parts.append(f"The queue grows as long as the load lasts, so its times have no meaning: {advice}.")
     return " ".join(parts)
 
 
@@ -366,7 +364,7 @@ def _saturations(data: AtLoad, arms: Sequence[Arm]) -> list[str]:
 
 
 def _next_load(carried: Sequence[Carried]) -> str:
-    """Return a load that leaves the machine enough free CPU time with each of these arms, rounded down to two digits."""
+    """Return a load that leaves the machine free CPU time with each of these arms, rounded down to two digits."""
     value = min(map(_comfortable_load, carried))
     size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
     return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
