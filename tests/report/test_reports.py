@@ -145,7 +145,7 @@ def test_busy_machine_is_the_first_thing_that_the_answer_says() -> None:
         "hold for no other machine: try a load of 250 a second, or measure from another machine"
     )
     assert costs.startswith("TLS (modern suite, rsa-2048) adds ")
-    assert "more cores of the server (0.26 → 0.80 of this machine's 2, which the client shares)." in costs
+    assert "more cores of the server (0.263 → 0.803 of this machine's 2, which the client shares)." in costs
     assert [each.name for each in result.summary.figures] == [CONNECTION, QUERY, CORES]
     answer = spaced(printed(result)).split()
     assert answer.index("busy,") < answer.index("adds")
@@ -164,7 +164,7 @@ def test_load_that_needs_the_whole_machine_is_not_carried_even_if_all_arrivals_w
     result = at_load(load=RequestedLoad("490/s", "20"))
     assert spaced(result.summary.verdict) == (
         "TLS (modern suite, rsa-2048) cannot carry 490 new connections a second, 20 queries each, 2 ms away. For this "
-        "load the server needs 0.91 cores, the client 0.55 and the lab's simulated links 0.49, together 98 % of this "
+        "load the server needs 0.91 cores, the client 0.54 and the lab's simulated links 0.49, together 97 % of this "
         "machine's 2 cores. The queue grows as long as the load lasts, so its times have no meaning: try a load of 250 "
         "a second, or measure from another machine."
     )
