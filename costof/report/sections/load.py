@@ -352,11 +352,13 @@ def _saturations(data: AtLoad, arms: Sequence[Arm]) -> list[str]:
     first."""
     carried = {each.arm: each for each in data.carried if each.complete and (each.machine_busy or 0.0) >= SATURATED}
     saturated = [(arm, carried[arm.name]) for arm in arms if arm.name in carried]
+    # A warning beside an overloaded arm must not suggest a load that this arm cannot carry.
+    overloaded = [each for each in data.carried if not each.complete]
     return [
         SATURATION.format(
             arm=f"{arm.label}{arm.at}",
             busy=fmt.percent(each.machine_busy or 0.0),
-            load=_next_load([each]),
+            load=_next_load([each, *overloaded]),
             elsewhere=ELSEWHERE if data.servers_here else "",
         )
         for arm, each in sorted(saturated, key=lambda each: each[1].machine_busy or 0.0, reverse=True)
