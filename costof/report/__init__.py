@@ -77,7 +77,7 @@ def _answer(index: Index, sections: Sections) -> list[Sentence]:
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(index.core)) is None:
         return answers
-    kept = [sentence for sentence in answers if sentence.kind in ("warning", "verdict")]
+    kept = [sentence for sentence in answers if sentence.kind in ("leading_warning", "warning", "verdict")]
     is_overloaded = any(sentence.kind == "verdict" for sentence in kept)
     return [*kept, *sentences("verdict" if is_overloaded else "answer", [too_few])]
 
@@ -173,7 +173,8 @@ def short_document(result: Result, folder: Path) -> Document:
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     warnings = [sentence.text for sentence in index.sentences("warning")]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
-    figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if warnings else brief.figures
+    crowded = warnings or index.sentences("leading_warning")
+    figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
     blocks += [KeyFigures(figures)] if figures else []
     limits = (each for each in _present(result.sections) if each[0].name == "limits")
     blocks += [block for section, data in limits for block in section.blocks(index, data)]

@@ -51,7 +51,7 @@ def build_core(run: Run, name: str) -> Core:
         resumed_with_budget=run.resumed_with_budget,
         resumable_rounds=run.resumable_rounds,
         hosts=plan.hosts,
-        resolved_early=run.resolved_early,
+        resolved_early=run.resolved_early and not run.dropped,
         target_precision=plan.precision if plan.starts == 1 else None,
         requested_rounds=plan.most_rounds if plan.precision is None else None,
         slice_shares={name: size.seconds / plan.slices[name].seconds for name, size in (run.sizes or {}).items()},
