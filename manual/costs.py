@@ -15,33 +15,33 @@ from costof.format import Text
 from costof.report import markdown
 from costof.report.handout import VERDICT_COLOURS
 from costof.report.sections.cost_model.model import ExtraCost, Operation, extra_cost
-from costof.results.index import VIEWS, Index, verdict_words
+from costof.results.index import Index, verdict_words
 from costof.results.models import Arm, Effect, Metric
 from costof.study.plan import Plan
 from manual import claims
-from manual.answers import server
+from manual.answers import server, title
 from manual.reports import StoredRun, command
 
 #: A run that is older than this is marked.
 FRESH_DAYS = 180
 #: The kind of a workload whose operation is a new connection.
 CONNECT = "connect"
-HEAD = f"""# Costs
+HEAD = """# Costs
 
-What each protection costs on each measured server, in every study.
-
-`make docs` computes every figure on this page from [the raw results](studies.md) in the repository. No figure is written
-by hand. The rules:
-
-- **Portable figures are apart from local ones.** Added round trips and bytes were counted; they are the same on any
-  machine. Times, rates and CPU time are of the machine named above each table.
-- **Each figure has its 95 % interval**, in brackets, over the rounds of the run.
-- **Only verified arms are shown.** An arm, or its control, without evidence of what it used has no figures here.
-- **A missing figure says why.**
-- **Old figures are marked**: those older than {FRESH_DAYS} days, or of another version of costof than {__version__}.
-- **The configuration** is a hash of the run's plan without its seed. Runs of the same configuration have the same hash.
+What each protection costs on each measured server, in every study. `make docs` computes every figure from the raw
+results in the repository by the [rules](#rules) below; none is written by hand.
 """
-COLUMNS = ("round trips", "bytes", "added", "relative", "CPU time")
+RULES = f"""## Rules
+
+- **Portable figures are apart from local ones.** Added round trips and bytes of an operation were counted at the
+  client and are the same on any machine. Added times, rates and CPU time are of the machine named below each table.
+- **Each local figure has its 95 % interval**, in brackets, over the rounds of the run.
+- **Only verified arms are shown.** An arm has no figures here if it or its control has no evidence of what it used.
+- **A missing figure says why.** A dash means that the figure does not exist, such as the bytes of a database driver.
+- **Old figures are marked**: those older than {FRESH_DAYS} days, or of another version of costof than {__version__}.
+- **The configuration** is a hash of the run's plan without its seed. Runs with the same plan have the same hash.
+"""
+COLUMNS = ("round trips", "bytes", "added", "relative", "CPU, an operation")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def page(runs: Mapping[str, StoredRun], studies: Sequence[str], today: date) -> 
         texts += [f"## {markdown.escape(name)}\n", *(_study(each, today) for each in stored_runs)]
     if missing := [f"`{study}`" for study in studies if study not in runs]:
         texts.append(f"## Without figures\n\nThe repository has no run of {fmt.listed(missing)}.\n")
-    return "\n".join(texts)
+    return "\n".join([*texts, RULES])
 
 
 def configuration(plan: Plan) -> str:
@@ -136,7 +136,7 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
 
 def _study(stored: StoredRun, today: date) -> str:
     result, study = stored.result, stored.result.study
-    published = claims.summary(result)
+    published, anchor = claims.summary(result), claims.TITLE.lower().replace(" ", "-")
     facts = [
         result.started[:10],
         f"costof {result.environment.get('costof', 'of unknown version')}",
@@ -146,10 +146,10 @@ def _study(stored: StoredRun, today: date) -> str:
     ]
     marks = [result.partial and f"Partial: {result.partial}.", age_mark(stored, today)]
     lines = [
-        f"### [{markdown.escape(result.question)}](studies/{study}.md)",
+        f"### [{markdown.escape(title(study))}](studies/{study}.md)",
         markdown.escape(result.summary.verdict),
-        *([f"Best mitigation: {markdown.escape(result.summary.mitigation)}"] if result.summary.mitigation else []),
-        *([f"[{published}](studies/{study}.md#published-figures-beside-ours)"] if published else []),
+        *([f"Mitigation: {markdown.escape(result.summary.mitigation)}"] if result.summary.mitigation else []),
+        *([f"[{published}](studies/{study}.md#{anchor})."] if published else []),
         *(f"**{markdown.escape(mark)}**" for mark in marks if mark),
         _table(stored),
         f"{' · '.join(facts)} · [report](reports/{study}.html)",
@@ -161,11 +161,12 @@ def _study(stored: StoredRun, today: date) -> str:
 def _table(stored: StoredRun) -> str:
     """Return the table as HTML, because each cell needs its column's name on a narrow screen."""
     groups = "".join(_group(each) for each in protections(stored))
-    control = escape(f"added to “{Index(stored.result).control_label}”")
+    control = escape(f"compared with “{Index(stored.result).control_label}”")
     head = "".join(f'<th scope="col">{each}</th>' for each in COLUMNS)
     return (
-        f'<table class="costs"><thead><tr><td></td><th scope="colgroup" colspan="2">{control}, on any machine</th>'
-        f'<th scope="colgroup" colspan="3">on the machine of this run</th></tr><tr><td></td>{head}</tr></thead>'
+        f'<table class="costs"><thead><tr><th scope="col" rowspan="2">{control}</th>'
+        '<th scope="colgroup" colspan="2">on any machine</th>'
+        f'<th scope="colgroup" colspan="3">on the machine of this run</th></tr><tr>{head}</tr></thead>'
         f"{groups}</table>"
     )
 
@@ -189,7 +190,7 @@ def _cells(cost: Cost, effect: Effect) -> Iterator[str]:
     extra = cost.extra
     counted = cost.counted and extra is not None
     yield _signed(fmt.count(extra.round_trips), extra.round_trips) if counted and extra else fmt.NONE
-    yield _signed(fmt.bytes_text(abs(extra.bytes)), extra.bytes) if counted and extra else fmt.NONE
+    yield _signed(fmt.bytes_text(abs(round(extra.bytes))), round(extra.bytes)) if counted and extra else fmt.NONE
     verdict = f'<small class="{VERDICT_COLOURS[effect.verdict]}">{escape(cost.verdict)}</small>'
     yield _text(fmt.absolute(effect.difference, effect.unit, signed=True)) + verdict
     yield _text(fmt.relative(effect.ratio)) if effect.ratio is not None else fmt.NONE
