@@ -78,19 +78,17 @@ def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     if encrypted and encrypted != helping:
         share = f" (recovered: {fmt.percentage(encrypted[0].recovered)})" if encrypted[0].recovered else ""
         yield f"The best one that keeps the clients' connections encrypted: {encrypted[0].label}{share}."
-    others = [metric for metric in index.headline_metrics if metric.name != data.metric]
-    for metric in others:
+    for metric in (each for each in index.headline_metrics if each.name != data.metric):
         costs = [cost for each in helping if (cost := _cost_of(index, metric.name, each))]
         if costs:
-            against = f"compared with '{index.label(data.control)}'"
-            yield f"In {index.metric_in_view(metric.name)} they cost, {against}: {fmt.listed(costs)}."
+            yield f"In {index.metric_in_view(metric.name)}, compared with '{index.label(data.control)}', {fmt.listed(costs)}."
 
 
 def _cost_of(index: Index, metric: str, mitigation: Mitigation) -> str:
     effect = index.effect(metric, mitigation.arm)
     if effect is None or effect.verdict is not Verdict.COSTS or effect.ratio is None:
         return ""
-    return f"{mitigation.label} {fmt.relative(effect.ratio)}"
+    return f"{mitigation.label} costs {fmt.relative(effect.ratio)}"
 
 
 def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]:

@@ -117,6 +117,8 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
     workload = study.workloads[metric.workload]
     operation = index.metric_title(metric.name) if index.many_views else metric.label
     effect = index.effect(metric.name, arm.name)
+    if effect is not None and not _verified(index, metric, arm):
+        return Cost(operation, missing="there is no evidence of what the arms used in this view")
     if effect is None:
         reasons = (each.reason for each in index.core.missing if (each.metric, each.arm) == (metric.name, arm.name))
         if reason := next(reasons, arm.error or ""):
@@ -131,6 +133,15 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
         verdict_words(effect, metric),
         extra_cost(stored.run, parameters, stored.run.plan.arm(arm.name)),
         counted=value is not None and value.round_trips is not None,
+    )
+
+
+def _verified(index: Index, metric: Metric, arm: Arm) -> bool:
+    """Return whether arm and control have evidence from the slices in the metric's view."""
+    control = index.arm(arm.baseline or "")
+    return all(
+        each is not None and any(item.view == metric.view and item.slices for item in each.evidence)
+        for each in (arm, control)
     )
 
 
@@ -155,7 +166,7 @@ def _study(stored: StoredRun, today: date) -> str:
         f"{' · '.join(facts)} · [report](reports/{study}.html)",
         f"```console\n$ {command(study)}\n```",
     ]
-    return "\n\n".join(lines).replace(fmt.NBSP, " ") + "\n"
+    return "\n\n".join(lines) + "\n"
 
 
 def _table(stored: StoredRun) -> str:
