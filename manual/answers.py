@@ -78,10 +78,10 @@ def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     if encrypted and encrypted != helping:
         share = f" (recovered: {fmt.percentage(encrypted[0].recovered)})" if encrypted[0].recovered else ""
         yield f"The best one that keeps the clients' connections encrypted: {encrypted[0].label}{share}."
+    control = index.label(data.control)
     for metric in (each for each in index.headline_metrics if each.name != data.metric):
-        costs = [cost for each in helping if (cost := _cost_of(index, metric.name, each))]
-        if costs:
-            yield f"In {index.metric_in_view(metric.name)}, compared with '{index.label(data.control)}', {fmt.listed(costs)}."
+        if costs := [cost for each in helping if (cost := _cost_of(index, metric.name, each))]:
+            yield f"In {index.metric_in_view(metric.name)}, compared with '{control}', {fmt.listed(costs)}."
 
 
 def _cost_of(index: Index, metric: str, mitigation: Mitigation) -> str:
