@@ -59,11 +59,9 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
         yield escape(mitigation)
     if part is None or data is None:
         if not mitigation:
-            more = (
-                f" `costof run {result.study}` measures some."
-                if load_study(result.study).profiles["default"].also
-                else ""
-            )
+            study = load_study(result.study)
+            measures = "mitigations" in study.sections and study.profiles["default"].also
+            more = f" `costof run {result.study}` measures some." if measures else ""
             yield NO_MITIGATION + more
         return
     yield from map(escape, _reservations(Index(result), data))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from costof import format as fmt
+from costof.report import document, handout
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.results.index import Index
@@ -68,7 +69,17 @@ def paragraphs(result: Result) -> Iterator[str]:
         figures = fmt.plural(others, "other published figure" if compared else "published figure")
         yield f"This run did not measure the settings of {figures}."
     yield escape(result.published.cited)
+    yield escape(_our_setting(result))
     yield RULE
+
+
+def _our_setting(result: Result) -> str:
+    """Return date, versions and machine of the run, to compare with the setting of the published figures."""
+    shared, facts = document(result).handout, result.environment
+    assert shared is not None
+    machine = f"{facts.get('cores', 'unknown')} cores of {facts.get('CPU', 'an unknown CPU')}"
+    topology = f"; {facts['topology']}" if "topology" in facts else ""
+    return f"Here: {shared.started}. {handout.versions(shared)}; {machine}{topology}."
 
 
 def summary(result: Result) -> str:
