@@ -28,7 +28,7 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
     frame = f"../reports/{EMBEDDED.format(study=result.study)}"
     texts = [
         f"> **{escape(result.summary.verdict)}**",
-        *(escape(text) for text in [result.summary.why] if text),
+        *(escape(text) for text in [result.summary.why, result.summary.mitigation] if text),
         f'<div class="answer"><iframe src="{frame}" title="Figures, picture and calculator"></iframe></div>',
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),
@@ -54,15 +54,10 @@ def title(study: str) -> str:
 
 
 def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
-    mitigation, data = result.summary.mitigation, result.sections.mitigations
-    if mitigation:
-        yield escape(mitigation)
+    data, study = result.sections.mitigations, load_study(result.study)
     if part is None or data is None:
-        if not mitigation:
-            study = load_study(result.study)
-            measures = "mitigations" in study.sections and study.profiles["default"].also
-            more = f" `costof run {result.study}` measures some." if measures else ""
-            yield NO_MITIGATION + more
+        measures = "mitigations" in study.sections and study.profiles["default"].also
+        yield NO_MITIGATION + (f" `costof run {result.study}` measures some." if measures else "")
         return
     yield from map(escape, _reservations(Index(result), data))
     blocks = [replace(block, title="") if isinstance(block, Table) else block for block in part.select(Medium.MARKDOWN)]

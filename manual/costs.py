@@ -202,7 +202,8 @@ def _cells(cost: Cost, effect: Effect) -> Iterator[str]:
     counted = cost.counted and extra is not None
     yield _signed(fmt.count(extra.round_trips), extra.round_trips) if counted and extra else fmt.NONE
     yield _signed(fmt.bytes_text(abs(round(extra.bytes))), round(extra.bytes)) if counted and extra else fmt.NONE
-    verdict = f'<small class="{VERDICT_COLOURS[effect.verdict]}">{escape(cost.verdict)}</small>'
+    kind = "gains" if cost.verdict.startswith("gains") else VERDICT_COLOURS[effect.verdict]
+    verdict = f'<small class="{kind}">{escape(cost.verdict)}</small>'
     yield _text(fmt.absolute(effect.difference, effect.unit, signed=True)) + verdict
     yield _text(fmt.relative(effect.ratio)) if effect.ratio is not None else fmt.NONE
     has_cpu = extra is not None and extra.roles
