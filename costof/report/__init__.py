@@ -41,7 +41,15 @@ from costof.results.ledger import Ledger
 from costof.results.models import Core, Sentence
 from costof.results.run import read_run
 
-__all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
+__all__ = [
+    "analyse",
+    "answer",
+    "render_embedded",
+    "render_html",
+    "render_markdown",
+    "render_terminal",
+    "write_reports",
+]
 
 
 def analyse(ledger: Ledger) -> Result:
@@ -206,6 +214,13 @@ def render_html(result: Result) -> str:
     from costof.report import html  # deferred: importing jinja2 is slow
 
     return html.render_html(document(result))
+
+
+def render_embedded(result: Result) -> str:
+    """Return the report's key figures, picture and calculator, for a frame in another page."""
+    from costof.report import html  # deferred: importing jinja2 is slow
+
+    return html.render_embedded(document(result))
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:
