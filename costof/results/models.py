@@ -332,8 +332,8 @@ class MissingFigure(Model):
 class Sentence(Model):
     """A sentence of the answer. `kind` decides its place and style. A `detail` comes below the main sentences.
 
-    `verdict`, `limits`, `why`, `mitigation` and `no_mitigation` are only in the summary. A `leading_warning` comes before
-    the answer and before the verdict, because it changes what their figures mean.
+    `verdict`, `limits`, `why`, `mitigation` and `no_mitigation` are only in the summary. A `leading_warning` comes
+    before the answer and before the verdict, because it changes what their figures mean.
     """
 
     kind: Literal[
