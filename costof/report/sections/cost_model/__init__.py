@@ -184,7 +184,9 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 without=without,
                 value=None if without is None else without + difference.value,
                 difference=difference,
-                ratio=effect.ratio if effect is not None else None,
+                ratio=effect.printed_ratio if effect is not None else None,
+                uneven=effect.uneven if effect is not None else None,
+                control_label=index.control_label,
                 verdict=effect.verdict if effect is not None else interval_verdict(difference),
                 margin=index.metrics[effect.metric].margin if effect is not None else 0.0,
             )
@@ -254,7 +256,8 @@ def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
     """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'."""
     if ms.low <= 0 <= ms.high:
         return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
-    share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
+    ratio = measured.printed_ratio if measured is not None else None
+    share = f" ({fmt.relative(ratio).value})" if ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
     return f"adds {amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
 
