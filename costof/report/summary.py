@@ -116,7 +116,12 @@ class Summary(Model):
     def reasons(self) -> list[tuple[str, str]]:
         """Return the uneven rounds, the reason, the mitigation and the break-even point, as far as they are known, each
         with its label."""
-        texts = [("Rounds", self.rounds), ("Why", self.why), (MITIGATION, self.mitigation), (BREAK_EVEN, self.break_even)]
+        texts = [
+            ("Rounds", self.rounds),
+            ("Why", self.why),
+            (MITIGATION, self.mitigation),
+            (BREAK_EVEN, self.break_even),
+        ]
         return [(label, text) for label, text in texts if text]
 
 
@@ -168,7 +173,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
     usual = side + fmt.with_unit(low if low == high else f"{low} to {high}", figure.unit)
     if not uneven.rounds:
         effects = [
-            f"the difference of {each.words} is {_signed(each, rounds.without)} in a typical {unit} and {each.added} on "
+            f"{each.words} has a difference of {_signed(each, rounds.without)} in a typical {unit} and {each.added} on "
             "average"
             for each, rounds in group
         ]

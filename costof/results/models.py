@@ -159,7 +159,7 @@ class Effect(Model):
     ratio_disagrees: bool = Field(
         default=False,
         description="Whether `ratio`, the mean ratio of the rounds, differs clearly from the quotient of `value` and "
-        "`control_value`, or only the interval of `difference` includes no effect. Reports then print `ratio_of_means`.",
+        "`control_value`, or only the interval of `difference` includes 0. Reports then print `ratio_of_means`.",
     )
     ratio_of_means: Estimate | None = Field(
         default=None,

@@ -17,7 +17,9 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, TRIMMED, difference, share_of_whole, trimmed_mean
 
-#: Two figures of the same effect disagree clearly if one exceeds the other by more than this share.
+#: Readers see that a ratio is not the quotient of the means beside it if one exceeds the other by more than this share.
+VISIBLY = 0.1
+#: Two figures of the same effect need an explanation if one exceeds the other by more than this share.
 CLEARLY = 0.2
 #: A round is far from the others if its distance from the medians is this many times the median distance.
 FAR = 5.0
@@ -42,15 +44,22 @@ class UnevenRounds(Model):
     )
 
 
-def disagrees(effect: Estimate, ratio: Estimate | None, control: Sequence[float], values: Sequence[float]) -> bool:
+def disagrees(
+    effect: Estimate,
+    ratio: Estimate | None,
+    control: Sequence[float],
+    values: Sequence[float],
+    least: float = VISIBLY,
+) -> bool:
     """Return whether a ratio contradicts the difference and the two means that are printed beside it.
 
-    It does if the quotient of the means differs clearly, or if only the difference's interval includes no effect.
+    It does if it differs from the quotient of the means by more than the share `least`, or if only the difference's
+    interval includes no effect.
     """
     if ratio is None or ratio.value <= 0 or fmean(control) <= 0 or fmean(values) <= 0:
         return False
     quotient = fmean(values) / fmean(control)
-    if abs(math.log(quotient / ratio.value)) > math.log1p(CLEARLY):
+    if abs(math.log(quotient / ratio.value)) > math.log1p(least):
         return True
     return effect.low <= 0 <= effect.high and not ratio.low <= 1 <= ratio.high
 
@@ -79,7 +88,7 @@ def uneven_rounds(
     resolved = not usual.low <= 0 <= usual.high
     includes_none = resolved and effect.low <= 0 <= effect.high
     moved = resolved and abs(effect.value - usual.value) > CLEARLY * abs(usual.value)
-    if not (includes_none or disagrees(effect, ratio, control, values) or (moved and far)):
+    if not (includes_none or disagrees(effect, ratio, control, values, CLEARLY) or (moved and far)):
         return None
     rest = [place for place in range(len(values)) if place not in far]
     kept_control, kept = [control[place] for place in rest], [values[place] for place in rest]

@@ -293,7 +293,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
     """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
-        return str(fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.absolute(effect.difference, effect.unit))
+        return str(
+            fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.absolute(effect.difference, effect.unit)
+        )
     if metric.better == "higher" and effect.printed_ratio is not None:
         return str(fmt.gain(effect.printed_ratio) if saves else fmt.loss(effect.printed_ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)

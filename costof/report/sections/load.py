@@ -194,7 +194,9 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
     cores = [each for each in data.cores if each.arm == arm.name]
     if not effects:
         return f"With {label} {at}, {_cores_in_use(cores)}." if cores else None
-    texts = [f"{fmt.capital(label)} {fmt.listed([_clause(metric, effect, index.unit) for metric, effect in effects])}, {at}"]
+    texts = [
+        f"{fmt.capital(label)} {fmt.listed([_clause(metric, effect, index.unit) for metric, effect in effects])}, {at}"
+    ]
     if tails := [text for metric, _ in effects if (text := _tail(index, metric, arm))]:
         texts.append(fmt.listed(tails))
     if cores:
