@@ -23,6 +23,8 @@ VISIBLY = 0.1
 CLEARLY = 0.2
 #: A round is far from the others if its distance from the medians is this many times the median distance.
 FAR = 5.0
+#: Of the far rounds, only those count that are at least this share of the farthest round's distance away.
+LEAST_OF_FARTHEST = 0.2
 
 
 class UnevenRounds(Model):
@@ -110,7 +112,7 @@ def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
     leaves out at one end."""
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]
-    least = FAR * median(distances)
+    least = max(FAR * median(distances), LEAST_OF_FARTHEST * max(distances))
     far = [place for place, distance in enumerate(distances) if distance > least]
     return far if len(far) <= max(1, int(TRIMMED * len(values))) else []
 
