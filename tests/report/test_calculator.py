@@ -13,6 +13,7 @@ from costof import format as fmt
 from costof.report.result import Result
 from costof.report.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, outputs, shown
 from costof.results.index import Index
+from costof.study.load import CONNECTION, QUERY
 from tests.report.results import EVERY_TRANSPORT, drawn, target_at_load, transport
 from tests.support.browser import opened, size
 
@@ -122,8 +123,8 @@ def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(chr
         heads = page.locator("#calculator-outputs th").all_inner_texts()
         values = dict(zip(heads, (text.split(" [")[0] for text in shown_outputs(page)), strict=True))
         answer = {figure.name: plain(figure.added) for figure in result.summary.figures}
-        assert values["to a connection"] == answer["load.connection"]
-        assert values["to an operation"] == answer["load.query"]
+        assert values["to a connection"] == answer[CONNECTION]
+        assert values["to an operation"] == answer[QUERY]
         assert values["cores of the servers"] == f"{answer['cores']} cores"
         assert "cores of the client" in values
         for load in (default, replace(default, round_trip_ms=12.0, connections_per_second=50.0)):

@@ -86,9 +86,9 @@ def test_load_of_one_query_per_connection_has_the_time_of_the_first_query_as_a_k
 def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_fit_each_other() -> None:
     result = stalled()
     figure = result.summary.figures[0]
-    assert spaced(result.summary.rounds).startswith(
-        "Round 3 was far slower than the others (60 ms instead of 1.6 ms): it raises the mean of a new connection "
-        "from +1.4 ms to +9 ms. Without it, the 95 % interval would be"
+    assert spaced(result.summary.rounds) == (
+        "Round 3 was far slower than the others (60 ms instead of 1.4 to 1.6 ms): it raises the mean of a new "
+        "connection from +1.3 ms to +9 ms. Without it, the 95 % interval would be 1.24 to 1.33 ms."
     )
     assert figure.verdict is Verdict.UNRESOLVED
     assert figure.ratio is not None
