@@ -71,7 +71,8 @@ def ratio_of_means(control: Sequence[float], values: Sequence[float]) -> Estimat
 
     Like the interval of the difference, it includes no effect only if the difference may be 0.
     """
-    return share_of_whole(values, control) if len(values) > 1 else None
+    found = share_of_whole(values, control) if len(values) > 1 else None
+    return found and found.model_copy(update={"low": max(0.0, found.low)})
 
 
 def uneven_rounds(

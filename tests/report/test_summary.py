@@ -94,7 +94,7 @@ def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_fit_each_o
     assert figure.ratio is not None
     assert figure.without is not None
     assert figure.value == pytest.approx(figure.ratio.value * figure.without)
-    assert "because the interval includes 0 only because of round 3" in printed(result)
+    assert "because round 3 makes the interval include 0" in " ".join(printed(result).split())
 
 
 def test_wide_terminal_prints_the_ends_of_intervals_beside_their_bars() -> None:

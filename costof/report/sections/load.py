@@ -252,17 +252,18 @@ def _clause(metric: Metric, effect: Effect, unit: str) -> str:
     elif hidden_by_noise(effect):
         why = "identical copies of the control differ as much"
     elif effect.difference.low <= 0 <= effect.difference.high:
-        why = f"the interval includes 0{_only_because_of(effect.uneven, unit)}"
+        why = _why_it_includes_0(effect.uneven, unit)
     else:
         why = "it may be chance among the many effects that were tested"
     return f"has an unresolved effect on {what}: {_amount(effect, 1)}, because {why}"
 
 
-def _only_because_of(uneven: UnevenRounds | None, unit: str) -> str:
-    """Return ' only because of round 3'; '' if the interval would include 0 without these rounds, too."""
+def _why_it_includes_0(uneven: UnevenRounds | None, unit: str) -> str:
+    """Return text such as 'round 3 makes the interval include 0', if it would not include 0 without this round."""
     if uneven is None or not uneven.rounds or uneven.without.low <= 0 <= uneven.without.high:
-        return ""
-    return f" only because of {rounds_in_words(uneven, unit)}"
+        return "the interval includes 0"
+    makes = "makes" if len(uneven.rounds) == 1 else "make"
+    return f"{rounds_in_words(uneven, unit)} {makes} the interval include 0"
 
 
 def _amount(effect: Effect, sign: int) -> str:
