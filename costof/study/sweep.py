@@ -173,7 +173,9 @@ def at_sweep(study: Study, load: Arrivals | Pool, sweep: Sweep) -> Study:
     size = SliceSize(operations=2**31, seconds=sweep.seconds(sweep.middle))
 
     def resized(profile: Profile) -> Profile:
-        return profile.model_copy(update={"slices": {WORKLOAD: size}})
+        # Each arm takes several slices a round, so a profile's further arms would take too long.
+        levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
+        return profile.model_copy(update={"slices": {WORKLOAD: size}, "factors": levels, "also": []})
 
     return study.model_copy(
         update={

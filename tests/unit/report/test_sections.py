@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,18 +14,22 @@ from costof.errors import CostofError
 from costof.lab.round_trips import PROBES
 from costof.report import render_markdown
 from costof.report.result import Result
+from costof.report.sections.checks import SECTION as CHECKS
 from costof.report.sections.cost_model.model import time_at
 from costof.report.sections.predicted import PredictedEffect
 from costof.report.sections.saturation import Loop
+from costof.results.core import build_core
+from costof.results.disturbances import Disturbances
+from costof.results.run import read_run
 from costof.statistics.intervals import mean_over_rounds
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, QUERY, RequestedLoad
-from costof.study.plan import Plan
-from tests.fake_run import Slice, Truth, fake_result, phase_of
+from costof.study.plan import Plan, TargetOptions
+from tests.fake_run import Slice, Truth, fake_result, fake_run
 from tests.noise import Chance, Noise
 from tests.report.results import FRESH, HTTP, TRANSPORT, effect_of, printed, sentence_texts, spaced
 from tests.support.small_plans import plan_of
-from tests.truths.at_load import CONNECT, LATER, AtLoad
+from tests.truths.at_load import CONNECT, LATER, AtLoad, FarAway
 from tests.truths.http_tls_termination import IN_FLIGHT, HttpTruth
 from tests.truths.mysql_transport import TransportTruth
 
@@ -96,20 +101,42 @@ def result_of(setting: str, truth: Truth, load: RequestedLoad = FRESH) -> Result
     return fake_result(plan(setting, load=load), truth, noise=Noise(0.01))
 
 
-class FarAway(AtLoad):
-    """A truth of a target with TCP handshakes of half a millisecond."""
-
-    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        record = super().slice(plan, workload, arm, chance)
-        return replace(record, phases={**record.phases, "tcp": phase_of(0.5, 100, 1, 10, 10, spread=0.0)})
-
-
 FAR_AWAY = FarAway()
 
 
 def predicted(result: Result, metric: str) -> PredictedEffect:
     (effect,) = (e for e in result.sections.predicted.effects if (e.metric, e.round_trip_ms) == (metric, 2.0))
     return effect
+
+
+@pytest.mark.parametrize(
+    ("server_cpu", "loopback", "programs"),
+    [
+        ("cat seconds", True, "other programs"),
+        (None, True, "other programs (including your own servers)"),
+        ("cat seconds", False, "other programs (including your own servers, if they run on it)"),
+    ],
+)
+def test_busy_machine_check_counts_own_servers_as_other_programs_unless_their_cpu_time_is_read_here(
+    tmp_path: Path, server_cpu: str | None, loopback: bool, programs: str
+) -> None:
+    own = plan().model_copy(update={"target_options": TargetOptions(server_cpu=server_cpu)})
+    run = read_run(fake_run(tmp_path / "run", own, AtLoad()))
+    run.disturbances = Disturbances(frozenset(), {0: 0.13})
+    if loopback:
+        here = {"server": "127.0.0.1:3306"}
+        run.ready = [
+            each.model_copy(
+                update={
+                    "ready": each.ready.model_copy(
+                        update={"arms": [arm.model_copy(update=here) for arm in each.ready.arms]}
+                    )
+                }
+            )
+            for each in run.ready
+        ]
+    (check,) = (each for each in CHECKS.compute(run, build_core(run, "run"), None) or [] if "machine" in each.label)
+    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of its CPU time")
 
 
 @pytest.mark.parametrize("distance", ["2", "2ms", "2.0"])
