@@ -75,7 +75,8 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @click.option(
     "--load",
     metavar="RATE",
-    help="Measure at this rate of new connections, such as 300/s; with --pool, a rate of operations.",
+    help="Measure at this rate of new connections, such as 300/s; with --pool, a rate of operations. A range such as "
+    "100/s..3000/s finds the capacity within a --limit such as 'p99 of a query' 10ms.",
 )
 @click.option(
     "--queries-per-connection", metavar="N", help="With --load: number of queries on each new connection. Default: 1."

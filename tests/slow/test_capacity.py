@@ -81,4 +81,4 @@ def test_capacities_and_their_ratio_are_those_of_the_queues(server: Access, tmp_
 def test_server_that_keeps_the_limit_over_the_whole_range_is_said_to(server: Access, tmp_path: Path) -> None:
     result = sweep(server, tmp_path, "20/s..60/s", "termination=none,balancer")
     assert not [each for each in result.effects if each.metric == CAPACITY]
-    assert "even at 60 requests a second; raise the range" in result.summary.verdict
+    assert "even at 60 requests a second: raise the upper end of --load" in result.summary.verdict

@@ -18,7 +18,7 @@ from costof.report.canvas import Legend, Panel, Scale, Sheet, log
 from costof.report.palette import colour_of
 from costof.report.sections import Section, sentences
 from costof.report.summary import KeyFigure, of_effect
-from costof.results.capacity import observation
+from costof.results.capacity import keeps_limit, observation
 from costof.results.index import Index, Lead
 from costof.results.models import Arm, Core, Sentence
 from costof.results.run import Run
@@ -63,6 +63,7 @@ class ArmCapacity(Model):
     arm: str
     found: bool
     carries_all: bool = Field(description="Whether the arm kept the limit even at the upper end of the range.")
+    carries_none: bool = Field(description="Whether the arm exceeded the limit even at the lower end of the range.")
     curve: list[Curve]
 
 
@@ -158,11 +159,20 @@ def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
                 unserved=_unserved(sweep, [(record.answer.operations, each) for record, each in slices]),
             )
         )
+    kept = [keeps_limit(sweep, each) for _, each in observed if each.per_second > sweep.most / SAME_RATE]
+    broken = [not keeps_limit(sweep, each) for _, each in observed if each.per_second < sweep.least * SAME_RATE]
     found = bool(run.samples.by_round(CAPACITY, arm.name))
-    top = [each for _, each in observed if each.per_second > sweep.most / SAME_RATE]
-    beyond, operations = sum(each.beyond for each in top), sum(each.operations for each in top)
-    carries_all = not found and bool(operations) and beyond <= sweep.limit.share_beyond * operations
-    return ArmCapacity(arm=arm.name, found=found, carries_all=carries_all, curve=curve)
+    return ArmCapacity(
+        arm=arm.name,
+        found=found,
+        carries_all=not found and _mostly(kept),
+        carries_none=not found and _mostly(broken),
+        curve=curve,
+    )
+
+
+def _mostly(answers: Sequence[bool]) -> bool:
+    return sum(answers) > len(answers) / 2
 
 
 def _unserved(sweep: Sweep, slices: Sequence[tuple[int, Observation]]) -> float:
@@ -209,22 +219,25 @@ def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
     """Return why an arm has no comparison: a capacity outside of the range, or none that these rounds show."""
     if index.effect(CAPACITY, arm.name) is not None:
         return None
-    texts = []
+    texts: list[str] = []
+    advice: list[str] = []
     for name in (arm.name, arm.baseline or ""):
         each = _of(data, name)
         if each is None or each.found:
             continue
-        several, limit = data.load.operation[1], data.sweep.limit.in_words
+        several, limit, label = data.load.operation[1], data.sweep.limit.in_words, index.label_at(name)
         if each.carries_all:
-            most = fmt.number(data.sweep.most)
-            texts.append(f"{index.label_at(name)} keeps the {limit} even at {most} {several} a second; raise the range")
+            texts.append(f"{label} keeps the {limit} even at {fmt.number(data.sweep.most)} {several} a second")
+            advice.append("raise the upper end of --load")
+        elif each.carries_none:
+            texts.append(f"{label} does not keep the {limit} even at {fmt.number(data.sweep.least)} {several} a second")
+            advice.append("lower the lower end of --load")
         else:
-            least = fmt.number(data.sweep.least)
-            texts.append(
-                f"{index.label_at(name)} has no capacity from {least} {several} a second on that this run could find; "
-                "lower the range or relax the limit"
-            )
-    return f"{fmt.capital('. '.join(map(fmt.capital, texts)))}." if texts else None
+            texts.append(f"this run was too short or too disturbed to find the capacity of {label}")
+            advice.append("measure longer (--budget)")
+    if not texts:
+        return None
+    return f"{fmt.capital('. '.join(map(fmt.capital, texts)))}: {fmt.listed([*dict.fromkeys(advice)])}."
 
 
 def _row(index: Index, arm: Arm) -> list[str | fmt.Text] | None:
