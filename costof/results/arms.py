@@ -49,13 +49,17 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Return how many counted slices of the arm had each set-up of the servers; empty if the servers report none."""
+    """Return, for each set-up of the servers, in how many counted slices the arm's servers had it.
+
+    A set-up is a text in which the servers report their arrangement, such as which member replicates from which. The
+    counter is empty if they report none.
+    """
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
-    """Return, for each arm, the other arms of its context whose servers had the same set-up in all slices."""
+    """Return, for each arm, the other arms of its context whose servers reported the same set-up in all slices."""
     counts = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
     only = {name: next(iter(each)) for name, each in counts.items() if len(each) == 1}
     return {

@@ -24,8 +24,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences
 from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
 #: Probability that a correct program on a machine with ordinary noise fails its self-test: half of it because a verdict
-#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). At the usual 5 % for each, a quarter
-#: of all self-tests would fail.
+#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). With the usual 5 % for all verdicts
+#: together and 5 % for each interval, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
 #: A run must find a known cost if the cost is so large that this share of such runs finds it.

@@ -100,9 +100,9 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    If the run has a load, slices are never shortened. They are lengthened if connections last long, so that enough
-    connections are open at once. No slice is shortened if the number of rounds is fixed, or if its program's command
-    line has a duration. Slices stay so long that the maximum number of rounds fills the budget.
+    Sizes are not shortened if the number of rounds is fixed, or if a command line contains the duration of its slices.
+    Nor are they shortened so much that the maximum number of rounds would end before the budget. At a fixed load,
+    slices are lengthened instead if connections last long, so that enough connections are open at once.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -123,8 +123,10 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 
 
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
-    """Return the size of a slice that lasts several times as long as a connection, because no connection is open when a
-    slice begins."""
+    """Return the size of a slice that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
+
+    A shorter slice would have too few open connections, because none is open when a slice begins.
+    """
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (
         sum(answer.phases[phase].sum_ns for phase in PHASES if phase in answer.phases) / answer.operations
@@ -135,9 +137,9 @@ def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> 
 
 
 def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
-    """Return the fraction of their measured length to which slices can be shortened without losing the precision.
+    """Return the factor by which the measured length of slices can be multiplied without losing the plan's precision.
 
-    The fraction may be above 1.
+    The factor is above 1 if the measured slices were too short.
     """
     # Use the mean and not the median, because a slow factor makes the start-up of a few slices very long.
     start_up = fmean(measured.start_up_seconds for measured in slices)

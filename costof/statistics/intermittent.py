@@ -58,10 +58,11 @@ def intermittent(
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
-    """Return the arm's outlying slices, or None if they exceed those of control and replicate no more than by chance.
+    """Return the arm's outlying slices; None if they could be as many and as high by chance.
 
-    Each sequence has a logarithm for each round, for the same rounds. A higher logarithm means a cost. `comparisons` is
-    the number of such tests in the run, and `seed` is the seed of the random draws.
+    Each sequence has one number for each round: the logarithm of the slice's figure, with the sign changed if a higher
+    figure is better, so that a higher logarithm means a cost. `comparisons` is the number of such tests in the run, and
+    `seed` is the seed of the random draws.
     """
     logs = np.array([arm, control, replicate], dtype=float)
     if logs.shape[1] < FEWEST_ROUNDS:

@@ -84,7 +84,7 @@ class Metric(Model):
 
 
 class PublishedFigure(Model):
-    """A published figure, shown next to the measured one."""
+    """A figure from the literature, shown next to the measured one."""
 
     metric: str
     levels: dict[str, str] = Field(description="The figure belongs to arms that have all of these levels.")

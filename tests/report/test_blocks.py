@@ -41,7 +41,7 @@ def costs(markdown: str) -> str:
 
 
 @pytest.mark.parametrize("width", [76, 80, 100, 140])
-def test_terminal_prints_every_interval_on_one_line(width: int) -> None:
+def test_terminal_never_breaks_an_interval_across_lines(width: int) -> None:
     text = printed(mongodb(), width)
     intervals = INTERVAL.findall(costs(render_markdown(mongodb())))
     assert len(intervals) > 15
@@ -93,7 +93,7 @@ def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_none() -> 
         assert "No arm could be compared" in text
 
 
-def test_arm_in_error_is_named_with_its_reason() -> None:
+def test_error_of_an_arm_is_reported_with_the_name_of_the_arm_and_the_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls-rsa-4096"
     result = with_error(two_keys(), arm, reason)
     assert f"TLS 1.3 (rsa-4096) was only partly measured: {reason}" in printed(result, 140)

@@ -142,7 +142,7 @@ def test_answer_about_one_arm_in_one_context_has_one_headline() -> None:
     assert headlines[0].startswith("TLS (modern suite, rsa-2048) lowers ")
 
 
-def test_arm_in_error_is_named_with_its_distance() -> None:
+def test_error_of_an_arm_is_reported_with_the_name_and_the_distance_of_the_arm() -> None:
     result = transport()
     arms = [a.model_copy(update={"error": "the tunnel died"}) if a.name == "tls@us-eu" else a for a in result.arms]
     text = printed(result.model_copy(update={"arms": arms}), 140)

@@ -470,8 +470,10 @@ def _two_digits(value: float, decimals: int) -> int:
 
 
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
-    """Yield a row for each published figure. With `together`, several published series share one row if they have
-    ratios but no absolute values."""
+    """Yield a row for each figure from the literature, to be compared with the measured one.
+
+    With `together`, one row has the lowest and the highest ratio if there are several figures and all are ratios.
+    """
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):
         least, greatest = fmt.bare_ratio(ratios[0]), fmt.bare_ratio(ratios[-1])

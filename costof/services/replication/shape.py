@@ -226,7 +226,8 @@ def replication_figures(
 
 PIN = "forceSyncSourceCandidate"
 STOP = "stopReplProducer"
-#: Time limit of each step: reaching a shape, replicating all writes, electing a primary.
+#: Time limit of each step: until the sync tree has the required shape, until all members have all writes, and until a
+#: primary is elected.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
@@ -339,7 +340,7 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Bring the set into a shape, and wait until every member has the right sync source.
+        """Bring the replica set's sync tree into a shape, and wait until every member has the right sync source.
 
         Raises `NotArrangedError`.
         """

@@ -119,7 +119,7 @@ def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
     assert {effect.arm for effect in result.effects} == {"ssh-aes256-ctr"}
 
 
-def test_refused_control_leaves_figures_without_effects() -> None:
+def test_report_has_figures_but_no_effects_if_the_server_refuses_the_control() -> None:
     result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-copy"), "it requires TLS"))
     assert not result.effects
     assert any(value.arm == "tls" for value in result.values)

@@ -39,7 +39,7 @@ pub struct Rules {
     pub check: Option<Check>,
     /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
-    /// The statements that guarded accounts may send. An account is guarded if its role is not `Plaintext`.
+    /// The approved statements. Guarded accounts may send no others. An account is guarded if its role is not `Plaintext`.
     pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
@@ -49,7 +49,7 @@ pub struct Rules {
 /// The form in which an account gets protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
-    /// The account gets plaintext and is not guarded.
+    /// The account gets plaintext. It is not guarded: it may send any statement.
     Plaintext,
     /// The account gets ciphertext that the holder of this key can decrypt.
     Ciphertext(Arc<NamedKey>),
@@ -177,7 +177,7 @@ impl Rules {
         Ok((rules, file.statements_file))
     }
 
-    /// Return whether the rules protect any column. Only then can an account be guarded.
+    /// Return whether the rules protect any column. Otherwise every account gets plaintext and may send any statement.
     pub fn guard(&self) -> bool {
         !self.columns.is_empty()
     }

@@ -670,7 +670,7 @@ impl Session {
 
     /// Pass on the received commands of an open session, and return the number of bytes passed on. Only known command
     /// codes are allowed, and COM_CHANGE_USER is not among them, because with this command the client could change to a
-    /// guarded account.
+    /// guarded account (one that may send only approved statements).
     fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let mut processed = 0;
         loop {

@@ -72,7 +72,7 @@ impl Kind {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Encrypt,
-    /// Send the result column unchanged, unless it is a protected column.
+    /// Send the result column unchanged. A protected column is encrypted nevertheless.
     Plain,
 }
 
@@ -88,7 +88,7 @@ pub enum Outputs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text contains a construct, described here, that servers could parse differently from the gateway.
+    /// The text contains this construct, which servers could parse differently from the gateway.
     Unreadable(&'static str),
     NotApproved(String),
 }

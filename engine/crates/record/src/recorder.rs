@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_time_includes_the_delay() {
+    fn operation_time_includes_the_wait_since_its_scheduled_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);

@@ -171,7 +171,7 @@ fn texts_that_servers_could_parse_differently_are_refused() {
 }
 
 #[test]
-fn statement_with_another_alias_or_column_number_than_approved_is_refused() {
+fn statement_with_another_alias_sort_position_or_limit_than_approved_is_refused() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),

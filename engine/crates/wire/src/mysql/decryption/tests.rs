@@ -160,7 +160,8 @@ fn answers_replayed_within_one_session_are_refused() {
             Err(failure) => {
                 assert_eq!(
                     failure.detail,
-                    "column tpcc.customer.c_last: a value is repeated or out of order, or a value before it is missing"
+                    "column tpcc.customer.c_last: encrypted values of the result were repeated, reordered or left out \
+                     after the gateway sent them"
                 );
             }
         }
