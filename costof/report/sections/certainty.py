@@ -158,6 +158,7 @@ def _timed(index: Index) -> list[Metric]:
     """Return the metrics whose distributions are plotted: each headline metric that is a time.
 
     A headline metric that is a rate is replaced by the metric with the times of the same operations, if there is one.
+    """
     times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
     timed = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
     return list({metric.name: metric for metric in timed if metric is not None}.values())

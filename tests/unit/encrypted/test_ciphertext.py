@@ -136,7 +136,7 @@ def test_ciphertexts_with_repeated_or_earlier_counts_are_refused(
             assert reader.open(b"column", sealed) == b"text"
             highest = count
         else:
-            with pytest.raises(RefusedError, match="out of order"):
+            with pytest.raises(RefusedError, match="reordered"):
                 reader.open(b"column", sealed)
 
 

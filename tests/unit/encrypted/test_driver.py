@@ -150,7 +150,7 @@ def test_unfetched_rows_may_leave_a_gap_before_the_next_result() -> None:
         cursor.execute("first")
         assert cursor.fetchone() == (1, "")
     assert [len(text) for _, text in everything(connection.cursor(), "second")] == [250, 251]
-    with pytest.raises(encrypted.EncryptionError, match="out of order"):
+    with pytest.raises(encrypted.EncryptionError, match="reordered"):
         everything(connection.cursor(), "again")
 
 

@@ -39,7 +39,7 @@ pub struct Rules {
     pub check: Option<Check>,
     /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
-    /// The approved statements. Guarded accounts may send no others. An account is guarded if its role is not `Plaintext`.
+    /// The approved statements. Guarded accounts, whose role is not `Plaintext`, may send no others.
     pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
