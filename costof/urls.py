@@ -1,8 +1,8 @@
 """Parsing of URLs that may contain a password.
 
 A URL whose password contains an unencoded `@` or `/` is ambiguous: a wrong guess could show a part of the password, or
-send it to the wrong host. Such URLs are refused. Reserved characters must be percent-encoded (RFC 3986). A URL is shown
-by joining its parsed parts, and no message quotes a URL that could not be parsed.
+send it to the wrong host. Such URLs are refused, and reserved characters must be percent-encoded (RFC 3986). To show a
+URL, its parsed parts are joined without the password. No message quotes a URL that could not be parsed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
 """The judgement of a self-test: whether verdicts and intervals of a run agree with its known costs.
 
-In a self-test, a relay between client and server delays requests and counts for how long. The known cost of an arm is
-how much longer the relay held the arm's requests than the control's, in exactly the rounds of the arm's effect. No
-measured latency enters the known cost. A known cost must lie within the interval of its effect. The known cost between
-identical arms is 0. Verdicts are computed as in every run, but at a lower error rate: at the usual 5 %, one self-test
-in twenty would call identical arms different.
+In a self-test, a relay between client and server delays requests and records for how long. The known cost of an arm is
+how much longer the relay held the arm's requests than the control's. It is computed over exactly the rounds of the
+arm's effect, and without any measured latency. The known cost between identical arms is 0. A known cost must lie within
+the interval of its effect.
+
+Verdicts are computed as in every run, but at a lower error rate. At the usual 5 %, one self-test in twenty would call
+identical arms different.
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """Sizes of slices: as short as the noise of a workload allows, and never longer than the study plans.
 
-Slices of r operations, with t seconds for each operation and s seconds of start-up, give an estimate with the variance
-(B + W / r) * (s + r * t) / T in T seconds, where W is the variance of operations and B the variance between slices. The
-variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013). One warm-up round does not show B, but B is not
-needed: if s is a tenth of a slice, longer slices reduce the variance by at most a tenth, whatever B is, and even
-increase it if B is large.
+Let each operation take t seconds, and the start-up of a slice s seconds. Let W be the variance of operations, and B the
+variance between slices. Slices of r operations, measured for T seconds in all, give an estimate with the variance (B +
+W / r) * (s + r * t) / T. This variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013).
+
+One warm-up round does not show B, but B is not needed. If s is a tenth of a slice, longer slices reduce the variance by
+at most a tenth, whatever B is. If B is large, they even increase the variance.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ def _ended_by_time(
 ) -> dict[str, SliceSize]:
     """Return sizes with only a time limit: the time that the slowest arm needs for the planned operations.
 
-    The limit is shorter if the fastest arm would perform more than `MOST_TIMES` times the planned operations in this
-    time, since hosts might run out of ports for this arm's connections. A program whose command line has a duration
-    keeps its size, since it ends by time anyway.
+    In this time the fastest arm may perform at most `MOST_TIMES` times the planned operations, since hosts might
+    otherwise run out of ports for its connections. If it would perform more, the limit is shorter. A program whose
+    command line has a duration keeps its size, since it ends by time anyway.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}

@@ -85,8 +85,9 @@ class ServerCpu:
     def seconds(self) -> float:
         """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` if the command fails, if the value is lower than before (servers have restarted), or
-        if it has risen by more than all cores can have used since the first reading (its unit is not seconds).
+        Raises `SERVER_CPU_UNREAD` if the command fails. Also raises it for a value that cannot be right: a value lower
+        than the one before (servers have restarted), or one that has risen by more than all cores can have used since
+        the first reading (its unit is not seconds).
         """
         began = time.monotonic()
         try:

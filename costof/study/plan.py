@@ -445,7 +445,7 @@ def with_client(study: Study, client: Client) -> Study:
 
 
 def as_served(study: Study) -> Study:
-    """Return the study as it applies to a target, whose servers cannot be changed.
+    """Return the study as it applies to a target (the user's own servers), whose servers cannot be changed.
 
     A study has a `target_control` if only a lab can vary its main factor. In such a study, the first factor that can be
     varied on a target becomes the main factor, and lab-only factors become part of the context. A factor with

@@ -377,10 +377,10 @@ def views(index: Index) -> list[View]:
 
 
 def table(index: Index, view: View, media: Media) -> Table:
-    """Return the table of a view.
+    """Return the table of a view, that is, of one group of metrics such as those on the wire, in one context.
 
-    On a terminal, room is saved in two ways: a unit that all metrics share is only in the heading, and contexts other
-    than the nearest show only headline metrics.
+    A table for a terminal is smaller in two ways. If all metrics have the same unit, it is only in the heading. In
+    contexts other than the nearest, the table has only headline metrics.
     """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:

@@ -442,9 +442,9 @@ class ShapedSet:
     def _choose_sources_again(self) -> None:
         """Make all members choose their sync sources again, so that the tree is MongoDB's choice.
 
-        Without this, a member keeps the source that it had for the last arm as long as that source is suitable. All
-        members must follow the primary when this function is called: an oplog entry that they fetch from the primary
-        makes them notice the fail point `STOP`.
+        Otherwise a member keeps the source that it had for the last arm as long as that source is suitable. When this
+        function is called, all members must follow the primary. An oplog entry that they fetch from the primary makes
+        them notice the fail point `STOP`.
         """
         entered: dict[str, int] = {}
 
