@@ -18,7 +18,7 @@ MOST_SWEEPS, TOLERANCE = 100, 1e-10
 def carry_over(
     logs: Sequence[float], rounds: Sequence[int], arms: Sequence[int], after_other: Sequence[bool]
 ) -> Mean | None:
-    """Return how much higher the logarithm of a figure is in slices that follow another arm's slice than in other slices.
+    """Return how much higher a figure's logarithm is in slices that follow another arm's slice than in other slices.
 
     The other slices follow a slice of the same arm. The sequences have a value for each slice: the logarithm of its
     figure, its round, its arm, and whether the slice before it was one of another arm. The method is least squares with

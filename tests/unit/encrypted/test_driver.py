@@ -133,7 +133,9 @@ def test_client_announces_decryption_with_a_new_nonce(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("cursor", [Cursor, SSCursor])
 def test_answer_replayed_within_one_session_is_refused(connection: encrypted.Connection, cursor: type[Cursor]) -> None:
     assert everything(connection.cursor(cursor), "sent aes-128-gcm, lengths")
-    with pytest.raises(encrypted.EncryptionError, match=r"repeated, reordered or left out after the gateway sent them$"):
+    with pytest.raises(
+        encrypted.EncryptionError, match=r"repeated, reordered or left out after the gateway sent them$"
+    ):
         everything(connection.cursor(cursor), "sent aes-128-gcm, lengths")
     assert not connection.open
 

@@ -84,7 +84,9 @@ def sent_workloads(plan: Plan, folder: Path, engines: list[FakeInstrument]) -> d
     return {each.name: each for each in engines[-1].received.workloads}
 
 
-def test_tpcc_plan_has_the_terminals_and_the_isolation_level_of_each_arm(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_tpcc_plan_has_the_terminals_and_the_isolation_level_of_each_arm(
+    tmp_path: Path, engines: list[FakeInstrument]
+) -> None:
     settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]
     workloads = sent_workloads(plan_of("mysql-column-encryption", "quick", *settings), tmp_path, engines)
     assert workloads.pop(LOAD) == Workload(name=LOAD, kind="tpcc", workers=4, tpcc={"phase": "load", "warehouses": 1})

@@ -208,9 +208,10 @@ impl Rules {
             .collect()
     }
 
-    /// Store the server's columns, and the names of its views without their databases. All result columns of a
-    /// statement that names a view are encrypted, unless the approval says which of them to encrypt. The reason is that
-    /// servers report the columns of a view as columns of a base table if the view's alias equals that table's name.
+    /// Store the server's columns, and the names of its views without their databases. If a statement names a view, all
+    /// its result columns are encrypted, unless the approval says which of them to encrypt. The reason is that the
+    /// columns of a view can look like those of a base table: servers report them so if the view's alias equals the
+    /// table's name.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };

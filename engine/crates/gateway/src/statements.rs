@@ -1,5 +1,5 @@
-//! Approved statements: parsing a client's text, finding the approved statement that it matches, and building the text
-//! for the server.
+//! Approved statements. The gateway parses a client's text, finds the approved statement that it matches, and builds
+//! the text for the server.
 //!
 //! The server never gets a client's text. It gets the approved text, with the client's values encoded again by the
 //! gateway. If the gateway parses a text wrongly, the text can therefore match another approved statement or change a

@@ -1,6 +1,6 @@
-//! The start times of the operations in a slice (a measured window). With a pace, the start time of an operation
-//! depends only on its number, so a slow server cannot delay the load under which it is measured. With think times, the
-//! start time depends on the end of the worker's last operation.
+//! The start times of the operations in a slice (a measured window). With a pace (a fixed rate), the start time of an
+//! operation depends only on its number, so a slow server cannot delay the load under which it is measured. With think
+//! times, it depends on the end of the worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;

@@ -144,7 +144,7 @@ fn values_moved_to_another_column_row_format_or_type_are_refused() {
     assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
 }
 
-/// The client refuses an answer that a gateway sends a second time in the same session, as it refuses a row that is
+/// A gateway's answer is refused if it arrives a second time in the same session, just as a row is refused that is
 /// repeated within one answer. With AES-128-ECB the client cannot detect such repetitions.
 #[test]
 fn answers_replayed_within_one_session_are_refused() {
