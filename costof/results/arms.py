@@ -95,8 +95,8 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
     The words name the levels in which the arm's context differs from the first context. In two cases they name the
-    levels of all factors that vary between contexts: if the arm belongs to the first context, which has no name of its
-    own; and if any context differs from the first one in several factors.
+    levels of all factors that vary between contexts. In the first case the arm belongs to the first context, which has
+    no name of its own. In the second case some context differs from the first one in several factors.
 
     `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (44.648 ms away)'.
     """

@@ -217,11 +217,10 @@ def enough(
 ) -> bool:
     """Return whether the stop rule ends the run.
 
-    The run ends in each of three cases:
+    The run ends in three cases:
 
-    - It has the maximum number of rounds.
-    - Another round would exceed the budget, and the run has at least two rounds and the minimum number that the user
-      gave.
+    - The run has the maximum number of rounds.
+    - Another round would exceed the budget. But the run has at least two rounds, or more if the user gave a minimum.
     - Each of the last `STEADY_ROUNDS` rounds had the plan's precision, and the run has the minimum number of rounds.
 
     A plan with a fixed number of rounds has neither budget nor precision.

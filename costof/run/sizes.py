@@ -101,9 +101,9 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    Sizes are not shortened if the number of rounds is fixed, or if a command line contains the duration of its slices.
-    Nor are they shortened so much that the maximum number of rounds would end before the budget. At a fixed load,
-    slices are lengthened instead if connections last long, so that enough connections are open at once.
+    Slices keep their planned size if the number of rounds is fixed, or if their command line contains a duration. Other
+    slices are shortened only so far that the maximum number of rounds still fills the budget. At a fixed load, slices
+    are never shortened. They are lengthened if connections last long, so that enough connections are open at once.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}

@@ -85,9 +85,9 @@ class ServerCpu:
     def seconds(self) -> float:
         """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` if the command fails. Also raises it for a value that cannot be right: a value lower
-        than the one before (servers have restarted), or one that has risen by more than all cores can have used since
-        the first reading (its unit is not seconds).
+        Raises `SERVER_CPU_UNREAD` if the command fails or prints no number. Also raises it if the number is lower than
+        before, because servers have restarted. Also raises it if the number has risen by more than all cores can have
+        used since the first reading, because its unit is then not seconds.
         """
         began = time.monotonic()
         try:

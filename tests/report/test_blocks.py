@@ -134,7 +134,7 @@ def test_advice_says_why_no_budget_resolves_an_effect_and_what_would_help() -> N
     assert f"A cost above {100 * (worst - 1):.1f} % is unlikely" in advice
 
 
-def test_effect_within_the_noise_is_reported_as_such() -> None:
+def test_effect_within_the_noise_is_reported_as_no_larger_than_the_noise() -> None:
     why = Unresolved(needed_seconds=60.0, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=True)
     ratio = Estimate(value=1.05, low=1.02, high=1.08, rounds=10)
     text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), 140)
@@ -147,7 +147,7 @@ def test_effect_within_the_noise_is_reported_as_such() -> None:
     assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"
 
 
-def test_report_without_published_figures_does_not_mention_them() -> None:
+def test_report_without_figures_from_the_literature_does_not_mention_any() -> None:
     for text in (printed(mongodb(published=None)), render_markdown(mongodb(published=None))):
         assert "ublished" not in text
 

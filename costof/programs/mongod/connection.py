@@ -290,7 +290,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
     """A listener for pymongo's heartbeats that notices when one address has answered or all addresses have failed.
 
     Without it, pymongo tries for all of `REACH_SECONDS` even if every address has refused the connection. pymongo's
-    topology events are not used, since they wait in a queue and would arrive up to 1.5 s late.
+    topology events would not be fast enough, since they wait in a queue and arrive up to 1.5 s late.
     """
 
     def __init__(self, addresses: int) -> None:

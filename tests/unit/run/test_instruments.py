@@ -103,7 +103,7 @@ def test_records_are_loaded_for_studies_without_tpcc(tmp_path: Path, engines: li
     assert workloads["query_1"].tpcc is None
 
 
-def test_engine_gets_a_workload_for_each_read_share(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_plan_for_the_engine_has_a_workload_for_each_read_share(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     plan = plan_of("mongodb-chained-replication", "quick", "read_share=0,0.5", "nodes=3", "write_concern=1")
     workloads = sent_workloads(plan, tmp_path, engines)
     assert workloads.keys() == {"write", "write read_share 0.5"}
