@@ -67,9 +67,10 @@ class Plan(Model):
 
     `study` is a full copy, so that later changes of the study's file do not affect reports.
 
-    `protection_chosen`: the user named levels of the main factor, so the run fails if none of these levels can be
-    measured. `protection_alone`: the levels that the user named do not include the control's level. `budget_seconds`
-    and `precision` are None if the user gave a number of rounds: then only this number ends the run.
+    `protection_chosen` means that the user named levels of the main factor. The run then fails if none of these levels
+    can be measured. `protection_alone` means that the levels that the user named do not include the control's level.
+    `budget_seconds` and `precision` are None if the user gave a number of rounds, because then only this number ends
+    the run.
     """
 
     study: Study
