@@ -341,7 +341,8 @@ class WarningText:
     HOST_CANNOT = Message(lambda hosts, detail: f"{detail} (on {hosts})")
     HOST_LATE = Message(lambda host, milliseconds: f"{host} started {milliseconds} ms after the others")
     HOSTS_NOT_SIMULTANEOUS = Message(lambda share: f"all hosts measured at the same time for only {share} of the slice")
-    HOSTS_DIFFER = Message(lambda what, found: f"the connections of the hosts differ: {what} was {found}")
+    HOSTS_DIFFER = Message(lambda what, found: f"the client hosts connected with different settings: {what} was "
+        f"{found}; use the same versions and settings on all of them")
     HOST_GONE = Message(lambda host, detail, rest: f"{host} failed during the run ({detail}); the run continued "
         f"with the remaining {rest}")
     HOSTS_IN_THE_CLEAR = Message(lambda: "traffic between the cluster's machines is not encrypted, except for "
@@ -381,7 +382,8 @@ class Undecipherable:
         "result are missing or damaged")
     ENVELOPE_OLDER = Message(lambda: "the gateway sends its encryption data in an older format: update the gateway")
     VALUE = Message(lambda: "a value was changed, or was encrypted for another column or session")
-    ORDER = Message(lambda: "a value is repeated or out of order, or a value before it is missing")
+    ORDER = Message(lambda: "encrypted values of the result were repeated, reordered or left out after the gateway "
+        "sent them")
     REQUIRED_NAME = Message(lambda name: f'must_be_encrypted: {name} must be a list of column names '
         '"database.table.column", without patterns or quotes')
     NOT_ENCRYPTED = Message(lambda: "this column is listed in must_be_encrypted, but is not encrypted for this client")

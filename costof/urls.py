@@ -1,8 +1,8 @@
 """Parsing of URLs that may contain a password.
 
 A URL whose password contains an unencoded `@` or `/` is ambiguous: a wrong guess could show a part of the password, or
-send it to the wrong host. Such URLs are refused. Reserved characters must be percent-encoded (RFC 3986). A URL is shown
-by joining its parsed parts, and no message quotes a URL that could not be parsed.
+send it to the wrong host. Such URLs are refused, and reserved characters must be percent-encoded (RFC 3986). To show a
+URL, its parsed parts are joined without the password. No message quotes a URL that could not be parsed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _URL = re.compile(
     r"(?:(?P<username>[^@:/?#+\s]*)(?P<colon>:(?P<password>[^@:/?#+\s]*))?@)?"
     r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^#\s]*))?"
 )
-#: Text after an @ in the query that could be the hosts of the URL, if the @ ended a password.
+#: Text after an @ in the query that could be the URL's hosts. It would be the hosts if the password contained the '?'
+#: unencoded, so that the @ ended the password.
 _HOSTS = re.compile(r"[^@/?#&=\s]+(?=[/?#]|$)")
 # Characters that a path and a query may contain unencoded (RFC 3986, 3.3 and 3.4), and the % of escapes.
 _KEPT = "/?:@!$&'()*+,;=-._~%[]|"

@@ -160,10 +160,11 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 @dataclass(frozen=True)
 class Speed:
-    """The times to a verdict in runs with the slice sizes of one version of costof (`tool`).
+    """The times to a verdict of two analyses, the current and an earlier one, which analysed the same runs.
 
-    Each row is an arm with a cost. `current` has, for each row, the seconds to the verdict of the current analysis, and
-    `earlier` those of the earlier analysis. They are infinite without a verdict.
+    The runs have the slice sizes of one version of costof, `tool`. Each row is an arm with a cost. `current` and
+    `earlier` have, for each row, the seconds to the verdict of the current and of the earlier analysis. A time is
+    infinite if that analysis has no verdict.
     """
 
     tool: str

@@ -28,9 +28,10 @@ def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
 
 
 def current(done: Judged) -> dict[str, float | None]:
-    """Return, for each arm, the seconds until the current analysis has the verdict 'costs'; None if it never has.
+    """Return, for each arm, after how many seconds of the run the current analysis has the verdict 'costs'.
 
-    The seconds count from the start of the run to the end of the round from which the verdict no longer changed.
+    The seconds count from the start of the run to the end of the round from which the verdict no longer changed. They
+    are None if the verdict after the last round is not 'costs'.
     """
     costing = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(costing))
@@ -38,7 +39,7 @@ def current(done: Judged) -> dict[str, float | None]:
 
 
 def earlier(done: Judged) -> dict[str, float | None]:
-    """Return the seconds until the analysis of commit `EARLIER` has the verdict 'costs', in the form of `current`."""
+    """Return, for each arm, the same seconds as `current`, but for the analysis of commit `EARLIER`."""
     means = {
         arm.name: {each.round: mean_ms(done.plan, each) for each in slices_of(done.ledger, arm.name)}
         for arm in done.plan.arms
@@ -66,7 +67,7 @@ def earlier(done: Judged) -> dict[str, float | None]:
 
 
 def _rounds_of(ledger: Ledger) -> Iterator[Ledger]:
-    """Yield, for each round, a ledger with the records up to the end of this round."""
+    """Yield, for each round, a ledger (the stored records of a run) with the records up to the end of this round."""
     with tempfile.TemporaryDirectory() as folder:
         partial, rounds = Ledger.create(ledger.plan(), Path(folder) / "run"), 0
         for record in ledger.records():

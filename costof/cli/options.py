@@ -174,20 +174,20 @@ WHERE = click.option(
     "where",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Use only hosts with this Ray label; may be repeated.",
+    help="With --hosts: use only hosts with this Ray label; may be repeated.",
 )
 LEAST = click.option(
     "--hosts-least",
     "least",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Continue when hosts fail, as long as at least N hosts are left.",
+    help="With --hosts: continue when hosts fail, as long as at least N hosts are left.",
 )
 UNAUTHENTICATED = click.option(
     "--hosts-unauthenticated",
     "unauthenticated",
     is_flag=True,
-    help="Accept a cluster without authentication, on which anyone can run code.",
+    help="With --hosts: accept a Ray cluster without authentication, on which anyone who reaches it can run code.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Displays of a run in progress: a live table on a terminal, plain lines elsewhere, or events as JSON."""
+"""Displays of a run in progress: a live table on a terminal, lines of text elsewhere, or events as JSON."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 LINE_SECONDS = 10.0
 #: Minimum seconds between two drawings of the table.
 DRAWING_SECONDS = 0.25
-#: The maximum number of effects in a plain line.
+#: The maximum number of effects in a line of figures where there is no live table.
 MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
 #: up to where the cursor cannot erase them.
@@ -80,7 +80,7 @@ class JsonLines:
 
 
 class PlainLines:
-    """A plain line for each stage, and one for the figures at most every ten seconds."""
+    """A line of text for each stage, and one with the figures at most every ten seconds, where there is no terminal."""
 
     pause_seconds = LINE_SECONDS
 

@@ -195,14 +195,15 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     "stdout",
     multiple=True,
     metavar="WHERE",
-    help="Where commands write: null, pipe, inherit (standard error), or a FILE; once for all, or once for each. "
-    "Default: memory.",
+    help="Where commands write: null, pipe, inherit (standard error), or a FILE; give it once for all commands, or "
+    "once for each. Default: the output is kept in memory.",
 )
 @click.option("--show-output", is_flag=True, help="Print what commands write, as --output=inherit.")
 @click.option(
     "--read",
-    metavar="READER",
-    help="Read the figures in the output of program READER, such as wrk. Default: measure time.",
+    metavar="PROGRAM",
+    help="Read the figures from the commands' output, which is that of PROGRAM, such as wrk. Default: measure the "
+    "commands' time.",
 )
 @click.option("--export-json", "as_hyperfine", type=FILE, help="Write all single runs as hyperfine's JSON.")
 @click.option("--export-csv", "as_csv", type=FILE, help="Write mean, median, … of each command as hyperfine's CSV.")

@@ -6,9 +6,9 @@ An application needs three lines:
     connection = encrypted.connect(host="db.example", user="shop", password="…", master_keys={"app": "0011…eeff"})
     cursor = connection.cursor()
 
-`connect` accepts all arguments of `pymysql.connect`, and cursors of every class return the same rows and
+`connect` accepts all arguments of `pymysql.connect`. Cursors of every class return the same rows and the same
 `cursor.description` as without the gateway. A value that cannot be decrypted raises `EncryptionError`, which names the
-column but never contains the value, and closes the connection, because the rest of the result cannot be read reliably.
+column but never contains the value. The connection is then closed, because the remaining rows cannot be read reliably.
 A column that this client may not decrypt (the gateway's role `opaque`) is returned as its ciphertext, in bytes.
 
 `must_be_encrypted=["shop.people.name"]` lists columns by their original names or their aliases. If such a column

@@ -47,9 +47,9 @@ class Opener(ABC):
     def open(self, associated: bytes, sealed: bytes) -> bytes:
         """Decrypt a value.
 
-        Raises `RefusedError` if the value was changed, was encrypted with another key or for another column, is
-        repeated or out of order, or if a value before it is missing. ECB does not number values, so their
-        order is not checked.
+        Raises `RefusedError` if the value was changed, or was encrypted with another key or for another column. Also
+        raises it if the value is repeated or out of order, or if a value before it is missing. With ECB the order is
+        not checked, since ECB does not number values.
         """
         try:
             if sealed[0] != self._number:

@@ -51,13 +51,13 @@ class Hierarchies:
 class CpuShare:
     """A limit of `cores` on the CPU use of all processes of a cgroup together.
 
-    `period_us` is the length of a scheduling period. In each period the group may use its share. Small shares have
-    longer periods.
+    `period_us` is the length of a scheduling period, in which the group may use its share. Small shares have longer
+    periods.
 
     With `cpu` all processes run on this CPU, as on one slower core. Without `cpu`, threads on one CPU can use up the
-    quota of a period while threads on other CPUs wait. Chance decides which threads wait, but the same threads then
-    wait for seconds. This changes how many requests a server handles at once, and so changes the server's CPU time per
-    request by half.
+    quota of a period while threads on other CPUs wait. Which threads wait depends on chance, but then the same threads
+    wait for seconds. As a result, the number of requests that a server handles at once changes, and the server's CPU
+    time per request changes by half.
     """
 
     cores: float

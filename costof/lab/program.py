@@ -28,8 +28,8 @@ FOLDERS = (Path("/usr/sbin"), Path("/usr/local/sbin"), UNPACKED)
 def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
     """Return the path of a program. Raises `PROGRAM_MISSING`.
 
-    The program is searched for in this order: the path in the environment variable COSTOF_<NAME> (hyphens as '_'),
-    PATH, `folders`, `FOLDERS`, and the programs fetched by `costof fetch`.
+    The path in the environment variable COSTOF_<NAME> (hyphens as '_') comes first. The program is then searched for in
+    PATH, in `folders`, in `FOLDERS`, and among the programs fetched by `costof fetch`.
     """
     variable = _variable(name)
     path = os.environ.get(variable)

@@ -1,13 +1,13 @@
 """The supervisor: a process that removes everything a run created on the machine, however the run ends.
 
 It is started as `python -m costof.lab.supervisor`, reads orders from a pipe, and starts the lab's programs as its
-children. When the pipe closes (the run ended, crashed, or was killed with -9) it kills the programs, runs the undo
-commands in reverse order and removes the directories. Normal teardown works the same way, so every run tests the
-cleanup after a crash.
+children. The pipe closes when the run has ended, has crashed, or was killed with -9. The supervisor then kills the
+programs, runs the undo commands in reverse order and removes the directories. A normal end works the same way as a
+crash, so every run tests the cleanup.
 
-Messages are one JSON object on each line. In: `{"spawn": {name, argv, env, log}}`, `{"kill": name}`,
-`{"directory": path}`, `{"undo": argv}`. Out: `{"spawned": {name, pid}}`, `{"failed": {name, detail}}`,
-`{"exited": {name, status}}`. The module imports only the standard library, so that it starts quickly.
+Messages are one JSON object on each line. In: `{"spawn": {name, argv, env, log}}`, `{"kill": name}`, `{"directory":
+path}`, `{"undo": argv}`. Out: `{"spawned": {name, pid}}`, `{"failed": {name, detail}}`, `{"exited": {name, status}}`.
+The module imports only the standard library, so that it starts quickly.
 """
 
 from __future__ import annotations

@@ -66,19 +66,20 @@ class Topology(Resource):
 class Star(Topology):
     """Clients around servers: one host for the servers, and one host for the clients of each distance.
 
-    The servers have the same addresses for all distances, so that a replica set announces addresses that every client
-    can use. Each host of clients has one link to the servers' host, and a route over this link to these addresses.
+    The servers have the same addresses for the clients of all distances, so that a replica set can announce addresses
+    that every client can use. Each host of clients has one link to the servers' host, and a route over this link to
+    these addresses.
 
     A middle host with a CPU share can be added, for programs between clients and servers. It is near the servers: the
     distance from a client to the middle host is the same as to the servers.
 
-    Servers and clients use loopback addresses in either of two cases: namespaces cannot be created; or all clients are
-    near, `separate` is false, and there is no middle host.
+    In two cases there are no separate hosts, so that servers and clients use loopback addresses. First, namespaces
+    cannot be created. Second, all clients are near, `separate` is false, and there is no middle host.
 
-    `distances` are round-trip times in milliseconds, by the distances' names, which must be valid in process names.
-    `separate` creates hosts even if all clients are near, so that a near client is measured in the same way with and
-    without far clients. `middle` is the middle host's CPU share in cores; None means no middle host. Without root the
-    middle host has no limit.
+    `distances` maps the name of each distance to its round-trip time in milliseconds. The names must be valid in
+    process names. `separate` creates hosts even if all clients are near, so that a near client is measured in the same
+    way whether or not the run has far clients. `middle` is the middle host's CPU share in cores; None means no middle
+    host. Without root the middle host has no limit on its CPU use.
     """
 
     def __init__(

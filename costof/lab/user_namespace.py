@@ -1,4 +1,6 @@
-"""The user namespace in which an ordinary user's run may create hosts. The run enters it before it starts anything.
+"""The user namespace in which an ordinary user's run may create network namespaces, the lab's simulated hosts.
+
+The run enters the user namespace before it starts anything.
 
 In the user namespace the run keeps the user's uid, so that the run's servers do not run as root. The run may create
 network namespaces, devices and links there. These are invisible outside, and the kernel removes them when the run's
@@ -38,7 +40,7 @@ def can_make_hosts() -> bool:
 
 
 def can_share_cpu() -> bool:
-    """Return whether hosts can have CPU shares (limits on their CPU use).
+    """Return whether the lab's hosts (network namespaces) can have CPU shares, which limit their CPU use.
 
     CPU shares need root, since a user namespace gives no access to cgroups.
     """
@@ -46,7 +48,7 @@ def can_share_cpu() -> bool:
 
 
 def enter() -> None:
-    """Restart this command in a user namespace if that allows it to create hosts; otherwise do nothing.
+    """Restart this command in a user namespace if it can then create network namespaces; otherwise do nothing.
 
     Call it before anything is started or written, since the process's state is lost.
     """
@@ -59,9 +61,9 @@ def enter() -> None:
 
 
 def why_forbidden() -> str | None:
-    """Return why this user cannot create a user namespace with hosts, and a remedy; None if it is possible.
+    """Return why this user cannot create network namespaces in a user namespace, and a remedy; None if they can.
 
-    The function tries to create one, since a system can forbid it in too many ways to check each. Root cannot use a
+    The function tries to create them, since a system can forbid it in too many ways to check each. Root cannot use a
     user namespace, since servers would run as root there too.
     """
     if is_root():

@@ -193,10 +193,11 @@ class PhaseSum(Model):
 class HostPart(Model):
     """One host's part in a slice.
 
-    `late_ns`, `first_ns` and `ended_ns` are nanoseconds after the planned opening of all windows: when the host's
-    window opened, when its first operation began (None if it had none), and when its window ended. `clock_offset_ns` is
-    the host's clock minus this machine's, known to within `clock_error_ns`. `machine_busy` and `steal` are the shares
-    of the host's CPU time that were busy, and that the hypervisor gave to other machines.
+    Three times are nanoseconds after the instant at which all hosts' windows should have opened: `late_ns`, when this
+    host's window opened; `first_ns`, when its first operation began (None if it had none); and `ended_ns`, when its
+    window ended. `clock_offset_ns` is the host's clock minus this machine's, known to within `clock_error_ns`.
+    `machine_busy` is the share of the host's CPU time that was busy, and `steal` the share that the hypervisor gave to
+    other machines.
     """
 
     host: str
@@ -221,11 +222,12 @@ class HostPart(Model):
 class PopulationAnswer(SliceAnswer):
     """The answer about a slice that several hosts measured together.
 
-    The ledger stores only `hosts` of the fields below.
+    Of the fields below, the ledger (the run's file) stores only `hosts`.
 
-    `foreign_cpu_seconds` and `steal_seconds` are the hosts' CPU time used by other programs and by the hypervisor. The
-    other fields are sentences, or None: `evidence_mismatch` says in which fact the hosts' evidence differs, `late`
-    which host began too late, and `not_simultaneous_reason` why the hosts did not measure at the same time.
+    `foreign_cpu_seconds` is the hosts' CPU time used by other programs, and `steal_seconds` that used by the
+    hypervisor. The other fields are sentences, or None. `evidence_mismatch` says in which fact the hosts' evidence
+    differs. `late` says which host began too late, and `not_simultaneous_reason` why the hosts did not measure at the
+    same time.
     """
 
     hosts: list[HostPart]

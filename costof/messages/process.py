@@ -380,9 +380,9 @@ def command_runner(prefix: Sequence[str] = ()) -> Instrument:
 def process_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of another process, including its ended threads; 0 if the process has ended.
 
-    The function reads the process's CPU clock, whose resolution is a nanosecond, instead of /proc/PID/stat, which
-    counts in ticks of 10 ms: many slices use less than a tick. The clock's id is computed as in glibc's
-    clock_getcpuclockid(3): the complement of the pid, followed by three bits that mean 'process, scheduler time'.
+    The function reads the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts in ticks of 10
+    ms, and many slices use less than a tick. The clock's id is computed as in glibc's clock_getcpuclockid(3): the
+    complement of the pid, followed by three bits that mean 'process, scheduler time'.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)

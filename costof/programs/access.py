@@ -119,11 +119,11 @@ class Access:
 class UrlForm:
     """The syntax of the URLs of one kind of server.
 
-    `tls_options` has the options that turn TLS on or off: for the name of each option its accepted values, and for each
-    value whether the value turns TLS on. TLS always verifies the certificate and the host name. Values with which a
-    client may silently fall back to plaintext are not accepted, since the measured protocol would be unknown.
-    `ca_option` is the option for a CA file. `normalize` changes an option's name and value to the spelling in
-    `tls_options`. `path_refused` is the error text for a URL with a path; None if a path is allowed.
+    `tls_options` has the options that turn TLS on or off. For each option it has the accepted values, and for each
+    value whether it turns TLS on. TLS always verifies the certificate and the host name. Values with which a client may
+    silently fall back to plaintext are not accepted, since it would be unknown whether TLS was measured. `ca_option` is
+    the option for a CA file. `normalize` changes an option's name and value to the spelling in `tls_options`.
+    `path_refused` is the error text for a URL with a path; None if a path is allowed.
     """
 
     schemes: tuple[str, ...]

@@ -37,8 +37,8 @@ class GatewayReady(Model):
 class GatewayListenerCounters(Model):
     """Counters of one listener.
 
-    `tls` counts the TLS handshakes of clients by version, `commands` the forwarded commands, `rows` the rows checked
-    against the rules, `refused` the refused commands, and `errors` the sessions that ended with an error.
+    `tls` counts the clients' TLS handshakes by version, and `commands` the forwarded commands. `rows` counts the rows
+    checked against the rules, `refused` the refused commands, and `errors` the sessions that ended with an error.
     `plaintext_bytes` and `ciphertext_bytes` are the sizes of the encrypted values before and after encryption. NULL is
     never encrypted.
     """

@@ -166,10 +166,10 @@ class SshServer:
         Raises `LAB_FAILED` with the ssh client's last log line, or if ssh negotiated another cipher than
         `tunnel.cipher`.
 
-        The function also opens and closes one session over the tunnel's connection. sshd disables Nagle's algorithm on
-        a connection only when a session is opened, and a bare `ssh -N` opens no session. With Nagle's algorithm, the
+        The function also opens and closes one session over the tunnel's connection, because sshd disables Nagle's
+        algorithm on a connection only when a session is opened. A bare `ssh -N` opens none. With Nagle's algorithm, the
         greeting of a server that speaks first (MySQL) would wait in sshd until the client has acknowledged the new
-        channel: 40 ms, and one more round trip on a far link.
+        channel. That would take 40 ms, and one more round trip on a far link.
         """
         # ssh creates its control socket only after the key exchange, the log-in and the set-up of the forwarding.
         control = self._control(tunnel.name)

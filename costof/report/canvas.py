@@ -325,9 +325,10 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Return the width of the labels along y, for a typical height.
+    """Return the width of the labels of the y axis's ticks.
 
-    The length of the numbers hardly depends on the height.
+    The ticks are chosen for a typical height, because the panel's height is not known yet. Other heights would hardly
+    change the length of the labels.
     """
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])

@@ -323,9 +323,10 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
 def _widths(
     table: Table, heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int, *, whole: bool
 ) -> list[int] | None:
-    """Return widths of the columns at which no word and no line of a name is broken. The widest are narrowed first.
+    """Return widths of the columns at which no word is broken. The widest columns are narrowed first.
 
-    With `whole`, no figure, interval or verdict is broken either. Return None if such widths do not fit into `room`.
+    A name in the first column may have several lines already, and none of these lines is broken. With `whole`, no
+    figure, interval or verdict is broken either. Return None if such widths do not fit into `room`.
     """
     cells = [[text.plain for text in row] for row in rows if len(row) > 1]
     widths, least = [], []

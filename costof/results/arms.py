@@ -49,13 +49,17 @@ def build_arm(run: Run, arm: PlannedArm, same_set_up: list[str]) -> Arm:
 
 
 def set_ups(run: Run, arm: PlannedArm) -> Counter[str]:
-    """Return how many counted slices of the arm had each set-up of the servers; empty if the servers report none."""
+    """Return, for each set-up of the servers, in how many counted slices the arm's servers had it.
+
+    A set-up is a text in which the servers report their arrangement, such as which member replicates from which. The
+    counter is empty if they report none.
+    """
     facts = (record.server_facts for record in run.all_slices(arm.name) if run.counts(record))
     return Counter(each[SET_UP] for each in facts if SET_UP in each)
 
 
 def same_set_ups(run: Run) -> dict[str, list[str]]:
-    """Return, for each arm, the other arms of its context whose servers had the same set-up in all slices."""
+    """Return, for each arm, the other arms of its context whose servers reported the same set-up in all slices."""
     counts = {arm.name: set_ups(run, arm) for arm in run.plan.arms}
     only = {name: next(iter(each)) for name, each in counts.items() if len(each) == 1}
     return {
@@ -90,9 +94,9 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    The words name the arm's levels that differ from those of the first context. They name the levels of all factors
-    that vary between contexts if the arm belongs to the first context, which has no name of its own, or if any context
-    differs from the first one in several factors.
+    The words name the levels in which the arm's context differs from the first context. In two cases they name the
+    levels of all factors that vary between contexts. In the first case the arm belongs to the first context, which has
+    no name of its own. In the second case some context differs from the first one in several factors.
 
     `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (44.648 ms away)'.
     """

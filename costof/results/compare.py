@@ -37,8 +37,8 @@ class Change(Model):
 def compare_runs(first: Core, second: Core, changed_arms: Container[str] = ()) -> list[Change]:
     """Return the comparison of every effect that both runs have as a ratio. Raises `OTHER_STUDY`.
 
-    An effect gets no verdict in two cases: its arm is in `changed_arms`, so the arm is not the same in both runs, or
-    its interval reaches 0 in one of the runs, so the interval has no logarithm.
+    An effect gets no verdict in two cases. First, its arm is in `changed_arms`, so that the two runs did not measure
+    the same arm. Second, its interval reaches 0 in one of the runs, so that the interval has no logarithm.
     """
     if first.study != second.study:
         raise CostofError(

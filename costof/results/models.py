@@ -456,7 +456,7 @@ class Core(Model):
     command: str = Field(default="", description="The command that repeats the run with as many rounds.")
 
     def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
-        """Return the published figures for this metric and arm, one for each published series.
+        """Return the figures from the literature for this metric and arm, one for each series in the publication.
 
         A figure that fits the arm in several contexts is returned only for the first of these contexts.
         """

@@ -1,10 +1,12 @@
 """The judgement of a self-test: whether verdicts and intervals of a run agree with its known costs.
 
-In a self-test, a relay between client and server delays requests and counts for how long. The known cost of an arm is
-how much longer the relay held the arm's requests than the control's, in exactly the rounds of the arm's effect. No
-measured latency enters the known cost. A known cost must lie within the interval of its effect. The known cost between
-identical arms is 0. Verdicts are computed as in every run, but at a lower error rate: at the usual 5 %, one self-test
-in twenty would call identical arms different.
+In a self-test, a relay between client and server delays requests and records for how long. The known cost of an arm is
+how much longer the relay held the arm's requests than the control's. It is computed over exactly the rounds of the
+arm's effect, and without any measured latency. The known cost between identical arms is 0. A known cost must lie within
+the interval of its effect.
+
+Verdicts are computed as in every run, but at a lower error rate. At the usual 5 %, one self-test in twenty would call
+identical arms different.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences
 from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_detectable
 
 #: Probability that a correct program on a machine with ordinary noise fails its self-test: half of it because a verdict
-#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). At the usual 5 % for each, a quarter
-#: of all self-tests would fail.
+#: is wrong (Holm), half because a known cost is outside an interval (Bonferroni). With the usual 5 % for all verdicts
+#: together and 5 % for each interval, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
 #: A run must find a known cost if the cost is so large that this share of such runs finds it.

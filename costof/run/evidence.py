@@ -14,9 +14,9 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
     """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
     `moved` is the change of the server's counters during the slice. A server without counters is not checked. The
-    server may count more connections than the client, because it also counts failed connections. For each of the
-    `workers`, it may also count two unfinished connections: one at the end of this slice, and one at the end of the
-    slice before. A slice without a successful operation has errors but no evidence.
+    server may count more connections than the client, because it also counts failed connections. In addition, it may
+    count two unfinished connections for each of the `workers`: one from the end of this slice, and one from the end of
+    the slice before. A slice without a successful operation has errors but no evidence.
     """
     if answer.operations == 0:
         return None

@@ -101,8 +101,10 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the interim analyses (looks) still to come, each as two shares of the budget: the one at which it is due,
-    and the one at which the look before it was due."""
+    """Return the interim analyses (looks) that are still to come.
+
+    Each has two shares of the budget: the share at which it is due, and the share at which the look before it was due.
+    """
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:
         return []

@@ -209,9 +209,9 @@ class Instruments:
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:
         """Raise `ARMS_CANNOT_RUN` if no arm can run.
 
-        Also raise it if no protected arm can run and one of two conditions holds: the user chose the protection, or the
-        user can fix the cause. Otherwise the run continues, and the report of a target that does not support the
-        protection has only the control.
+        Also raise it if no protected arm can run, and either the user chose the protection or the user can fix the
+        cause. Otherwise the run continues: if the user's servers do not support the protection, the report has only the
+        control.
         """
         errors = {arm.name: arm.error for each in ready for arm in each.arms if arm.error is not None}
         protected = [arm.name for arm in self.plan.protected]

@@ -37,12 +37,14 @@ from costof.study.schema import SliceSize
 class StartingPoint:
     """The state from which a resumed run, or the next start of the servers, continues.
 
-    `samples`, `rounds` (only complete ones) and `seconds` (of measuring) belong to start number `start`. `whole_starts`
-    is the number of complete starts. `earlier_rounds` is the number of rounds in the complete starts, after which the
-    rounds of this start are numbered. `error_rate_spent` is the part of the error rate that interim analyses (looks)
-    have used. `hosts` is the number of hosts at the beginning of the run, or None. `identity` identifies the servers.
-    If a run that was already complete is resumed, its user has seen its verdicts, so that its end counts as a look too,
-    `look_at_end`.
+    `start` is the number of the start to continue. `samples`, `rounds` (the number of complete ones) and `seconds` (of
+    measuring) belong to this start. `whole_starts` is the number of complete starts, and `earlier_rounds` the number of
+    rounds in them. The rounds of this start are numbered from there on. `error_rate_spent` is the part of the error
+    rate that interim analyses (looks) have used. `hosts` is the number of hosts at the beginning of the run, or None.
+    `identity` identifies the servers.
+
+    `look_at_end` is set if the resumed run was already complete. The user has then seen its verdicts, so the analysis
+    at its end counts as a look too.
     """
 
     samples: Samples = field(default_factory=Samples)

@@ -22,12 +22,13 @@ class BalancedOrders:
     """Orders of a few items, such as protections: one order per round. Each item follows every item equally often.
 
     A round has each item once and begins with the last item of the round before. All ordered pairs of items, including
-    an item with itself, occur equally often, up to a difference of one or two. So the after-effects of a slice (a
-    filled cache, a busy server) affect all items alike and cancel in their differences. Such designs are called
-    strongly balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957,
-    "Extra-period Latin-square change-over designs"). Fixed designs exist only for some numbers of items and rounds.
-    Here each round instead uses the order that keeps the counts most even. Chance decides between equally good orders
-    (minimization: Pocock & Simon 1975).
+    an item with itself, occur equally often, up to a difference of one or two. An after-effect of a slice, such as a
+    filled cache, therefore affects all items alike and cancels in their differences. Such designs are called strongly
+    balanced for carry-over (Quenouille 1953, "The design and analysis of experiment"; Lucas 1957, "Extra-period
+    Latin-square change-over designs").
+
+    Fixed designs exist only for some numbers of items and rounds. Here each round instead uses the order that keeps the
+    counts of pairs most even. Chance decides between equally good orders (minimization: Pocock & Simon 1975).
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -98,10 +99,11 @@ class Schedule:
 
         `workloads` has, for each workload, the names of the arms that can run it.
 
-        Protections are balanced across contexts: a group of arms begins with the protection that ended the group before
-        it. Control and replicate count as one protection and follow each other, so that the control follows itself as
-        often as other arms follow themselves. In each pair of rounds, the control is first in one round and the
-        replicate in the other, in random order.
+        The arms of one workload and context follow each other as a group. Each group begins with the protection that
+        ended the group before it, so that the order of protections is balanced across groups too. Control and replicate
+        count as one protection and follow each other, so that the control follows itself as often as other arms follow
+        themselves. In each pair of rounds, the control is first in one round and the replicate in the other, in random
+        order.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -149,9 +151,9 @@ def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
 class Looks:
     """Interim analyses (looks) of a run before its budget is spent. The looks divide the error rate among them.
 
-    With repeated looks at the full error rate, far more than 5 % of runs would report a false cost. With a divided rate
-    at most 5 % of runs do, under any dependence of the tests (Bonferroni). Printed intervals are still 95 % intervals.
-    They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the error rate.
+    If each look used the full error rate, far more than 5 % of runs would report a false cost. With a divided rate at
+    most 5 % of runs do, however the tests depend on each other (Bonferroni). Printed intervals are still 95 %
+    intervals. They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the error rate.
     """
 
     def __init__(self, plan: Plan, spent: float = 0.0) -> None:
@@ -189,8 +191,8 @@ class Looks:
 def precision(plan: Plan, samples: Samples) -> float | None:
     """Return the largest half-width of the headline ratios' intervals, for the stop rule; None if unknown.
 
-    The half-width is always unknown in a run with several starts of the servers, since the rounds within one start do
-    not show how much the starts differ.
+    In a run with several starts of the servers it is always unknown, since the rounds within one start do not show how
+    much the starts differ.
     """
     if plan.starts > 1:
         return None
@@ -215,10 +217,13 @@ def enough(
 ) -> bool:
     """Return whether the stop rule ends the run.
 
-    A run ends after the maximum number of rounds. It ends before a round that would exceed the budget, but never after
-    a single round, and never before the minimum number of rounds that the user gave. It also ends after the minimum
-    number of rounds if each of the last `STEADY_ROUNDS` rounds had the plan's precision. A plan with a fixed number of
-    rounds has neither budget nor precision.
+    The run ends in three cases:
+
+    - The run has the maximum number of rounds.
+    - Another round would exceed the budget. But the run has at least two rounds, or more if the user gave a minimum.
+    - Each of the last `STEADY_ROUNDS` rounds had the plan's precision, and the run has the minimum number of rounds.
+
+    A plan with a fixed number of rounds has neither budget nor precision.
 
     `reached` is the precision after each round so far. A run that ended at the first precise round would be too
     confident: its 95 % intervals contained the truth in 92 % of simulated runs. With this rule they did in 93 to 94 %.

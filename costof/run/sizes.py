@@ -1,10 +1,11 @@
 """Sizes of slices: as short as the noise of a workload allows, and never longer than the study plans.
 
-Slices of r operations, with t seconds for each operation and s seconds of start-up, give an estimate with the variance
-(B + W / r) * (s + r * t) / T in T seconds, where W is the variance of operations and B the variance between slices. The
-variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013). One warm-up round does not show B, but B is not
-needed: if s is a tenth of a slice, longer slices reduce the variance by at most a tenth, whatever B is, and even
-increase it if B is large.
+Let each operation take t seconds, and the start-up of a slice s seconds. Let W be the variance of operations, and B the
+variance between slices. Slices of r operations, measured for T seconds in all, give an estimate with the variance (B +
+W / r) * (s + r * t) / T. This variance is lowest at r = sqrt(s / t * W / B) (Kalibera & Jones 2013).
+
+One warm-up round does not show B, but B is not needed. If s is a tenth of a slice, longer slices reduce the variance by
+at most a tenth, whatever B is. If B is large, they even increase the variance.
 """
 
 from __future__ import annotations
@@ -77,9 +78,9 @@ def _ended_by_time(
 ) -> dict[str, SliceSize]:
     """Return sizes with only a time limit: the time that the slowest arm needs for the planned operations.
 
-    The limit is shorter if the fastest arm would perform more than `MOST_TIMES` times the planned operations in this
-    time, since hosts might run out of ports for this arm's connections. A program whose command line has a duration
-    keeps its size, since it ends by time anyway.
+    In this time the fastest arm may perform at most `MOST_TIMES` times the planned operations, since hosts might
+    otherwise run out of ports for its connections. If it would perform more, the limit is shorter. A program whose
+    command line has a duration keeps its size, since it ends by time anyway.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -100,9 +101,9 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    If the run has a load, slices are never shortened. They are lengthened if connections last long, so that enough
-    connections are open at once. No slice is shortened if the number of rounds is fixed, or if its program's command
-    line has a duration. Slices stay so long that the maximum number of rounds fills the budget.
+    Slices keep their planned size if the number of rounds is fixed, or if their command line contains a duration. Other
+    slices are shortened only so far that the maximum number of rounds still fills the budget. At a fixed load, slices
+    are never shortened. They are lengthened if connections last long, so that enough connections are open at once.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -123,8 +124,10 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 
 
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
-    """Return the size of a slice that lasts several times as long as a connection, because no connection is open when a
-    slice begins."""
+    """Return the size of a slice that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
+
+    A shorter slice would have too few open connections, because none is open when a slice begins.
+    """
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (
         sum(answer.phases[phase].sum_ns for phase in PHASES if phase in answer.phases) / answer.operations
@@ -135,9 +138,9 @@ def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> 
 
 
 def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float) -> float:
-    """Return the fraction of their measured length to which slices can be shortened without losing the precision.
+    """Return the factor by which the measured length of slices can be multiplied without losing the plan's precision.
 
-    The fraction may be above 1.
+    The factor is above 1 if the measured slices were too short.
     """
     # Use the mean and not the median, because a slow factor makes the start-up of a few slices very long.
     start_up = fmean(measured.start_up_seconds for measured in slices)

@@ -85,8 +85,9 @@ class ServerCpu:
     def seconds(self) -> float:
         """Run the command and return the CPU seconds that the servers have used so far.
 
-        Raises `SERVER_CPU_UNREAD` if the command fails, if the value is lower than before (servers have restarted), or
-        if it has risen by more than all cores can have used since the first reading (its unit is not seconds).
+        Raises `SERVER_CPU_UNREAD` if the command fails or prints no number. Also raises it if the number is lower than
+        before, because servers have restarted. Also raises it if the number has risen by more than all cores can have
+        used since the first reading, because its unit is then not seconds.
         """
         began = time.monotonic()
         try:

@@ -39,13 +39,12 @@ class Operations:
 
 
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
-    """Return the number of operations on a connection from which the arm takes less than `share` longer than the
-    control.
+    """Return from how many operations on a connection the arm takes less than `share` longer than the control.
 
-    With n operations, a connection takes C + n q on the control, and dC + n dq longer on the arm. From n = (dC - share
-    C) / (share q - dq) on, the added time is below share (C + n q). If dq is not below share q, no n is enough. The
-    interval is a percentile bootstrap over rounds, or over starts of the servers (Efron 1979; Hesterberg 2015), since
-    the ratio of two uncertain numbers has no simple interval.
+    A connection with n operations takes C + n q on the control: C to open it, and q for each operation. On the arm it
+    takes dC + n dq longer. The added time is below share (C + n q) from n = (dC - share C) / (share q - dq) on. If dq
+    is not below share q, no n is enough. The interval is a percentile bootstrap over rounds, or over starts of the
+    servers (Efron 1979; Hesterberg 2015), since the ratio of two uncertain numbers has no simple interval.
     """
     return _resampled(rounds, seed, lambda figures: _needed(figures, share))
 

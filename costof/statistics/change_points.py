@@ -1,8 +1,8 @@
 """Change points: positions at which the mean of a series changes.
 
-The positions minimize the sum of squared distances from the segments' means plus a penalty for each change. Optimal
-partitioning finds them exactly (Jackson et al. 2005). PELT finds the same positions faster (Killick, Fearnhead & Eckley
-2012), which does not matter here, since a series has only one value for each run.
+The positions minimize a sum: the squared distances of all values from their segments' means, plus a penalty for each
+change. Optimal partitioning finds them exactly (Jackson et al. 2005). PELT finds the same positions faster (Killick,
+Fearnhead & Eckley 2012), which does not matter here, since a series has only one value for each run.
 """
 
 from __future__ import annotations

@@ -1,12 +1,15 @@
 """Intermittent costs: an arm has more and higher outlying slices than its control.
 
-A cost in one slice of ten moves the mean by a tenth of itself but widens its interval by more, so that the effect may
-stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices. Disturbances
-of the machine affect the arm, its control and the control's replicate alike. So a randomization test within blocks
-(Edgington & Onghena 2007, chapter 6) draws at random, in each round, which of the three plays the arm, and adds up how
-far the drawn slices exceed the limit for outliers. It does so many times, and compares these sums with the sum of the
-real arm. The p-value is that of Phipson & Smyth 2010. A cost that is equal in all rounds does not count, since each arm
-is compared with its own median.
+A cost in one slice of ten moves the mean by a tenth of the cost, but widens the mean's interval by more. So the effect
+may stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices.
+
+Disturbances of the machine affect the arm, its control and the control's replicate alike. The test is therefore a
+randomization test within blocks (Edgington & Onghena 2007, chapter 6). In each round, it draws at random which of the
+three slices counts as the arm's. Over all rounds, it adds up how far the drawn slices exceed the limit for outliers. It
+repeats this many times, and compares these sums with the sum of the arm's real slices. The p-value is that of Phipson &
+Smyth 2010.
+
+A cost that is equal in all rounds does not count, since each arm is compared with its own median.
 """
 
 from __future__ import annotations
@@ -58,10 +61,11 @@ def intermittent(
     seed: int,
     error_rate: float = ERROR_RATE,
 ) -> Intermittent | None:
-    """Return the arm's outlying slices, or None if they exceed those of control and replicate no more than by chance.
+    """Return the arm's outlying slices; None if they could be as many and as high by chance.
 
-    Each sequence has a logarithm for each round, for the same rounds. A higher logarithm means a cost. `comparisons` is
-    the number of such tests in the run, and `seed` is the seed of the random draws.
+    Each sequence has one number for each round: the logarithm of the slice's figure, with the sign changed if a higher
+    figure is better, so that a higher logarithm means a cost. `comparisons` is the number of such tests in the run, and
+    `seed` is the seed of the random draws.
     """
     logs = np.array([arm, control, replicate], dtype=float)
     if logs.shape[1] < FEWEST_ROUNDS:

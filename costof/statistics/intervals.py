@@ -1,11 +1,12 @@
 """Means over rounds, with intervals: the cost of an arm against the control, from paired differences.
 
-Each round and arm contributes one number (the mean of a slice), because operations of a slice share the state of the
-machine: only rounds are independent. The estimate is the mean of the rounds' paired differences without any trimming,
-so that intermittent costs count. The interval is Student's (1908). For verdicts, the arms of one metric share
-information about their variances (`statistics/moderation.py`). Rounds that other programs disturbed have been discarded
-before (`results/disturbances.py`). Whether a round was disturbed depends on readings of the machine, such as its CPU
-time, never on the measured times.
+Operations of a slice share the state of the machine, so only rounds are independent. Each round and arm therefore
+contributes one number, the mean of a slice. The estimate is the mean of the rounds' paired differences, without any
+trimming, so that intermittent costs count. The interval is Student's (1908). For verdicts, the arms of one metric share
+information about their variances (`statistics/moderation.py`).
+
+Rounds that other programs disturbed have been discarded before (`results/disturbances.py`). Whether a round was
+disturbed depends on readings of the machine, such as its CPU time, never on the measured times.
 
 The 15 % trimmed mean with its interval (Tukey & McLaughlin 1963; Yuen 1974) shows the cost in a usual round.
 """
@@ -106,9 +107,9 @@ def t_quantile(freedom: float, confidence: float) -> float:
 def bootstrap_shares(count: int) -> tuple[float, float]:
     """Return the quantiles of a bootstrap distribution that bound a 95 % interval computed from `count` numbers.
 
-    Resamples of few numbers scatter by a factor of sqrt((n - 1) / n) too little and lack the t distribution's tails:
-    the middle 95 % for five numbers contain the truth in 82 to 89 % of simulated runs. With corrections for both
-    (Hesterberg 2015), the interval contains the truth in 91 to 97 %.
+    Resamples of few numbers scatter too little, by a factor of sqrt((n - 1) / n), and they lack the t distribution's
+    tails. With five numbers, the middle 95 % of the resamples contain the truth in only 82 to 89 % of simulated runs.
+    The returned quantiles correct both faults (Hesterberg 2015): their interval contains the truth in 91 to 97 %.
     """
     from scipy.special import ndtr
 
@@ -148,8 +149,9 @@ def half_width(estimate_of_ratio: Estimate) -> float:
 def share_of_whole(parts: Sequence[float], wholes: Sequence[float]) -> Estimate | None:
     """Return part over whole, paired by round; None if the share has no bounded interval.
 
-    The interval is Fieller's (1954, "Some problems in interval estimation"): all shares s for which the interval of the
-    mean of `part - s * whole` contains 0. The interval needs no resampling, and it widens as the whole gets small.
+    The interval is Fieller's (1954, "Some problems in interval estimation"). It has all shares s that the data do not
+    exclude, because the interval of the mean of `part - s * whole` contains 0. The interval needs no resampling, and it
+    widens as the whole gets small.
     """
     part, whole, rounds = float(np.mean(parts)), float(np.mean(wholes)), len(parts)
     # The means' variances and covariance, times the square of the quantile.

@@ -9,10 +9,12 @@ Three tests apply to each effect:
 - Is the cost below the margin? A one-sided test. If so, and the other tests are negative, the verdict is 'no cost above
   the margin'.
 
-The p-values of each test are adjusted for the number of effects. Holm's method for headline effects keeps the chance of
-any false claim in a run to 5 %. Benjamini and Hochberg's method for all other effects keeps the share of false claims
-to 5 % on average. At most one of the first two tests can make a false claim on an effect, since no true effect is both
-zero and beyond the margin.
+The p-values of each test are adjusted for the number of effects. For headline effects, Holm's method keeps the chance
+of any false claim in a run to 5 %. For all other effects, Benjamini and Hochberg's method keeps the share of false
+claims among the claims to 5 % on average.
+
+At most one of the first two tests can make a false claim on an effect. The first test's claim is false only if the true
+effect is zero, and the second test's claim only if the true effect is beyond the margin.
 """
 
 from __future__ import annotations
@@ -65,11 +67,13 @@ ERROR_RATE = 1 - CONFIDENCE
 class Contrast:
     """An effect to be judged.
 
-    `change`: the mean log ratio of arm over control. If the control is 0, it is their mean difference, and there is no
-    margin. `difference`: the mean difference, if it is reported with a ratio. If its interval contains 0, the verdict
-    is neither 'costs' nor 'saves', because these would contradict the reported difference. `noise`: the relative
-    difference between the control and its replicate. A smaller effect is no cost. `noise_difference`: the difference
-    between the control and its replicate in the unit of `difference`.
+    - `change`: the mean log ratio of arm over control. If the control is 0, it is their mean difference, and there is
+      no margin.
+    - `noise`: the relative difference between the control and its replicate. A smaller effect is no cost.
+    - `difference`: the mean difference, if the effect is reported with a difference and a ratio. If the difference's
+      interval contains 0, the verdict is neither 'costs' nor 'saves', because these would contradict the reported
+      difference.
+    - `noise_difference`: the difference between the control and its replicate, in the unit of `difference`.
     """
 
     change: Mean

@@ -145,9 +145,10 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
 
 
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
-    """Return whether labels must name this factor: the user chose a single level for it that is not its first default.
+    """Return whether labels must name this factor, for which the user chose `levels`.
 
-    Labels never have to name contexts, the main factor and `AS_SERVED`.
+    They must if the user chose a single level, and this level is not the first one that is measured by default. Labels
+    never have to name the main factor, a context factor (such as the distance), or the level `AS_SERVED`.
     """
     factor = study.factors[name]
     already_named = factor.context or name == study.main_factor or levels == [AS_SERVED]

@@ -68,9 +68,10 @@ class Plan(Model):
 
     `study` is a full copy, so that later changes of the study's file do not affect reports.
 
-    `protection_chosen`: the user named levels of the main factor, so the run fails if none of these levels can be
-    measured. `protection_alone`: the levels that the user named do not include the control's level. `budget_seconds`
-    and `precision` are None if the user gave a number of rounds: then only this number ends the run.
+    `protection_chosen` means that the user named levels of the main factor. The run then fails if none of these levels
+    can be measured. `protection_alone` means that the levels that the user named do not include the control's level.
+    `budget_seconds` and `precision` are None if the user gave a number of rounds, because then only this number ends
+    the run.
     """
 
     study: Study
@@ -457,7 +458,7 @@ def with_client(study: Study, client: Client) -> Study:
 
 
 def as_served(study: Study) -> Study:
-    """Return the study as it applies to a target, whose servers cannot be changed.
+    """Return the study as it applies to a target (the user's own servers), whose servers cannot be changed.
 
     A study has a `target_control` if only a lab can vary its main factor. In such a study, the first factor that can be
     varied on a target becomes the main factor, and lab-only factors become part of the context. A factor with

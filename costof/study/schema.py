@@ -39,16 +39,16 @@ CPU_PREFIX = "cpu."
 class Metric(Model):
     """A figure of one workload: usually the mean time of one phase, in `unit`.
 
-    With the unit 'per_second' it is the rate that follows from the mean time: the operations of one worker a second, or
-    of all workers together if `all_workers` is true. Other values of `phase`:
+    With the unit 'per_second' the figure is a rate, computed from the mean time: the operations that one worker
+    performs in a second or, if `all_workers` is true, that all workers perform together. Other values of `phase`:
 
-    - 'slice': operations over elapsed time, as ab counts, or the elapsed time itself if the unit is one of time;
+    - 'slice': the number of operations divided by the elapsed time, as in ab; with a unit of time, the elapsed time
+      itself;
     - 'server.<name>': a figure that the servers report;
     - 'figure.<name>': a figure that a command reports;
     - 'cpu.<role>': CPU time that the process with this role, such as 'client', uses for each operation;
     - 'bytes.<phase>': bytes sent and received for each operation of a phase;
-    - any other dotted name, such as 'tpcc.committed': events a second that the instrument counts
-      (`SliceAnswer.count`).
+    - any other dotted name, such as 'tpcc.committed': events a second that the instrument counts (`SliceAnswer.count`).
     """
 
     label: str
@@ -84,7 +84,7 @@ class Metric(Model):
 
 
 class PublishedFigure(Model):
-    """A published figure, shown next to the measured one."""
+    """A figure from the literature, shown next to the measured one."""
 
     metric: str
     levels: dict[str, str] = Field(description="The figure belongs to arms that have all of these levels.")

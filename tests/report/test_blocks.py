@@ -44,7 +44,7 @@ def costs(markdown: str) -> str:
 
 
 @pytest.mark.parametrize("width", [76, 80, 100, 140])
-def test_terminal_prints_every_interval_on_one_line(width: int) -> None:
+def test_terminal_never_breaks_an_interval_across_lines(width: int) -> None:
     text = printed(mongodb(), width)
     intervals = INTERVAL.findall(costs(render_markdown(mongodb())))
     assert len(intervals) > 15
@@ -96,7 +96,7 @@ def test_report_of_a_run_without_rounds_or_effects_says_why_there_are_none() -> 
         assert "No arm could be compared" in text
 
 
-def test_arm_in_error_is_named_with_its_reason() -> None:
+def test_error_of_an_arm_is_reported_with_the_name_of_the_arm_and_the_reason() -> None:
     reason, arm = "tls_certificate_expired: valid until 2024-01-01", "tls-rsa-4096"
     result = with_error(two_keys(), arm, reason)
     assert f"TLS 1.3 (rsa-4096) was only partly measured: {reason}" in printed(result, 140)
@@ -162,7 +162,7 @@ def test_advice_says_why_no_budget_resolves_an_effect_and_what_would_help() -> N
     assert f"A cost above {100 * (worst - 1):.1f} % is unlikely" in advice
 
 
-def test_effect_within_the_noise_is_reported_as_such() -> None:
+def test_effect_within_the_noise_is_reported_as_no_larger_than_the_noise() -> None:
     why = Unresolved(needed_seconds=60.0, deviation_between_rounds=0.12, smallest_detectable=0.08, within_noise=True)
     ratio = Estimate(value=1.05, low=1.02, high=1.08, rounds=10)
     text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), 140)
@@ -175,7 +175,7 @@ def test_effect_within_the_noise_is_reported_as_such() -> None:
     assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"
 
 
-def test_report_without_published_figures_does_not_mention_them() -> None:
+def test_report_without_figures_from_the_literature_does_not_mention_any() -> None:
     for text in (printed(mongodb(published=None)), render_markdown(mongodb(published=None))):
         assert "ublished" not in text
 

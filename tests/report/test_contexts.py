@@ -81,7 +81,7 @@ def test_texts_in_the_calculators_data_are_escaped() -> None:
     assert not Page(text).wrong
 
 
-def test_published_figures_are_shown_only_with_the_arm_and_distance_that_they_are_about() -> None:
+def test_figures_from_the_literature_are_shown_only_with_their_arm_and_distance() -> None:
     index = Index(transport())
     near, far, _ = ([row for row in table(index, view, FILES).rows if row.kind == "published"] for view in views(index))
     assert not near
@@ -96,7 +96,7 @@ def test_published_figures_are_shown_only_with_the_arm_and_distance_that_they_ar
     assert rows[1:5] == [("tls", "headline"), *((row.cells[0].text, "published") for row in far)]
 
 
-def test_published_figure_applies_only_to_arms_with_all_levels_of_the_figure() -> None:
+def test_figure_from_the_literature_applies_only_to_arms_with_all_of_its_levels() -> None:
     arms = {arm.name: arm for arm in transport().arms}
     figure = PublishedFigure(metric="x", levels={"transport": "tls", "key": "rsa-2048"}, ratio=0.5)
     assert figure.fits(arms["tls@lan"].levels)
@@ -142,7 +142,7 @@ def test_answer_about_one_arm_in_one_context_has_one_headline() -> None:
     assert headlines[0].startswith("TLS (modern suite, rsa-2048) lowers ")
 
 
-def test_arm_in_error_is_named_with_its_distance() -> None:
+def test_error_of_an_arm_is_reported_with_the_name_and_the_distance_of_the_arm() -> None:
     result = transport()
     arms = [a.model_copy(update={"error": "the tunnel died"}) if a.name == "tls@us-eu" else a for a in result.arms]
     text = printed(result.model_copy(update={"arms": arms}), 140)

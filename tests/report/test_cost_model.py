@@ -82,7 +82,7 @@ def phased(result: Result, phase: str) -> Result:
     return result.model_copy(update={"metrics": [changed(metric) for metric in result.metrics]})
 
 
-def test_connection_includes_an_operation_only_if_its_metric_times_the_first_operation_too() -> None:
+def test_connection_cost_includes_an_operation_only_if_the_connection_metric_covers_the_first_operation() -> None:
     result = transport()
     assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {0}
     assert {

@@ -57,7 +57,7 @@ def arm(name: str, address: str, **transport: object) -> Arm:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_engine_of_a_tls_library_connects_and_names_it(
+def test_engine_built_with_each_tls_library_connects_and_reports_the_library(
     library: str, listeners: list[str], authority: Authority, tmp_path: Path
 ) -> None:
     try:

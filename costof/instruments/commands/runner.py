@@ -1,6 +1,6 @@
 """The command runner: the instrument that runs commands (`python -m costof.instruments.commands.runner`).
 
-It is a separate process so that cleanup survives costof: even if costof is killed, the runner ends the command, undoes
+It is a separate process so that the cleanup is done even if costof is killed: the runner then ends the command, undoes
 the arm's levels and kills everything that the command started. With `--sealed` it receives its plan, encrypted, from
 another host (docs/ipc.md).
 """

@@ -283,9 +283,9 @@ def _fetched(ray: Any, host: Host, call: Any, seconds: float) -> Any:
 def read_clocks(ray: Any, hosts: Sequence[Host]) -> int:
     """Compare each host's clock with this machine's and set `Host.clock`. Return the slowest call's nanoseconds.
 
-    Only the fastest call of a host counts. Half of its duration is the maximum error. All hosts are called at once,
-    `CALLS` times. Each time a different host is called last, and the answer of this host is read first, so that its
-    call does not wait for the calls of other hosts.
+    All hosts are called at once, `CALLS` times. Only the fastest call of each host counts, and half of its duration is
+    the maximum error. Each time a different host is called last, and its answer is read first, so that its call does
+    not wait for the calls of other hosts.
     """
     slowest, fastest = 0, dict.fromkeys(hosts, 1 << 62)
     for number in range(CALLS):

@@ -191,10 +191,10 @@ def late(parts: Sequence[HostPart]) -> str | None:
 def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds: float) -> str | None:
     """Return why the hosts did not measure a slice at the same time; None if they did.
 
-    `operations` and `seconds` are the slice's limits. A host's window ends when its time is over or its share of the
-    operations is done. An operation that is still running at the end of the window does not count, just as on a single
-    machine. For a program that runs for a fixed time, pass 0 operations and infinite seconds: its window ends with the
-    program.
+    `operations` and `seconds` are the slice's limits. A host's window ends when its time is over, or when the host has
+    done its part of the slice's operations. An operation that is still running at the end of the window does not count,
+    just as on a single machine. For a program that runs for a fixed time, pass 0 operations and infinite seconds: the
+    window then ends with the program.
     """
     at_work = [part for part in parts if part.participated]
     if not at_work:

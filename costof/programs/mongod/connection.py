@@ -290,7 +290,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
     """A listener for pymongo's heartbeats that notices when one address has answered or all addresses have failed.
 
     Without it, pymongo tries for all of `REACH_SECONDS` even if every address has refused the connection. pymongo's
-    topology events are not used, since they wait in a queue and would arrive up to 1.5 s late.
+    topology events would not be fast enough, since they wait in a queue and arrive up to 1.5 s late.
     """
 
     def __init__(self, addresses: int) -> None:
@@ -367,8 +367,8 @@ def check_privileges(
 def grant_line(url: MongodbUrl, chosen: str | None) -> str:
     """Return the mongosh command that grants the account the role that it needs.
 
-    If the user has not `chosen` a database, the role is for all databases: a role cannot be for a pattern of names, and
-    the generated name is not known in advance.
+    If the user has not `chosen` a database, the role is for all databases. It cannot be for costof's database alone,
+    since the generated name is not known in advance and a role cannot be for a pattern of names.
     """
     role = {"role": ROLE, "db": chosen} if chosen else {"role": ROLE_EVERYWHERE, "db": "admin"}
     values = ", ".join([json.dumps(url.username or "", ensure_ascii=False), f"[{json.dumps(role)}]"])

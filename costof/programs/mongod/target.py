@@ -145,7 +145,8 @@ class MongodbTarget(TargetServer):
         """Wait until each visible member has all loaded records, so that clients can read them from any member.
 
         Each member gets a read that waits for the last write (`afterClusterTime`). A write concern that waits for a
-        number of members would not be enough: hidden members count too, and the account may not see their number.
+        number of members would not be enough, because hidden members count too, and the account may not be able to see
+        how many there are.
         """
         members = [*self.hello.get("hosts", []), *self.hello.get("passives", [])]
         if not members:

@@ -1,9 +1,9 @@
 """Breakdown: how much CPU time a gateway, and then each protection, adds in each process that serves an operation.
 
 The first step goes from the arm without the gateway to the control, whose gateway encrypts nothing. The other steps go
-from the control to each protected arm. A part is the CPU time of one process. The share of a part is the CPU time added
-in this part divided by the CPU time added in all parts, with Fieller's interval. If workers and cores are always busy,
-added CPU time lowers the throughput.
+from the control to each protected arm. Each step has one part for each process: the CPU time that the step adds in this
+process. The share of a part is its added CPU time divided by that of all parts, with Fieller's interval. If workers and
+cores are always busy, added CPU time lowers the throughput.
 """
 
 from __future__ import annotations

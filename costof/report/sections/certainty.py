@@ -155,7 +155,10 @@ def _distributions(index: Index, shown: Panels) -> Figure:
 
 
 def _timed(index: Index) -> list[Metric]:
-    """Return the metrics whose distributions are drawn: headline times, and the operation times of headline rates."""
+    """Return the metrics whose distributions are plotted: each headline metric that is a time.
+
+    A headline metric that is a rate is replaced by the metric with the times of the same operations, if there is one.
+    """
     times = {(metric.workload, metric.phase): metric for metric in index.core.metrics if metric.unit in TIMES}
     timed = [m if m.unit in TIMES else times.get((m.workload, m.phase)) for m in index.headline_metrics]
     return list({metric.name: metric for metric in timed if metric is not None}.values())
@@ -167,7 +170,7 @@ def _curves(index: Index, metric: Metric, context: Context) -> list[tuple[Arm, V
 
 
 def _points(value: Value) -> list[tuple[float, float]]:
-    """Return the points of a distribution's curve as (time, share of operations done within it).
+    """Return the points of a distribution's curve as (time, share of operations that took at most this time).
 
     Points with a time of 0 are left out, because a logarithmic axis cannot show them.
     """
@@ -209,7 +212,10 @@ def _curves_panel(index: Index, metric: Metric, context: Context) -> Panel:
 
 
 def _height(share: float) -> float:
-    """Return a share's height in the picture, as in HdrHistogram's plots: 1 for 90 %, 2 for 99 %, 3 for 99.9 %."""
+    """Return the height at which a share of operations is drawn: 1 for 90 %, 2 for 99 %, 3 for 99.9 %.
+
+    HdrHistogram's plots have the same scale.
+    """
     return -log10(1 - share)
 
 

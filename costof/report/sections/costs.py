@@ -387,10 +387,10 @@ def views(index: Index) -> list[View]:
 
 
 def table(index: Index, view: View, media: Media) -> Table:
-    """Return the table of a view.
+    """Return the table of a view, that is, of one group of metrics such as those on the wire, in one context.
 
-    On a terminal, room is saved in two ways: a unit that all metrics share is only in the heading, and contexts other
-    than the nearest show only headline metrics.
+    A table for a terminal is smaller in two ways. If all metrics have the same unit, it is only in the heading. In
+    contexts other than the nearest, the table has only headline metrics.
     """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:
@@ -480,8 +480,10 @@ def _two_digits(value: float, decimals: int) -> int:
 
 
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
-    """Yield a row for each published figure. With `together`, several published series share one row if they have
-    ratios but no absolute values."""
+    """Yield a row for each figure from the literature, to be compared with the measured one.
+
+    With `together`, one row has the lowest and the highest ratio if there are several figures and all are ratios.
+    """
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):
         least, greatest = fmt.bare_ratio(ratios[0]), fmt.bare_ratio(ratios[-1])

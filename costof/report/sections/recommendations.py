@@ -22,7 +22,7 @@ CONTROL, VERDICT = COLUMNS.index("control"), COLUMNS.index("verdict")
 
 
 class Spec(Model):
-    """The metric by which a study recommends an arm, and the contexts that get separate recommendations."""
+    """The metric by which a study recommends an arm, and the factors whose levels get separate recommendations."""
 
     metric: str = Field(description="The metric that decides.")
     also: list[str] = Field(default=[], description="Further metrics in the tables.")
@@ -34,7 +34,10 @@ class Spec(Model):
 
 
 class Recommended(Model):
-    """A context for which the report gives a recommendation: its control, its size in `unit`s, its other conditions."""
+    """A context for which the report gives a recommendation: its control, its size and its other conditions.
+
+    `control` is the name of an arm. `size` is a number of nodes or of whatever `unit` names.
+    """
 
     control: str
     size: str
@@ -50,7 +53,7 @@ class Recommendations(Model):
 
 @dataclass(frozen=True)
 class Finding:
-    """The effect of an arm at one size."""
+    """The effect of an arm at one size, such as 7 nodes."""
 
     size: str
     arm: Arm
@@ -70,7 +73,7 @@ class RecommendationsSection(Section[Spec, Recommendations]):
         return [spec.metric, *spec.also]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Recommendations | None:
-        """Return the contexts of the run; None if an arm's number of nodes is unknown, as on a target."""
+        """Return the contexts of the run; None if an arm's number of nodes is unknown, as on the user's own servers."""
         if not all(arm.levels.get(spec.sizes, "").isdigit() for arm in core.arms):
             return None
         study = run.plan.study

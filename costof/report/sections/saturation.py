@@ -25,7 +25,7 @@ from costof.study.schema import WHOLE_SLICE
 #: Workers count as always busy if they spend at least this share of the time on operations. The share cannot reach 1,
 #: because workers are idle at the beginning and the end of a slice.
 BUSY = 0.9
-#: A slice with fewer operations per worker than this is a burst, not a loop.
+#: A slice with fewer operations per worker than this is a burst (each worker connects once), not a loop of operations.
 LEAST_OPERATIONS = 2
 #: A role's CPU quota counts as the limit if the role had used it up for at least this share of the time.
 THROTTLED = 0.2

@@ -1,10 +1,12 @@
-"""Sizing: the number of cores that a role needs for a burst of new clients, from the CPU time of one client.
+"""Sizing: the number of cores that a role, such as the balancer, needs for a burst of new clients.
 
-Cores = clients x CPU time of one client / seconds. The model is checked against measured bursts. A burst lasts longer
-than its CPU time, because the last client sends its request only after its handshake and then waits for the service.
-The predicted time is therefore the time of the burst without the protection on the same cores, plus clients x the CPU
-time that the protection adds / cores. (If handshakes and waiting fully overlapped, the predicted time would be the
-larger of these two terms instead of their sum.)
+A burst is many clients that connect at the same time. The number follows from the role's CPU time for one client: cores
+= clients x CPU time of one client / seconds.
+
+The model is checked against measured bursts. A burst lasts longer than its CPU time, because the last client sends its
+request only after its handshake and then waits for the service. The predicted time therefore has two terms: the time of
+the burst without the protection on the same cores, and clients x the CPU time that the protection adds / cores. The two
+are added. (If handshakes and waiting fully overlapped, the predicted time would be the larger of the two.)
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ MODEL = (
 
 
 class Spec(Model):
-    """The role (such as the balancer) whose number of cores is computed, and the burst of clients that measures the
-    role's CPU time per client."""
+    """The role (such as the balancer) whose number of cores is computed, and the workload that measures the role.
+
+    The workload is a burst of clients. It gives the role's CPU time for each client.
+    """
 
     role: str
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")
@@ -76,8 +80,7 @@ class BurstCheck(Model):
 
 
 class Sizing(Model):
-    """The number of new clients per second that one core of the role serves on an arm, and the cores that bursts
-    need."""
+    """How many new clients per second one core of the role serves on an arm, and how many cores bursts need."""
 
     role: str
     arm: str
@@ -183,7 +186,10 @@ def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
 
 
 def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
-    """Return the role's CPU milliseconds per client of the burst, by round."""
+    """Return, for each round, how many CPU milliseconds the role in `spec` used for each client of the burst.
+
+    In a burst, many clients connect at the same time.
+    """
     return {
         record.round: record.server_cpu_seconds[spec.role] * 1e3 / record.answer.operations
         for record in run.counted_slices(spec.workload, arm)

@@ -90,8 +90,8 @@ class HttpTarget(Service):
 def offers(level: Level | ArmSettings, access: Access) -> bool:
     """Return whether a level can be measured on a user's own balancer.
 
-    A level cannot be measured if it requires that there is no balancer, or that the balancer uses TLS to the origin: a
-    client can verify neither.
+    A level cannot be measured if it requires that there is no balancer, or that the balancer uses TLS to the origin
+    (the HTTP server). The reason is that a client can verify neither.
     """
     return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 

@@ -1,12 +1,13 @@
 """The lab of replica sets, whose members run on separate hosts at configurable distances.
 
-A link between each two of fifteen hosts would make a hundred links. Instead, each host has links to routers. Each such
-link has half the round trip between two members. For each combination of distances that the arms have, there is one
-router through the whole run. To change the distances in a set, a route on each of the set's hosts is changed from one
-router to another. Members have addresses that belong to no link, so that their connections survive the change.
+A link between each two of fifteen hosts would make a hundred links. Instead, each host has links to routers. The delay
+of each such link is half the round trip between two members. Each combination of distances that the arms have gets a
+router of its own, which exists through the whole run. To change the distances in a set, a route on each of the set's
+hosts is changed from one router to another. Members have addresses that belong to no link, so that their connections
+survive the change.
 
-At every distance, the client's link leads to a router without delay: a member that is far from other members is not far
-from the client.
+At every distance, the client's link leads to a router without delay. A member that is far from other members is
+therefore not far from the client.
 
 All sets exist through the whole run, but only the measured set has load. A set has a primary, electable secondaries and
 a hidden member, with at most seven voters in all. The other members are read-only: they neither vote nor can be

@@ -226,7 +226,8 @@ def replication_figures(
 
 PIN = "forceSyncSourceCandidate"
 STOP = "stopReplProducer"
-#: Time limit of each step: reaching a shape, replicating all writes, electing a primary.
+#: Time limit of each step: until the sync tree has the required shape, until all members have all writes, and until a
+#: primary is elected.
 PATIENCE_SECONDS = 30.0
 POLL_SECONDS = 0.05
 STOP_MS = 8000
@@ -339,7 +340,7 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Bring the set into a shape, and wait until every member has the right sync source.
+        """Bring the replica set's sync tree into a shape, and wait until every member has the right sync source.
 
         Raises `NotArrangedError`.
         """
@@ -441,9 +442,9 @@ class ShapedSet:
     def _choose_sources_again(self) -> None:
         """Make all members choose their sync sources again, so that the tree is MongoDB's choice.
 
-        Without this, a member keeps the source that it had for the last arm as long as that source is suitable. All
-        members must follow the primary when this function is called: an oplog entry that they fetch from the primary
-        makes them notice the fail point `STOP`.
+        Otherwise a member keeps the source that it had for the last arm as long as that source is suitable. When this
+        function is called, all members must follow the primary. An oplog entry that they fetch from the primary makes
+        them notice the fail point `STOP`.
         """
         entered: dict[str, int] = {}
 

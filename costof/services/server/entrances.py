@@ -19,7 +19,7 @@ from costof.study.arms import PlannedArm
 
 @dataclass(frozen=True)
 class Site:
-    """The lab in which entrances (programs in front of a server) run: its hosts (`star`), and the arms of the run.
+    """What programs in front of a server (entrances) need to know: the lab, its network (`star`), the run's arms.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
     presents before the first slice.
@@ -63,10 +63,10 @@ class Entrances(ABC):
         """
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Bring the entrances into the state that an arm needs. It is called before each slice of the arm."""
+        """Bring the entrances into the state that an arm needs, before each slice of the arm."""
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Return evidence that an entrance is as its arm requires, such as the cipher that a tunnel negotiated."""
+        """Return evidence that the arm's entrance works as the arm requires, such as the cipher of a tunnel."""
         return {}
 
     def counters(self, address: str) -> Counters | None:
@@ -99,7 +99,7 @@ class Entrances(ABC):
         return {}
 
     def warnings(self) -> list[str]:
-        """Return the warnings about the entrances. It is called after the run."""
+        """Return the warnings about these tunnels, poolers or proxies. It is called after the run."""
         return []
 
     @abstractmethod
@@ -107,4 +107,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return, by the program's name, the entrances' settings that the report shows; {} without entrances."""
+        """Return, by the name of the program, the settings that the report shows; {} without entrances."""

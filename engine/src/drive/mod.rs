@@ -1,4 +1,4 @@
-//! Subcommand `drive`, which measures slices (windows of one workload on one arm): it reads a plan and then commands
+//! Subcommand `drive`, which measures slices (windows of one workload on one arm). It reads a plan and then commands
 //! from standard input, and writes an answer to each line on standard output.
 
 mod pool;

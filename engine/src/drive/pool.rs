@@ -125,14 +125,14 @@ impl Pool {
     }
 }
 
-/// Return whether the thread has several workers in a closed loop: without a pace and think times, each begins its next
-/// operation as soon as one ends. Such a thread keeps several operations in flight, and is scheduled as `SCHED_BATCH`
-/// (sched(7)).
+/// Return whether the thread has several workers in a closed loop, in which each begins its next operation as soon as
+/// one ends. The workers then have neither a pace nor think times. Such a thread keeps several operations in flight,
+/// and is scheduled as `SCHED_BATCH` (sched(7)).
 ///
 /// If each answer woke the thread, the thread would preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. A thread with a single operation
-/// in flight gains nothing from this. With a pace or think times, the batch thread would handle an answer too late,
-/// after the server's work on the next operations, and this wait would be measured.
+/// in flight gains nothing from this. With a pace or think times, a batch thread would be harmful: it would handle an
+/// answer only after the server's work on the next operations, and this wait would be measured.
 pub fn is_batch(workload: &Settings, workers_of_thread: usize) -> bool {
     workers_of_thread > 1 && workload.pace.is_none() && workload.think_ms.is_none()
 }

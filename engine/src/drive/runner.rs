@@ -277,8 +277,8 @@ fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_n
 
 /// Return the number of threads for workloads `connect` with a pace: one for each worker, up to [`MAX_THREADS`].
 ///
-/// Each worker simulates independent clients. On a shared thread one client's answer would wait for milliseconds while
-/// another client's handshake is computed, and TLS would appear to slow down queries.
+/// Each worker simulates independent clients. If workers shared a thread, one client's answer would wait for
+/// milliseconds while another client's handshake is computed. TLS would then appear to slow down queries.
 fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     let arriving = workloads.iter().filter(|each| each.kind == Kind::Connect && each.pace.is_some());
     arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)

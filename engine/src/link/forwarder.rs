@@ -1,8 +1,8 @@
-//! The event loop of all links, which runs on one thread and sleeps until a packet arrives or is due.
+//! The event loop of all links. It runs on one thread and sleeps until a packet arrives or is due.
 //!
 //! A second thread would take CPU time from the measured machine. The thread waits for a timerfd instead of using
 //! epoll's timeout, because the kernel may extend such a timeout by a thousandth of its length
-//! (`select_estimate_accuracy`), which is 85 µs for the distance us-eu. The thread never waits in a busy loop.
+//! (`select_estimate_accuracy`). For the distance us-eu that would be 85 µs. The thread never waits in a busy loop.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};

@@ -1,13 +1,17 @@
 //! `costof-engine link`: simulated distance between two network namespaces, for kernels without netem.
 //!
-//! Each link is a pair of TUN devices, one in each namespace, and a queue for each direction that releases a packet
-//! after half the round-trip time. Read it in this order: [`plan`] defines the messages, [`tun`] creates the devices,
-//! [`forwarder`] is the event loop, [`direction`] is one direction of a link with its queue, delay and loss, and
-//! [`calibrate`] measures the latency of the path itself, which is subtracted from the configured delay.
+//! Each link is a pair of TUN devices, one in each namespace, and a queue for each direction. A queue releases a packet
+//! after half the round-trip time. Read the modules in this order:
 //!
-//! Messages are one JSON object a line. Input: `{"links": [...]}` once, then any number of `{"counters": {}}`. Output:
-//! `{"ready": ...}`, then a `{"counters": ...}` for each command; `{"error": {"class", "detail"}}` is fatal. The end of
-//! standard input ends the process and removes its devices.
+//! - [`plan`] defines the messages.
+//! - [`tun`] creates the devices.
+//! - [`forwarder`] is the event loop.
+//! - [`direction`] is one direction of a link with its queue, delay and loss.
+//! - [`calibrate`] measures the latency of the path itself, which is subtracted from the configured delay.
+//!
+//! Messages are one JSON object a line. The input is `{"links": [...]}` once, then any number of `{"counters": {}}`.
+//! The output is `{"ready": ...}`, then a `{"counters": ...}` for each command. `{"error": {"class", "detail"}}` is
+//! fatal. The end of standard input ends the process and removes its devices.
 
 mod calibrate;
 mod direction;
@@ -58,9 +62,9 @@ fn link_failure(what: impl Display, error: impl Display) -> Failure {
 /// busy machine.
 ///
 /// Without this priority, the thread could wait for milliseconds behind busy programs, and the link's delay would then
-/// be longer than configured. (netem runs in kernel timers, which programs cannot delay.) The kernel reserves 5 % of
-/// each second for other programs (sched_rt_runtime_us), so a link that uses a whole core pauses for 50 ms in each
-/// second.
+/// be longer than configured. (netem does not have this problem: it runs in kernel timers, which programs cannot
+/// delay.) The kernel reserves 5 % of each second for programs without real-time priority (sched_rt_runtime_us), so a
+/// link that uses a whole core pauses for 50 ms in each second.
 fn request_real_time_priority() -> bool {
     let lowest = libc::sched_param { sched_priority: 1 };
     // SAFETY: 0 is the calling thread, and the parameters live through the call.

@@ -41,8 +41,8 @@ impl Payers {
     }
 }
 
-/// The totals of an entrance (listening address) since the start: the number of its requests, the number of requests
-/// that were also delayed by `added_ns`, and the sum in nanoseconds of all delays as measured.
+/// The totals of an entrance (listening address) since the start: the number of its requests, the number of those that
+/// were also delayed by `added_ns`, and the measured sum of all delays in nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelayTotals {
     pub requests: u64,
@@ -63,9 +63,9 @@ impl Entrance {
         Entrance { cost, requests: AtomicU64::new(0), paying: AtomicU64::new(0), added_ns: AtomicU64::new(0) }
     }
 
-    /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop. A sleep
-    /// would end about 50 µs late because of the timer and the scheduler, and would leave a core idle, whose wake-up
-    /// costs additional time.
+    /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop, for two reasons. A
+    /// sleep would end about 50 µs late because of the timer and the scheduler. It would also leave a core idle, whose
+    /// wake-up costs additional time.
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);

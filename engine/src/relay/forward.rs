@@ -11,8 +11,8 @@ use std::sync::Arc;
 const CHUNK: usize = 1 << 16;
 
 /// Accept connections on all entrances (listening addresses) and forward their bytes to the server, all on this one
-/// thread. If each entrance had its own thread, one thread could run on a faster CPU than another, which would favour
-/// the arm of that thread's entrance for the whole run.
+/// thread. Each entrance belongs to an arm. If each had its own thread, one thread could run on a faster CPU than
+/// another for the whole run, which would favour its arm.
 /// Errors: polling the sockets failed.
 pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();

@@ -2,7 +2,7 @@
 //! can be compared with the true cost.
 //!
 //! All of its entrances (listening addresses) lead to the same server. [`cost`] defines which requests are delayed and
-//! for how long, [`forward`] forwards the connections. The relay ends at the end of its standard input.
+//! for how long. [`forward`] forwards the bytes of connections. The relay ends at the end of its standard input.
 
 mod cost;
 mod forward;

@@ -1,5 +1,6 @@
-//! Tests of an engine on one of several hosts: its share of the operations and workers, slices that open at a requested
-//! instant, a plan that is encrypted for the engine's key, and an engine that runs from memory.
+//! Tests of an engine on one of several hosts. The engine performs its part of the operations with its part of the
+//! workers, and opens slices at a requested instant. It accepts a plan that is encrypted for its key, and can run from
+//! memory.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::server::{self, Behaviour};

@@ -330,9 +330,9 @@ fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Each of the two operations takes 2 s (five requests of 400 ms). That is longer than the slice (0.5 s) and the one
-    // second after it in which an operation with a single query may end. On a machine that stalls, the second operation
-    // may start too late.
+    // Each of the two operations takes 2 s (five requests of 400 ms). An operation with a single query may end up to
+    // one second after the slice, which lasts 0.5 s. These operations take longer than that. On a machine that stalls,
+    // the second operation may start too late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }

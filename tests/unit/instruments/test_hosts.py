@@ -89,7 +89,10 @@ def test_errors_are_added_by_class_and_processes_left_running_are_listed_once() 
 
 def test_different_ciphers_on_hosts_are_reported() -> None:
     parts = [answer([1], {"cipher": "A"}), answer([1], {"cipher": "B"}), answer([], {"cipher": None})]
-    assert evidence_mismatch(parts) == "the connections of the hosts differ: cipher was A and B"
+    assert evidence_mismatch(parts) == (
+        "the client hosts connected with different settings: cipher was A and B; use the same versions and settings on "
+        "all of them"
+    )
     assert evidence_mismatch([parts[0], parts[2]]) is None
 
 

@@ -119,7 +119,7 @@ def test_refused_arm_is_an_error_and_other_arms_have_effects() -> None:
     assert {effect.arm for effect in result.effects} == {"ssh-aes256-ctr"}
 
 
-def test_refused_control_leaves_figures_without_effects() -> None:
+def test_report_has_figures_but_no_effects_if_the_server_refuses_the_control() -> None:
     result = fake_result(LAN, TransportTruth(), refused=dict.fromkeys(("plain", "plain-copy"), "it requires TLS"))
     assert not result.effects
     assert any(value.arm == "tls" for value in result.values)
@@ -229,7 +229,7 @@ def test_throttled_programs_and_stolen_cpu_time_are_reported() -> None:
     assert cpu.steal == pytest.approx(0.02 / (http.OPERATIONS / truth_of("balancer").per_second * 2), rel=0.05)
 
 
-def test_contexts_are_described_in_words_and_only_the_first_has_published_figures() -> None:
+def test_contexts_are_described_in_words_and_only_the_first_has_figures_from_the_literature() -> None:
     shown = {arm.name for arm in balanced().arms if balanced().published_for("wire.requests_per_second", arm)}
     assert shown == {"balancer"}
     places = {arm.at for arm in balanced().arms}
@@ -353,7 +353,7 @@ def test_answer_has_the_cost_of_encryption_and_its_parts(encrypted: Result) -> N
     assert any(text.startswith("Encrypting 100 % of the columns lowers ") for text in texts)
 
 
-def test_tables_over_numbers_of_terminals_have_published_figures(encrypted: Result) -> None:
+def test_tables_over_numbers_of_terminals_have_figures_from_the_literature(encrypted: Result) -> None:
     tables = [each for each in SWEEP.blocks(Index(encrypted), encrypted.sections.sweep) if isinstance(each, Table)]
     assert [each.title.partition(":")[0] for each in tables] == ["no gateway", *SHARES]
     rows = [[spaced(cell.text) for cell in row.cells] for row in tables[1].rows]

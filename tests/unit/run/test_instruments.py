@@ -84,7 +84,9 @@ def sent_workloads(plan: Plan, folder: Path, engines: list[FakeInstrument]) -> d
     return {each.name: each for each in engines[-1].received.workloads}
 
 
-def test_engine_gets_transactions_with_terminals_and_isolation(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_tpcc_plan_has_the_terminals_and_the_isolation_level_of_each_arm(
+    tmp_path: Path, engines: list[FakeInstrument]
+) -> None:
     settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]
     workloads = sent_workloads(plan_of("mysql-column-encryption", "quick", *settings), tmp_path, engines)
     assert workloads.pop(LOAD) == Workload(name=LOAD, kind="tpcc", workers=4, tpcc={"phase": "load", "warehouses": 1})
@@ -101,7 +103,7 @@ def test_records_are_loaded_for_studies_without_tpcc(tmp_path: Path, engines: li
     assert workloads["query_1"].tpcc is None
 
 
-def test_engine_gets_a_workload_for_each_read_share(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_plan_for_the_engine_has_a_workload_for_each_read_share(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     plan = plan_of("mongodb-chained-replication", "quick", "read_share=0,0.5", "nodes=3", "write_concern=1")
     workloads = sent_workloads(plan, tmp_path, engines)
     assert workloads.keys() == {"write", "write read_share 0.5"}

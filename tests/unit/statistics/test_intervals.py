@@ -196,7 +196,9 @@ def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -
     [(2, 6), pytest.param(4, 6, marks=pytest.mark.slow), pytest.param(8, 12, marks=pytest.mark.slow)],
 )
 @pytest.mark.parametrize("scatter", [0.0, 0.5])
-def test_moderated_intervals_keep_coverage_and_are_narrower(arms: int, rounds: int, scatter: float) -> None:
+def test_intervals_with_moderated_variances_keep_coverage_and_are_narrower(
+    arms: int, rounds: int, scatter: float
+) -> None:
     held, width = share_and_width(arms, rounds, scatter, 0.95)
     assert 0.93 <= held <= 0.97
     assert width < 1.0

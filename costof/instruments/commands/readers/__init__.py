@@ -98,14 +98,14 @@ class Report:
 class Reader:
     """The parser for the report of one program.
 
-    `figures` are all figures that a report can have. `report` builds a `Report` from two arguments: the program's text
-    or JSON document, and the figures that `figures_at` found in this text or document. `hint` names the options with
+    `figures` are all figures that a report can have. `report` is a function that builds a `Report`. Its arguments are
+    the program's text or JSON document, and the figures that `figures_at` found there. `hint` names the options with
     which the program writes its report, as the end of the sentence 'call the program with …'.
 
     A text report extends from a line that matches `begins` to the next such line, and has exactly one line that begins
     with `line`. A JSON report has one of `keys` at its top level. `silent_on_failures` is a sentence that says why the
-    program cannot count failures; it is empty if the program can count them. `statuses` has the exit statuses other
-    than 0 after which the program's report is still complete, with the meaning of each status.
+    program cannot count failures; it is empty if the program can count them. `statuses` maps the exit statuses other
+    than 0 after which the program's report is still complete to the meaning of each status.
     """
 
     program: str

@@ -4,8 +4,9 @@ Tested with ab 2.3 of Apache httpd 2.4. According to the source code, all versio
 (support/ab.c). The mean latency has three decimal places. Connect times and percentiles are printed in whole ms.
 
 A request counts as failed if it could not connect, lost its connection, or got a status other than 2xx. Without -l it
-also counts as failed if its answer's length differs from that of the first answer: ab cannot distinguish a page of
-varying length from a truncated answer. With -l, ab counts neither of the two as failed.
+also counts as failed if its answer's length differs from that of the first answer. The reason is that ab cannot
+distinguish a page of varying length from a truncated answer. With -l, neither a varying length nor a truncated answer
+counts as failed.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 Tested with pgbench 15.18, 17.10 and 18.6. According to source code and manual (https://www.postgresql.org/docs/,
 "pgbench"), the reader also fits 9.4 to 14.
 
-Failed transactions are of two kinds. pgbench 15 and later give up a transaction after a serialization failure or a
-deadlock. A client that an error ended never begins its remaining transactions. Transactions that pgbench skipped
-because they were too late (-R with -L) do not count as failed.
+Two kinds of transactions count as failed. First, pgbench 15 and later give up a transaction after a serialization
+failure or a deadlock. Second, a client that ended with an error never begins its remaining transactions. Transactions
+that pgbench skipped because they were too late (-R with -L) do not count as failed.
 """
 
 from __future__ import annotations

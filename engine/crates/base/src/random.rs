@@ -1,8 +1,8 @@
 //! Pseudorandom numbers, from which the keys of operations and the contents of records are drawn.
 
-/// A mask of the low six bits in each of eight bytes. A random number, masked and then added to [`FIRST_PRINTABLE`],
-/// gives eight printable characters, from the space to the underscore, as in YCSB's random strings. No byte of the sum
-/// overflows.
+/// A mask of the low six bits in each of eight bytes. If a random number is masked and then added to
+/// [`FIRST_PRINTABLE`], the sum is eight printable characters, from the space to the underscore, as in YCSB's random
+/// strings. No byte of the sum overflows.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 

@@ -1,5 +1,6 @@
-//! The envelope (decryption information) that follows an encrypted column's definition, the type that replaces the
-//! column's original one, the associated data of values, and the columns that a client requires to be encrypted.
+//! The envelope: the decryption information that follows the definition of an encrypted column. This module also has
+//! the type that replaces the column's original one, the associated data of values, and the columns that a client
+//! requires to be encrypted.
 
 use crate::Algorithm;
 use crate::keys::WRAPPED_KEY;

@@ -87,7 +87,7 @@ impl Opener {
             (Some(Position::Counted(count)), Some(last))
                 if count <= last || self.is_within_result_set.get() && count > last + 1 =>
             {
-                "a value is repeated or out of order, or a value before it is missing"
+                "encrypted values of the result were repeated, reordered or left out after the gateway sent them"
             }
             (Some(Position::Counted(count)), _) => {
                 self.last.set(Some(count));
@@ -201,7 +201,8 @@ mod tests {
         }
     }
 
-    const OUT_OF_ORDER: &str = "a value is repeated or out of order, or a value before it is missing";
+    const OUT_OF_ORDER: &str =
+        "encrypted values of the result were repeated, reordered or left out after the gateway sent them";
 
     #[test]
     fn equal_values_have_equal_ciphertexts_only_with_ecb() {

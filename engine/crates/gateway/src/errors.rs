@@ -42,7 +42,7 @@ impl ErrPacket {
         ErrPacket { kind, message: message.into() }
     }
 
-    /// Return the error for a command that guarded accounts may not send, or for a forbidden part of a command.
+    /// Return the error for a command, or a part of a command, that accounts with encrypted columns may not send.
     /// `description` completes the sentence "the gateway does not pass on …".
     pub fn not_allowed(description: &str) -> Self {
         Self::new(REFUSED, format!("the gateway does not pass on {description} for this account"))

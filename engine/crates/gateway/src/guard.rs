@@ -40,7 +40,8 @@ struct Parameter {
     was_not_text: bool,
 }
 
-/// The state of a guarded session: the role of its account, its encryption, and its current and prepared statements.
+/// The state of a guarded session, in which the client may send only approved statements: the account's role, the
+/// encryption, and the current and prepared statements.
 #[derive(Debug)]
 pub struct Guard {
     role: Role,

@@ -1,10 +1,15 @@
 //! The `costof-engine gateway` command: it passes approved statements to a MySQL server and encrypts result columns.
 //!
-//! Reading order: [`plan`] (input and output messages), [`rules`] (protected columns and accounts), [`statements`]
-//! (parsing a text and finding the approved statement), [`session`] (the decision about each packet, with [`login`],
-//! [`answers`], [`guard`] and [`sealing`]), and [`conversation`] (sending and receiving). All threads share the rules.
-//! Each replacement of the rules increases their generation number. A session looks at this number at each command, and
-//! so notices new rules.
+//! Read the modules in this order:
+//!
+//! - [`plan`]: input and output messages.
+//! - [`rules`]: protected columns and accounts.
+//! - [`statements`]: parsing a text and finding the approved statement.
+//! - [`session`], with [`login`], [`answers`], [`guard`] and [`sealing`]: the decision about each packet.
+//! - [`conversation`]: sending and receiving.
+//!
+//! All threads share the rules. Each replacement of the rules increases their generation number. A session looks at
+//! this number at each command, and so notices new rules.
 
 mod answers;
 mod conversation;

@@ -18,9 +18,9 @@ const REMOVED: u32 = COMPRESS
     | MULTI_FACTOR_AUTHENTICATION
     | PROGRESS_OR_EXTENSION;
 
-/// The number of bytes of a greeting between the version text and the reserved bytes: connection number, first part of
-/// the nonce, zero byte, low half of the capabilities, collation, status, high half of the capabilities, and length of
-/// the nonce.
+/// The number of bytes of a greeting between the version text and the reserved bytes. They are the connection number,
+/// the first part of the nonce, a zero byte, the low half of the capabilities, the collation, the status, the high half
+/// of the capabilities, and the length of the nonce.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
 /// The number of reserved bytes. MariaDB uses the last four of them for further capabilities.
 const RESERVED_IN_GREETING: usize = 10;

@@ -137,8 +137,8 @@ impl Plan {
             if listener.learn.as_ref().is_some_and(|learn| learn.accounts.is_empty()) {
                 return Err(invalid_command("learn has no accounts: name at least one"));
             }
-            // With TLS on only one side, a password could be exposed. Under TLS, clients may send a password in a form
-            // that is safe only under TLS, and the gateway would pass it on over a plaintext connection.
+            // With TLS on only one side, a password could be exposed. On a TLS connection, clients may send a password
+            // in a form that is safe only under TLS. The gateway would pass it on over a plaintext connection.
             if listener.tls.is_some() != matches!(listener.server_transport, Transport::Tls(_)) {
                 let why = "tls and server_transport go together: use TLS on both sides or on neither";
                 return Err(invalid_command(&format!("{}: {why}", listener.address)));

@@ -39,7 +39,7 @@ pub struct Rules {
     pub check: Option<Check>,
     /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
-    /// The statements that guarded accounts may send. An account is guarded if its role is not `Plaintext`.
+    /// The approved statements. Guarded accounts, whose role is not `Plaintext`, may send no others.
     pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,
@@ -49,7 +49,7 @@ pub struct Rules {
 /// The form in which an account gets protected columns.
 #[derive(Debug, Clone)]
 pub enum Role {
-    /// The account gets plaintext and is not guarded.
+    /// The account gets plaintext. It is not guarded: it may send any statement.
     Plaintext,
     /// The account gets ciphertext that the holder of this key can decrypt.
     Ciphertext(Arc<NamedKey>),
@@ -177,7 +177,7 @@ impl Rules {
         Ok((rules, file.statements_file))
     }
 
-    /// Return whether the rules protect any column. Only then can an account be guarded.
+    /// Return whether the rules protect any column. Otherwise every account gets plaintext and may send any statement.
     pub fn guard(&self) -> bool {
         !self.columns.is_empty()
     }
@@ -208,9 +208,10 @@ impl Rules {
             .collect()
     }
 
-    /// Store the server's columns, and the names of its views without their databases. All result columns of a
-    /// statement that names a view are encrypted, unless the approval says which of them to encrypt. The reason is that
-    /// servers report the columns of a view as columns of a base table if the view's alias equals that table's name.
+    /// Store the server's columns, and the names of its views without their databases. If a statement names a view, all
+    /// its result columns are encrypted, unless the approval says which of them to encrypt. The reason is that the
+    /// columns of a view can look like those of a base table: servers report them so if the view's alias equals the
+    /// table's name.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };

@@ -218,9 +218,9 @@ impl Sealing {
     }
 }
 
-/// Return the algorithm that encrypts a column. Return None if the column is sent unchanged. A protected column is
-/// always encrypted. If the approval has no verdict on the column, only a known column of a base table that no rule
-/// protects is sent unchanged.
+/// Return the algorithm that encrypts a result column. Return None if the column is sent unchanged. A protected column
+/// is always encrypted. Any other column is treated as the approval says. If the approval does not say, the column is
+/// sent unchanged only if it is a known column of a base table.
 fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> Option<Algorithm> {
     let [Ok(database), Ok(table), Ok(column)] = names.map(str::from_utf8) else { return Some(rules.algorithm) };
     let names = [database, table, column];

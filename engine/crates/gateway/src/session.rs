@@ -1,10 +1,11 @@
 //! A session between a client and the server. It turns received bytes into bytes to send, and decides about each
 //! packet. It does no input or output itself: the module `conversation` sends and receives.
 //!
-//! A session begins with a login. If the account is not guarded, and so may send any statement, the session becomes
-//! open: bytes pass unchanged. Otherwise the gateway sets and checks ("pins") the session's settings, and then commands
-//! and answers alternate. During an answer the session processes no bytes of the client, so a further command waits. A
-//! command is checked only when it is processed, against the rules and the session's state at that time.
+//! A session begins with a login. An account that is not guarded may send any statement. Its session becomes open,
+//! which means that bytes pass unchanged. For a guarded account, the gateway sets and checks ("pins") the session's
+//! settings, and then commands and answers alternate. During an answer the session processes no bytes of the client, so
+//! a further command waits. A command is checked only when it is processed, against the rules and the session's state
+//! at that time.
 
 use crate::answers::{DefinitionsOf, Expected, Kind};
 use crate::counters::Tally;
@@ -184,10 +185,10 @@ enum Mode {
     Learn(Box<Recorder>),
 }
 
-/// The state of setting and checking ("pinning") a session's settings: the character set for statements, and an SQL
-/// mode under which the server parses statements as the gateway does. These settings must not depend on `init_connect`
-/// or on the server's own settings. The gateway sends the commands of [`PINNING`] together, and does not pass on their
-/// answers. The client gets the OK for its login only after the settings have been read back and checked.
+/// The state of setting and checking ("pinning") a session's settings. The settings are the character set for
+/// statements, and an SQL mode under which the server parses statements as the gateway does. They must not depend on
+/// `init_connect` or on the server's own settings. The gateway sends the commands of [`PINNING`] together, and does not
+/// pass on their answers. The client gets the OK for its login only after the settings have been read back and checked.
 #[derive(Default)]
 struct Pinning {
     /// The server's OK packet, which the client gets once the settings are confirmed.
@@ -227,8 +228,8 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 /// The event for which a session is waiting. The conversation derives the session's deadline from this event. `Idle`
-/// and `Command` hold the number of commands that the session has decided about before, so that the waits for two
-/// commands are unequal and each gets a new deadline.
+/// and `Command` hold the number of commands that the session has decided about before. Because of this number the
+/// waits for two commands are unequal, and each gets a new deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.
@@ -669,8 +670,8 @@ impl Session {
     }
 
     /// Pass on the received commands of an open session, and return the number of bytes passed on. Only known command
-    /// codes are allowed, and COM_CHANGE_USER is not among them, because with this command the client could change to a
-    /// guarded account.
+    /// codes are allowed. COM_CHANGE_USER is not among them, because a client could use it to change to a guarded
+    /// account (one that may send only approved statements).
     fn pass_commands(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let mut processed = 0;
         loop {

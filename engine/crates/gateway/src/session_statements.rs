@@ -76,7 +76,8 @@ fn unquoted_name(token: &str) -> Option<String> {
     is_plain_name(name.as_bytes()).then_some(name)
 }
 
-/// Return whether every server uses this name of a database unchanged.
+/// Return whether this name of a database means the same database on every server, because no server decodes or
+/// shortens the name.
 pub fn is_plain_name(name: &[u8]) -> bool {
     // The prefix marks a name in the encoding of MySQL 5.0. Servers find the same database with and without the prefix.
     const OLD: &[u8] = b"#mysql50#";
@@ -186,8 +187,8 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     Some(Some(format!("@@session.{name} = {sent}")))
 }
 
-/// Return whether the character set is utf8mb4 or a subset of it. If the client requests such a character set, a
-/// guarded session uses utf8mb4.
+/// Return whether the character set is utf8mb4 or a subset of it. If the client requests such a character set, the
+/// session of a guarded account uses utf8mb4.
 fn is_utf8(charset: &str) -> bool {
     ["utf8mb4", "utf8", "utf8mb3"].iter().any(|known| charset.eq_ignore_ascii_case(known))
 }

@@ -1,6 +1,6 @@
-//! The listeners, their rules, and the limits of their connections. With the account in `[check]` of the rules the
-//! gateway reads which columns the server's base tables have, and checks that each rule for columns matches one of
-//! these columns.
+//! The listeners, their rules, and the limits of their connections. The gateway reads which columns the server's base
+//! tables have, with the account in `[check]` of the rules. It checks that each rule for columns matches one of these
+//! columns.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};

@@ -1,5 +1,5 @@
-//! Approved statements: parsing a client's text, finding the approved statement that it matches, and building the text
-//! for the server.
+//! Approved statements. The gateway parses a client's text, finds the approved statement that it matches, and builds
+//! the text for the server.
 //!
 //! The server never gets a client's text. It gets the approved text, with the client's values encoded again by the
 //! gateway. If the gateway parses a text wrongly, the text can therefore match another approved statement or change a
@@ -72,7 +72,7 @@ impl Kind {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Encrypt,
-    /// Send the result column unchanged, unless it is a protected column.
+    /// Send the result column unchanged. A protected column is encrypted nevertheless.
     Plain,
 }
 
@@ -88,7 +88,7 @@ pub enum Outputs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text contains a construct, described here, that servers could parse differently from the gateway.
+    /// The text contains this construct, which servers could parse differently from the gateway.
     Unreadable(&'static str),
     NotApproved(String),
 }

@@ -76,7 +76,8 @@ impl Greeting {
         self.capabilities & TLS != 0
     }
 
-    /// Return whether lists will end without an EOF packet, because both server and client support DEPRECATE_EOF.
+    /// Return whether the server sends no EOF packet after column definitions and after rows, because both server and
+    /// client support DEPRECATE_EOF.
     pub fn is_without_eof(&self) -> bool {
         self.capabilities & DEPRECATE_EOF != 0
     }

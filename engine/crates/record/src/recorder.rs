@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn request_time_is_delay_plus_connect_plus_processing() {
+    fn request_time_is_the_wait_since_its_scheduled_start_plus_connect_plus_processing() {
         let mut recorder = Recorder::default();
         recorder.record(&timeline_of(&[Phase::Waiting, Phase::Receiving]));
         assert!(!recorder.answer().contains_key("connect") && !recorder.answer().contains_key("delay"));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn connect_time_excludes_the_delay() {
+    fn connect_time_excludes_the_wait_since_its_scheduled_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn operation_time_includes_the_delay() {
+    fn operation_time_includes_the_wait_since_its_scheduled_start() {
         let mut recorder = Recorder::default();
         let mut timeline = Timeline::default();
         timeline.schedule(clock::now() - 1_000_000_000);

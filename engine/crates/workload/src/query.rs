@@ -150,9 +150,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Put the session back after an operation, and return the outcome. Two outcomes close the session instead: the
-    /// server answered that another server is responsible, or the operation failed without an error answer of the
-    /// server, which leaves the session's state unknown.
+    /// Put the session back after an operation, and return the outcome. After two outcomes the session is closed
+    /// instead. In the first, the server answered that another server is responsible. In the second, the operation
+    /// failed without an error answer of the server, so the session's state is unknown.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),

@@ -1,6 +1,6 @@
-//! The start times of the operations in a slice (a measured window). With a pace, the start time of an operation
-//! depends only on its number, so a slow server cannot delay the load under which it is measured. With think times, the
-//! start time depends on the end of the worker's last operation.
+//! The start times of the operations in a slice (a measured window). With a pace (a fixed rate), the start time of an
+//! operation depends only on its number, so a slow server cannot delay the load under which it is measured. With think
+//! times, it depends on the end of the worker's last operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -8,9 +8,10 @@ use base::error::Result;
 use base::lines::invalid_command;
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// The maximum number of random start times in a slice. They are drawn before the slice and take eight bytes each.
+/// The maximum number of random start times in a slice. They are generated before the slice and take eight bytes each.
 const MAX_DRAWN: f64 = 10_000_000.0;
-/// A number that is combined with the seed, so that paces and keys get different random numbers from the same seed.
+/// A number that is combined with the seed, so that start times and keys get different random numbers from the same
+/// seed.
 const DOMAIN: u64 = 0x7061_6365;
 
 /// The start times of this host's operations in one slice. This host numbers its own operations without gaps, even if
@@ -30,7 +31,7 @@ impl Schedule {
     /// Return this host's schedule of a slice in which all hosts together perform at most `operations` operations in
     /// `lasts_ns` nanoseconds. Random start times follow from the seed and the slice's number, so they are the same on
     /// all arms and hosts.
-    /// Errors: `plan` if more than [`MAX_DRAWN`] start times would have to be drawn.
+    /// Errors: `plan` if more than [`MAX_DRAWN`] random start times would be needed.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
         match pace.arrivals {

@@ -171,7 +171,7 @@ fn texts_that_servers_could_parse_differently_are_refused() {
 }
 
 #[test]
-fn statement_with_another_alias_or_column_number_than_approved_is_refused() {
+fn statement_with_another_alias_sort_position_or_limit_than_approved_is_refused() {
     for (approved, other) in [
         ("SELECT a AS 'x' FROM t", "SELECT a AS 'y' FROM t"),
         ("SELECT a 'x' FROM t", "SELECT a 'y' FROM t"),
@@ -319,8 +319,8 @@ fn matches_approved(approved: &str, edited: &[Token]) -> bool {
     approved.len() == edited.len() && approved.iter().zip(edited).all(fits)
 }
 
-/// Return all ways to parse the tokens: unchanged, and with one of the negative numbers split into a minus and a
-/// number, because servers parse `a -1` as `a - 1`.
+/// Return all ways to parse the tokens. Servers parse `a -1` as `a - 1`. The ways are therefore: the unchanged tokens,
+/// and the tokens with one of the negative numbers split into a minus and a number.
 fn readings(tokens: &[Token]) -> Vec<Vec<Token>> {
     let mut result = vec![tokens.to_vec()];
     for (position, token) in tokens.iter().enumerate() {

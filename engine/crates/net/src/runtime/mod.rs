@@ -1,9 +1,9 @@
 //! A small single-threaded runtime. Each thread has one epoll instance, and its workers are ordinary futures.
 //!
 //! A general-purpose runtime would add to the engine's own time per operation, which every report shows. Here the
-//! thread that waits for events also polls the tasks, so an operation costs one `send`, one `recv`, a part of an
-//! `epoll_wait` (one call returns the events of several operations), and no allocation, lock, wake-up queue or message
-//! between threads.
+//! thread that waits for events also polls the tasks. An operation therefore costs one `send`, one `recv`, and a part
+//! of an `epoll_wait`, because one call returns the events of several operations. It costs no allocation, lock, wake-up
+//! queue or message between threads.
 
 mod epoll;
 mod reactor;

@@ -1,6 +1,8 @@
 //! The command hello and the authentication, in two round trips as in drivers. hello contains the first message of
 //! SCRAM ("speculative authentication", MongoDB Handshake specification), so authentication needs only one more round
-//! trip. SASLprep is applied to the password, but not to the user name (Authentication specification).
+//! trip.
+//!
+//! SASLprep is applied to the password, but not to the user name (Authentication specification).
 
 use super::Settings;
 use super::message::{self, Channel};

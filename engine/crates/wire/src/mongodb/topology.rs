@@ -97,9 +97,9 @@ impl Scout<'_> {
     }
 }
 
-/// Select those of the `answered` members that match the read preference. If none matches, return an error: `silent`,
-/// which is the failure of a member that did not answer, or, if all members have answered, an error with the numbers of
-/// primaries and secondaries.
+/// Select those of the `answered` members that match the read preference. If none matches, return an error. The error
+/// is `silent`, the failure of a member that did not answer, if there is one. If all members have answered, the error
+/// has the numbers of primaries and secondaries.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_of_a_silent_member_is_reported_if_no_member_matches() {
+    fn failure_of_an_unreachable_member_is_reported_if_no_other_member_has_the_wanted_role() {
         let lonely = || vec![member(1, true, false)];
         let reason = |silent| select(lonely(), ReadPreference::Secondary, silent).unwrap_err().class;
         assert_eq!(reason(None), Class::NoMember);

@@ -1,8 +1,9 @@
 //! MySQL's wire protocol (4.1), as MySQL and MariaDB use it: greeting, TLS on the same connection, authentication, and
-//! the commands of the workloads, as text or prepared. The client behaves like common clients wherever this affects a
-//! measurement. After requesting TLS it begins the handshake without waiting. It sends the first authentication data
-//! with the user's name, prepares a statement once for each connection, and ends a connection without waiting for an
-//! answer.
+//! the commands of the workloads, as text or prepared.
+//!
+//! The client behaves like common clients wherever this affects a measurement. After requesting TLS it begins the
+//! handshake without waiting. It sends the first authentication data with the user's name, prepares a statement once
+//! for each connection, and ends a connection without waiting for an answer.
 
 pub mod catalogue;
 mod channel;

@@ -54,8 +54,8 @@ impl Channel {
     }
 
     /// Check that no message is left unread. Two kinds of messages are allowed, because a server may send them at any
-    /// time: a notice, and the reason why the server ends the session. The next call that receives an answer reads
-    /// them.
+    /// time: a notice, and the reason why the server ends the session. They stay unread until the next call that
+    /// receives an answer.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),

@@ -1,7 +1,8 @@
 //! PostgreSQL's wire protocol (3.0): TLS by request or directly, SCRAM-SHA-256 with and without channel binding,
-//! simple, extended and prepared queries, pipelines, and COPY. The client behaves like libpq wherever this affects a
-//! measurement: it salts the password anew for each connection, describes a statement at each execution, and ends a
-//! connection without waiting for an answer.
+//! simple, extended and prepared queries, pipelines, and COPY.
+//!
+//! The client behaves like libpq wherever this affects a measurement. It salts the password anew for each connection,
+//! describes a statement at each execution, and ends a connection without waiting for an answer.
 
 mod channel;
 mod login;

@@ -178,8 +178,8 @@ impl crate::Service for Service {
     }
 
     fn facts(&self) -> Facts {
-        // If the server did not return its version, use the configured one. Version 3 was confirmed by the answer to
-        // `HELLO 3`, and 2 is the default.
+        // If the server did not report the version of the RESP protocol, use the configured one: RESP3 was confirmed by
+        // the answer to `HELLO 3`, and RESP2 is the default.
         let resp = self.server_side.resp.clone().unwrap_or_else(|| self.settings.resp.to_string());
         Facts::from([("resp", resp.into()), ("server_side", self.server_side.address.clone().into())])
     }

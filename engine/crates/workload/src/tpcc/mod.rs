@@ -1,6 +1,8 @@
 //! TPC-C for MySQL and MariaDB as specified in revision 5.11: the data of clause 4.3, and the five transactions of
-//! clause 2 in the mix of clause 5.2. The tables are those of `costof/datasets/tpcc.py`. Prices, reports and limits on
-//! response times, which the specification also defines, are not implemented; `costof` reports times in its usual form.
+//! clause 2 in the mix of clause 5.2. The tables are those of `costof/datasets/tpcc.py`.
+//!
+//! The specification also defines prices, reports and limits on response times. These are not implemented, because
+//! `costof` reports times in its usual form.
 
 mod load;
 mod numbers;

@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// The state that all workers of a workload on an arm share.
 #[derive(Clone)]
 pub struct Shared {
-    /// The record numbers of the table. All workloads and arms with the same table share it.
+    /// The counter that gives each new record of the table its number. All workloads and arms with the same table share
+    /// the counter.
     pub sequence: Arc<Sequence>,
     pub position: Arc<SequentialPosition>,
 }

@@ -64,7 +64,7 @@ fn session_never_panics_on_arbitrary_bytes_from_client_or_server() {
 }
 
 /// Damage the packets of a login to a guarded account. The client must get the OK for its login, or one error, or
-/// nothing yet.
+/// nothing while the login is incomplete.
 #[test]
 fn damaged_login_is_never_confirmed_before_session_settings_are_checked() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {
@@ -97,8 +97,8 @@ fn damaged_login_is_never_confirmed_before_session_settings_are_checked() {
     });
 }
 
-/// Damage an answer that has a mark in each row. All result columns of the statement are encrypted, whatever origin the
-/// server reports. The mark must therefore not reach the client.
+/// Damage an answer that has the plaintext `MARK` in each row. All result columns of the statement are encrypted,
+/// whatever tables and columns the answer names. The client must therefore never get `MARK`.
 #[test]
 fn damaged_answers_never_reveal_encrypted_values() {
     bolero::check!().with_iterations(ITERATIONS).for_each(|bytes: &[u8]| {

@@ -144,7 +144,7 @@ fn values_moved_to_another_column_row_format_or_type_are_refused() {
     assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
 }
 
-/// The client refuses an answer that a gateway sends a second time in the same session, as it refuses a row that is
+/// A gateway's answer is refused if it arrives a second time in the same session, just as a row is refused that is
 /// repeated within one answer. With AES-128-ECB the client cannot detect such repetitions.
 #[test]
 fn answers_replayed_within_one_session_are_refused() {
@@ -160,7 +160,8 @@ fn answers_replayed_within_one_session_are_refused() {
             Err(failure) => {
                 assert_eq!(
                     failure.detail,
-                    "column tpcc.customer.c_last: a value is repeated or out of order, or a value before it is missing"
+                    "column tpcc.customer.c_last: encrypted values of the result were repeated, reordered or left out \
+                     after the gateway sent them"
                 );
             }
         }

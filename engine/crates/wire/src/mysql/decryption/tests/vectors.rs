@@ -227,8 +227,8 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Return cases in which a column is not encrypted although the client requires it: a rule is missing, the envelope was
-/// removed, or the connection bypasses the gateway.
+/// Return cases in which a column is not encrypted although the client requires it. The causes are a missing rule, a
+/// removed envelope, and a connection that bypasses the gateway.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
     let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
