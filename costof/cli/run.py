@@ -90,6 +90,12 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
     help="Round-trip time to the servers, such as 20ms: emulated in a lab, else predicted.",
 )
 @click.option("--client", metavar="PROGRAM", help="Also measure with this client: pgbench or wrk.")
+@click.option(
+    "--memory",
+    metavar="N",
+    help="Also measure the servers' memory of a connection, with up to N idle connections of each variant, such as "
+    "1000.",
+)
 @limit_option
 @target_options
 @hosts_options
@@ -113,6 +119,7 @@ def run(
     think_time: str | None,
     distance: str | None,
     client: str | None,
+    memory: str | None,
     limits: tuple[tuple[str, str], ...],
     target: TargetArguments,
     hosts: HostsSettings | None,
@@ -138,7 +145,7 @@ def run(
         }
         values |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
         values |= {**requested_load.options, "--out": out, "--seed": seed is not None, "--dry-run": dry_run}
-        values["--profile"] = profile
+        values |= {"--profile": profile, "--memory": memory}
         resumed = reopen(resume, [option for option, value in values.items() if value], budget, target, hosts)
         plan, access = resumed.plan, resumed.access
         if hosts is not None:
@@ -176,6 +183,7 @@ def run(
         hosts=hosts.address if hosts else None,
         target_options=kept_options,
         offered=offered,
+        memory=memory,
     )
     sys.exit(run_study(chosen_study, options, access, out, answer_form, dry_run, hosts, json_lines))
 
@@ -349,6 +357,8 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
         click.echo(f"load      {plan.load.in_words}")
+    if plan.memory:
+        click.echo(f"memory    up to {plan.memory:,} idle connections of each arm, on servers of their own start")
     if plan.client is not None:
         click.echo(f"client    {plan.client}, on every arm that it supports")
     for name, size in plan.slices.items():

@@ -27,6 +27,7 @@ from costof.results.ledger import (
     now,
 )
 from costof.run.instruments import Instruments
+from costof.run.memory import measure_memory
 from costof.run.machine import cores_awake, describe_machine, read_machine
 from costof.run.progress import Progress
 from costof.run.rates import Rates
@@ -244,7 +245,8 @@ def run_starts(
     """Measure, one after the other, each start of the servers that is not complete yet. A partial start ends the run.
 
     Without --restarts there is one start. If the first start fails, raises the errors of `run` and `open_service`.
-    Later errors are only recorded in the ledger.
+    Later errors are only recorded in the ledger. With --memory the memory of a connection is measured after the last
+    start, on servers that are started once more for this.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
@@ -258,6 +260,8 @@ def run_starts(
         if after is None:
             return
         before = after
+    if plan.memory:
+        measure_memory(plan, open_service(), ledger, progress)
 
 
 @dataclass(frozen=True)

@@ -53,15 +53,22 @@
     return [total(0), total(1), total(2), Math.min(...terms.map(([, each]) => each[3]))];
   }
 
-  /** Return the costs added to a connection, an operation and a request (ms), cores, money a month, core seconds. */
+  /** Return the added costs by the names of the outputs; null for memory that was not measured. */
   function added(extra, load) {
     const connection = milliseconds(extra.connection, load), operation = milliseconds(extra.operation, load);
     const later = Math.max(0, load.operations - extra.inside);
     const cpu = sum([[1, extra.connection.cpu_ms], [later, extra.operation.cpu_ms]]);
     const cores = sum([[load.connections_per_second / 1000, cpu]]);
     const request = sum([[1 / load.operations, connection], [later / load.operations, operation]]);
-    const money = sum([[data.hours * load.price, cores]]), reconnect = sum([[load.clients / 1000, extra.connection.cpu_ms]]);
-    return [connection, operation, request, cores, money, reconnect];
+    return {
+      connection_ms: connection,
+      operation_ms: operation,
+      request_ms: request,
+      cores,
+      money: sum([[data.hours * load.price, cores]]),
+      reconnect_seconds: sum([[load.clients / 1000, extra.connection.cpu_ms]]),
+      memory_gb: extra.memory_bytes && sum([[load.clients / 1e9, extra.memory_bytes]]),
+    };
   }
 
   // Return decimals for two digits of the half interval if it begins with 1 or 2, else for one digit.
@@ -96,7 +103,11 @@
   const chosen = () => form.elements.protection?.value ?? data.protections[0].name;
 
   function fill(cells, costs) {
-    cells.forEach((cell, index) => costs === null ? cell.replaceChildren(NONE) : show(cell, costs[index]));
+    cells.forEach((cell, index) => {
+      const cost = costs && costs[data.outputs[index]];
+      if (cost) show(cell, cost);
+      else cell.replaceChildren(NONE);
+    });
   }
 
   function update() {

@@ -5,7 +5,7 @@ The page's script, calculator.js, computes the same results. Tests compare both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 
@@ -59,6 +59,7 @@ class Extras:
     """The cost that a protection adds to a connection and to an operation.
 
     `inside` is the number of operations (0 or 1) that the measured cost of the connection already includes.
+    `memory_bytes` is what the connection takes of the servers' memory; None if it was not measured.
     """
 
     protection: str
@@ -66,6 +67,7 @@ class Extras:
     connection: ExtraCost
     operation: ExtraCost
     inside: int
+    memory_bytes: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ class Added:
     """The cost that a protection adds under a load.
 
     `reconnect_seconds` is the CPU time, in seconds of one core, that is added when all clients reconnect at once.
+    `memory_gb` is the memory of the servers for all clients' connections; None if it was not measured.
     """
 
     connection_ms: Estimate
@@ -81,6 +84,7 @@ class Added:
     cores: Estimate
     money: Estimate
     reconnect_seconds: Estimate
+    memory_gb: Estimate | None
 
 
 def extras(index: Index, model: CostModel) -> list[Extras]:
@@ -89,7 +93,8 @@ def extras(index: Index, model: CostModel) -> list[Extras]:
     inside = int(any(metric is not None and metric.phase in INSIDE for metric in metrics))
     names = dict.fromkeys(extra.protection for extra in model.extras)
     pairs = [(name, costs.get((name, "connection")), costs.get((name, "operation"))) for name in names]
-    return [Extras(name, one.label, one, each, inside) for name, one, each in pairs if one and each]
+    memory = model.memory_bytes
+    return [Extras(name, one.label, one, each, inside, memory.get(name)) for name, one, each in pairs if one and each]
 
 
 def added(extra: Extras, load: Load) -> Added:
@@ -105,6 +110,7 @@ def added(extra: Extras, load: Load) -> Added:
         cores=cores,
         money=_sum([(HOURS_A_MONTH * load.price, cores)]),
         reconnect_seconds=_sum([(load.clients / 1000, extra.connection.cpu_ms)]),
+        memory_gb=None if extra.memory_bytes is None else _sum([(load.clients / 1e9, extra.memory_bytes)]),
     )
 
 
@@ -126,19 +132,33 @@ def _sum(terms: list[Term]) -> Estimate:
     )
 
 
-COLUMNS: list[tuple[str, str, Callable[[Added], Estimate]]] = [
-    ("to a connection", "ms", lambda costs: costs.connection_ms),
-    ("to an operation", "ms", lambda costs: costs.operation_ms),
-    ("to a request on average", "ms", lambda costs: costs.request_ms),
-    ("cores in use", "cores", lambda costs: costs.cores),
-    ("money a month", "", lambda costs: costs.money),
-    ("if all clients reconnect", "core s", lambda costs: costs.reconnect_seconds),
+@dataclass(frozen=True)
+class Output:
+    """A column of added costs: its heading, its unit, and the field of `Added` that it shows."""
+
+    heading: str
+    unit: str
+    field: str
+
+    def text(self, costs: Added) -> str | Text:
+        cost = getattr(costs, self.field)
+        return fmt.NONE if cost is None else fmt.absolute(cost, self.unit, signed=True)
+
+
+OUTPUTS = [
+    Output("to a connection", "ms", "connection_ms"),
+    Output("to an operation", "ms", "operation_ms"),
+    Output("to a request on average", "ms", "request_ms"),
+    Output("cores in use", "cores", "cores"),
+    Output("money a month", "", "money"),
 ]
-"""Columns of added costs: heading, unit, and a function that returns the cost from `Added`."""
+RECONNECT = Output("if all clients reconnect", "core s", "reconnect_seconds")
+MEMORY = Output("memory for all clients", "GB", "memory_gb")
 
 
-def shown(costs: Added) -> list[Text]:
-    return [fmt.absolute(read(costs), unit, signed=True) for _, unit, read in COLUMNS]
+def outputs(model: CostModel) -> list[Output]:
+    """Return the columns of added costs: a run at a load has no reconnecting clients, and few runs measured memory."""
+    return [*OUTPUTS, *([] if model.load else [RECONNECT]), *([MEMORY] if model.memory_bytes else [])]
 
 
 def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
@@ -165,14 +185,18 @@ def default_load(index: Index, model: CostModel) -> Load:
     )
 
 
-def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
+def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[str | Text]]]:
     """Return rows of distance, protection and figures at the default load, for pages whose script does not run."""
     load = default_load(index, model)
     return [
-        (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)))[: len(columns(model))])
+        (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)), outputs(model)))
         for context, ms in distances(index, model)
         for each in extras(index, model)
     ]
+
+
+def shown(costs: Added, columns: Sequence[Output]) -> list[str | Text]:
+    return [column.text(costs) for column in columns]
 
 
 def where(context: str, round_trip_ms: float) -> str:
@@ -185,7 +209,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     protections = extras(index, model)
     if not protections:
         return
-    load, outputs, fixed = default_load(index, model), columns(model), _fixed(model)
+    load, columns, fixed = default_load(index, model), outputs(model), _fixed(model)
     fields = [
         Field("connections_per_second", "New connections /s", f"{load.connections_per_second:g}", "connections",
               slider=Slider(1, 10_000)),
@@ -196,8 +220,8 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
     ]  # fmt: skip
     measured = {context or fmt.milliseconds(ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
-    head = [Column("with", "text"), *(Column(heading, unit=unit) for heading, unit, _ in outputs)]
-    figures = {each.protection: shown(added(each, load))[: len(outputs)] for each in protections}
+    head = [Column("with", "text"), *(Column(each.heading, unit=each.unit) for each in columns)]
+    figures = {each.protection: shown(added(each, load), columns) for each in protections}
     rows = [
         Row([Cell(each.label), *map(Cell.of, figures[each.protection])], key=each.protection) for each in protections
     ]
@@ -207,6 +231,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
             "inside": each.inside,
             "connection": _numbers(each.connection),
             "operation": _numbers(each.operation),
+            "memory_bytes": None if each.memory_bytes is None else _four(each.memory_bytes),
         }
         for each in protections
     ]
@@ -221,14 +246,15 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         presets=Presets("round_trip_ms", "Distances of this run", measured if len(measured) > 1 else {}),
         output=Table(head, rows, f"Added, compared with {index.control_label}"),
         script=(resources.files(__package__) / "calculator.js").read_text(encoding="utf-8"),
-        data={"hours": HOURS_A_MONTH, "fixed": fixed, "protections": numbers},
+        data={
+            "hours": HOURS_A_MONTH,
+            "fixed": fixed,
+            "outputs": [each.field for each in columns],
+            "protections": numbers,
+        },
         instead=_instead(index, model),
         media=HTML,
     )
-
-
-def columns(model: CostModel) -> list[tuple[str, str, Callable[[Added], Estimate]]]:
-    return COLUMNS if model.load is None else COLUMNS[:-1]
 
 
 def _fixed(model: CostModel) -> dict[str, float]:
@@ -237,7 +263,10 @@ def _fixed(model: CostModel) -> dict[str, float]:
     In a run at a load, the CPU time of a connection includes its queries, so the user cannot change the number of
     queries.
     """
-    return {} if model.load is None else {"operations": model.load.queries_per_connection, "clients": 0}
+    if model.load is None:
+        return {}
+    clients = {} if model.memory_bytes else {"clients": 0.0}
+    return {"operations": model.load.queries_per_connection, **clients}
 
 
 def _method(protections: list[Extras], model: CostModel) -> str:
@@ -246,6 +275,8 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     unknown = "" if set(roles) - {CLIENT} else " only; the servers' CPU time is unknown"
     money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
     cores = f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
+    if model.memory_bytes:
+        cores += " Memory for all clients = clients in all × memory that the protection adds to an idle connection."
     if model.load is not None:
         return cores
     return (
@@ -255,7 +286,7 @@ def _method(protections: list[Extras], model: CostModel) -> str:
 
 
 def _example(load: Load, model: CostModel) -> str:
-    clients = "" if model.load else f", {load.clients:,.0f} clients in all"
+    clients = "" if model.load and not model.memory_bytes else f", {load.clients:,.0f} clients in all"
     return (
         f"For {load.connections_per_second:g} new connections a second with {load.operations:g} operations each"
         f"{clients}, a round trip of {fmt.milliseconds(load.round_trip_ms)}, and {load.price:g} for a CPU hour. To "
@@ -265,17 +296,20 @@ def _example(load: Load, model: CostModel) -> str:
 
 def _instead(index: Index, model: CostModel) -> list[Block]:
     rows: list[list[str | Text]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
-    head = ["at", "with", *(heading for heading, *_ in columns(model))]
+    head = ["at", "with", *(each.heading for each in outputs(model))]
     title = f"Added at the measured distances, compared with {index.control_label}"
     return [Table.of(head, rows, title=title, texts=(0, 1))]
 
 
 def _numbers(extra: ExtraCost) -> dict[str, object]:
     """Return the cost for the script, with estimates as [value, low, high, rounds]."""
-    own, cpu = extra.own_ms, extra.cpu_ms
     return {
-        "own_ms": [own.value, own.low, own.high, own.rounds],
+        "own_ms": _four(extra.own_ms),
         "round_trips": extra.round_trips,
         "bytes": extra.bytes,
-        "cpu_ms": [cpu.value, cpu.low, cpu.high, cpu.rounds],
+        "cpu_ms": _four(extra.cpu_ms),
     }
+
+
+def _four(estimate: Estimate) -> list[float]:
+    return [estimate.value, estimate.low, estimate.high, estimate.rounds]
