@@ -174,8 +174,8 @@ class ErrorText:
     SERVER_CPU_UNREAD = failed(lambda program, detail: f"--server-cpu {program}: {detail}; the command must print the "
         "seconds of CPU time that the servers have used so far")
     BAD_SERVER_MEMORY = usage(lambda text, detail: f"--server-memory '{text}' is not a valid command: {detail}")
-    SERVER_MEMORY_UNREAD = failed(lambda program, detail: f"--server-memory {program}: {detail}; the command must print "
-        "the bytes of memory that the servers use now, or a number with its unit, such as 812 MiB")
+    SERVER_MEMORY_UNREAD = failed(lambda program, detail: f"--server-memory {program}: {detail}; the command must "
+        "print the bytes of memory that the servers use now, or a number with its unit, such as 812 MiB")
     MEMORY_NEEDS_COMMAND = usage(lambda: "--memory needs a command that reads the memory of your servers; add "
         "--server-memory COMMAND")
     NO_MEMORY = usage(lambda study: f"--memory cannot measure {study}, which has no connections that stay open; remove "

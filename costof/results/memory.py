@@ -50,7 +50,9 @@ def connection_memory(run: Run) -> ConnectionMemory | None:
         return None
     steps = {arm.name: _steps(run.memory, arm.name) for arm in run.plan.arms}
     arms = [
-        _arm(run.plan, steps, arm, next((each.missing for each in run.memory if each.arm == arm and each.missing), None))
+        _arm(
+            run.plan, steps, arm, next((each.missing for each in run.memory if each.arm == arm and each.missing), None)
+        )
         for arm in dict.fromkeys(record.arm for record in run.memory)
     ]
     order = {arm.name: number for number, arm in enumerate(run.plan.arms)}
@@ -102,7 +104,7 @@ def _arm(plan: Plan, steps: dict[str, list[MemoryRecord]], name: str, missing: s
 
 
 def _few(counted: dict[int, float], own: Sequence[MemoryRecord]) -> str | None:
-    few = 0 < len(own) and len(counted) < FEWEST_ROUNDS
+    few = len(own) > 0 and len(counted) < FEWEST_ROUNDS
     return f"an interval needs {FEWEST_ROUNDS} steps, and there are {len(counted)}" if few else None
 
 

@@ -27,8 +27,8 @@ from costof.results.ledger import (
     now,
 )
 from costof.run.instruments import Instruments
-from costof.run.memory import measure_memory
 from costof.run.machine import cores_awake, describe_machine, read_machine
+from costof.run.memory import measure_memory
 from costof.run.progress import Progress
 from costof.run.rates import Rates
 from costof.run.rounds import StartingPoint, State, measure_round
@@ -98,8 +98,10 @@ def run(
                 ledger.append(before.look_at_end)
             for text in busy_warnings:
                 ledger.append(WarningRecord(text=text))
-            # Read the CPU time once: if this fails, the run ends here, before any data is loaded.
+            # Read the CPU time and memory once: if this fails, the run ends here, before any data is loaded.
             service.cpu_seconds()
+            if service.server_memory is not None:
+                service.server_memory.read()
             progress.stage("verifying the arms")
             state.instruments.start(stack)
             _limit_server_cpu(state)

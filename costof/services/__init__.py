@@ -98,9 +98,9 @@ class Service(ABC):
 
         The beginning of the text says when, or for which arm, the command is executed.
         """
-        around = [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
-        after = [f"after the last slice, between idle connections: {self.server_memory.command}"]
-        return [*around, *(after if self.server_memory else [])]
+        cpu, memory = self.server_cpu, self.server_memory
+        around = [f"around each slice: {cpu.command}"] if cpu else []
+        return [*around, *([f"between idle connections, after the last slice: {memory.command}"] if memory else [])]
 
     @abstractmethod
     def describe(self) -> Description: ...

@@ -54,7 +54,7 @@ SETTINGS = {
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
-#: Connections that are not the clients' own: those of the run itself, and those of instruments that look for the server.
+#: Connections that are not the clients' own: the run's own ones, and those of instruments that look for the server.
 RESERVED = 100
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 

@@ -70,7 +70,7 @@ def _version(folder: Path) -> tuple[int, ...]:
 
 
 PORT = 5432
-#: Connections that are not the clients' own: those of the run itself, and those of instruments that look for the server.
+#: Connections that are not the clients' own: the run's own ones, and those of instruments that look for the server.
 RESERVED = 100
 NAME = "postgres"
 ROLE = "server"
