@@ -263,6 +263,7 @@ def measure_and_report(
     """
     from costof.cli.progress import open_display
     from costof.run.experiment import run_starts
+    from costof.run.memory import measure_memory
     from costof.run.progress import RunProgress
 
     kind: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
@@ -278,7 +279,9 @@ def measure_and_report(
     progress = RunProgress(plan, ledger, open_display(json_lines), earlier)
     try:
         with progress:
-            run_starts(plan, next_service, ledger, progress, before, population)
+            complete = run_starts(plan, next_service, ledger, progress, before, population)
+            if plan.memory and complete:
+                measure_memory(plan, lambda idle: open_service(idle, access, ledger.folder.name), ledger, progress)
             progress.stage("writing the report")
             result = write_answer(ledger)
     except CostofError as error:

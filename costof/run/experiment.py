@@ -28,7 +28,6 @@ from costof.results.ledger import (
 )
 from costof.run.instruments import Instruments
 from costof.run.machine import cores_awake, describe_machine, read_machine
-from costof.run.memory import measure_memory
 from costof.run.progress import Progress
 from costof.run.rates import Rates
 from costof.run.rounds import StartingPoint, State, measure_round
@@ -243,12 +242,11 @@ def run_starts(
     progress: Progress,
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
-) -> None:
+) -> bool:
     """Measure, one after the other, each start of the servers that is not complete yet. A partial start ends the run.
 
     Without --restarts there is one start. If the first start fails, raises the errors of `run` and `open_service`.
-    Later errors are only recorded in the ledger. With --memory the memory of a connection is measured after the last
-    start, on servers that are started once more for this.
+    Later errors are only recorded in the ledger. Returns whether all starts are complete.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
@@ -258,12 +256,11 @@ def run_starts(
         except CostofError:
             if before is first:
                 raise
-            return
+            return False
         if after is None:
-            return
+            return False
         before = after
-    if plan.memory:
-        measure_memory(plan, open_service(), ledger, progress)
+    return True
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,15 @@
 """Measurement of the memory of a connection: the growth of the servers' memory with idle connections.
 
-The connections are opened in steps, one arm after the other, and all stay open to the end: most servers keep the memory
-of a closed connection for the next one, so that connections after it would seem to need none. For the same reason a lab
-starts its servers anew.
+Connections are opened in steps and all stay open: most servers keep the memory of a closed connection, or of a TLS
+handshake, for the next one, which would then seem to need less. For the same reason a lab starts its servers anew for
+each arm. A target cannot be started anew: there the arms take turns in each step, so that what they leave to each other
+is shared by all.
 """
 
 from __future__ import annotations
 
 import resource
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from costof.errors import CostofError
@@ -27,8 +29,10 @@ from costof.study.schema import SliceSize, Workload
 #: further steps.
 FIRST, EACH = 0.01, 0.1
 FURTHER_STEPS = 9
-#: Maximum number of connections that are opened at the same time. More would overflow the listen queue of some servers.
-MOST_AT_ONCE = 100
+#: Number of connections that are opened at the same time. Each handshake needs memory for a moment, and with many
+#: handshakes at once a server's heap grows by this memory too: with 100 at once, a TLS connection of Redis seemed to
+#: take 41 kB instead of 27 to 30 kB.
+AT_ONCE = 10
 #: Maximum seconds in which all connections of a slice perform their only operation.
 SECONDS = 30.0
 #: Readings are repeated until two in a row differ by less than this share of the step's growth, or so many times.
@@ -41,28 +45,39 @@ OTHER_DESCRIPTORS = 1_000
 STANDING = ("query", "request", "ycsb", "tpcc")
 
 
-def measure_memory(plan: Plan, service: Service, ledger: Ledger, progress: Progress) -> None:
-    """Start the service, measure the memory of each arm's connections, and append the records to the ledger.
+def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: Ledger, progress: Progress) -> None:
+    """Measure the memory of each arm's connections, and append the records to the ledger.
 
     What cannot be measured is recorded with its reason; nothing is raised.
     """
     if any(isinstance(record, MemoryRecord) and record.missing is None for record in ledger.records()):
         return
-    progress.stage("measuring the memory of a connection")
     idle = idle_plan(plan)
-    service.needed_connections = plan.memory * len(idle.arms)
-    try:
-        with service, ExitStack() as stack:
-            instruments = Instruments(idle, service, ledger)
-            instruments.start(stack)
-            service.prepare(instruments.able[0], instruments.load)
-            records = Steps(idle, service, instruments).measure()
-    except KeyboardInterrupt:
-        records = [MemoryRecord(arm=arm.name, missing="interrupted") for arm in idle.arms]
-    except CostofError as error:
-        records = [MemoryRecord(arm=arm.name, missing=str(error)) for arm in idle.arms]
-    for record in records:
-        ledger.append(record)
+    groups = [[arm] for arm in idle.arms] if plan.target is None else [idle.arms]
+    for number, arms in enumerate(groups, start=1):
+        of = f", {number} of {len(groups)}" if len(groups) > 1 else ""
+        progress.stage(f"measuring the memory of a connection{of}")
+        try:
+            records = _records(idle, idle.model_copy(update={"arms": arms}), open_service, ledger)
+        except CostofError as error:
+            records = [MemoryRecord(arm=arm.name, missing=str(error)) for arm in arms]
+        except KeyboardInterrupt:
+            for arm in (arm for group in groups[number - 1 :] for arm in group):
+                ledger.append(MemoryRecord(arm=arm.name, missing="interrupted"))
+            return
+        for record in records:
+            ledger.append(record)
+
+
+def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
+    """Start the servers of all arms, and return the records of the group's arms."""
+    service = open_service(idle)
+    service.needed_connections = idle.memory * len(group.arms)
+    with service, ExitStack() as stack:
+        instruments = Instruments(group, service, ledger)
+        instruments.start(stack)
+        service.prepare(instruments.able[0], instruments.load)
+        return Steps(group, service, instruments).measure()
 
 
 def step_sizes(connections: int) -> list[int]:
@@ -74,7 +89,7 @@ def step_sizes(connections: int) -> list[int]:
 def idle_plan(plan: Plan) -> Plan:
     """Return the plan with workloads that open idle connections instead of the study's, and with the nearest arms.
 
-    A connection's memory does not depend on its distance, and the control's copy would only take more memory.
+    A connection's memory does not depend on its distance, and the control's copy would tell nothing new.
     """
     nearest = min(plan.controls, key=lambda arm: plan.study.round_trip_ms(arm.levels))
     arms = [arm for arm in plan.arms if arm.context == nearest.context and not arm.replicate]
@@ -87,7 +102,16 @@ def idle_plan(plan: Plan) -> Plan:
             slices[name] = SliceSize(operations=workers, seconds=SECONDS)
     study = plan.study.model_copy(update={"workloads": workloads})
     return plan.model_copy(
-        update={"study": study, "arms": arms, "slices": slices, "load": None, "sweep": None, "client": None}
+        update={
+            "study": study,
+            "arms": arms,
+            "slices": slices,
+            "load": None,
+            "sweep": None,
+            "client": None,
+            # An arm that cannot run has no figures, and does not end the measurement of the others.
+            "protection_chosen": False,
+        }
     )
 
 
@@ -96,8 +120,8 @@ def part_name(step: int, part: int) -> str:
 
 
 def _parts(size: int) -> list[int]:
-    whole, rest = divmod(size, MOST_AT_ONCE)
-    return [*[MOST_AT_ONCE] * whole, *([rest] if rest else [])]
+    whole, rest = divmod(size, AT_ONCE)
+    return [*[AT_ONCE] * whole, *([rest] if rest else [])]
 
 
 def _standing_workload(plan: Plan) -> Workload:
@@ -116,7 +140,7 @@ def _standing_workload(plan: Plan) -> Workload:
 
 
 class Steps:
-    """The steps in which the idle connections of all arms are opened. Connections of earlier steps stay open."""
+    """The steps in which the idle connections of a plan's arms are opened. Connections of earlier steps stay open."""
 
     def __init__(self, plan: Plan, service: Service, instruments: Instruments) -> None:
         self._plan = plan

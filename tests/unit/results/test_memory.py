@@ -84,4 +84,4 @@ def test_idle_connections_are_those_of_the_nearest_arms_without_copies() -> None
     assert {arm.levels["distance"] for arm in idle.arms} == {"lan"}
     assert not any(arm.replicate for arm in idle.arms)
     assert sum(workload.workers for workload in idle.study.workloads.values()) == 1_000
-    assert max(workload.workers for workload in idle.study.workloads.values()) == 100
+    assert max(workload.workers for workload in idle.study.workloads.values()) == 10
