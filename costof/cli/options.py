@@ -75,7 +75,7 @@ class TargetArguments:
     database: str | None
     server_cpu: str | None
     pooler_url: str | None = field(repr=False)
-    server_memory: str | None
+    server_memory: str | None = None
 
     def access(self) -> Access | None:
         """Return how to reach the target; None without --target.

@@ -11,7 +11,8 @@ from pathlib import Path
 from costof.lab.supervisor import parents
 
 PSS, RSS = "PSS", "RSS"
-_PSS = re.compile(rb"^Pss:\s+(\d+) kB$", re.MULTILINE)
+# File-backed pages are left out: their shares change whenever any program that uses the same libraries starts or ends.
+_PSS = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
 _AVAILABLE = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.MULTILINE)
 
 
@@ -40,8 +41,8 @@ class Memory:
 def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
     """Return the memory of processes, given as (role, pid), and of all their descendants.
 
-    Memory that several processes share counts once, in equal parts (PSS). Where the kernel does not let this process
-    read another one's PSS, its resident set (RSS) counts instead, which contains all that it shares.
+    Memory that several processes share counts once, in equal parts (PSS), and programs and libraries do not count.
+    Where PSS may not be read, or the kernel does not split it (Linux before 5.4), the whole resident set (RSS) counts.
     """
     family = _families(processes)
     memory = Memory()
@@ -72,8 +73,8 @@ def _memory_of(pid: int) -> tuple[int, str] | None:
     folder = Path("/proc", str(pid))
     try:
         try:
-            if match := _PSS.search((folder / "smaps_rollup").read_bytes()):
-                return int(match[1]) * 1024, PSS
+            if sizes := _PSS.findall((folder / "smaps_rollup").read_bytes()):
+                return sum(map(int, sizes)) * 1024, PSS
         except PermissionError:
             pass
         except FileNotFoundError:

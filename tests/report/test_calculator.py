@@ -11,10 +11,11 @@ import pytest
 
 from costof import format as fmt
 from costof.report.result import Result
-from costof.report.sections.cost_model import calculator
 from costof.report.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, shown
+from costof.report.sections.cost_model.calculator import outputs as output_columns
 from costof.results.index import Index
-from tests.report.results import EVERY_TRANSPORT, at_load, drawn, transport
+from costof.statistics.estimate import Estimate
+from tests.report.results import EVERY_TRANSPORT, at_load, drawn, transport, with_sections
 from tests.support.browser import opened, size
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ FIELDS = ("connections_per_second", "operations", "round_trip_ms", "price", "cli
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return transport(every=True)
+    """Return the result of a run that measured the memory of some protections' connections."""
+    result = transport(every=True)
+    memory = {"tls": Estimate(value=44_700, low=43_300, high=46_100, rounds=10)}
+    return with_sections(result, cost_model=result.sections.cost_model.model_copy(update={"memory_bytes": memory}))
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +92,7 @@ def shown_outputs(page: Page) -> list[str]:
 
 def computed(result: Result, load: Load) -> dict[str, list[str]]:
     model = result.sections.cost_model
-    found, columns = extras(Index(result), model), calculator.outputs(model)
+    found, columns = extras(Index(result), model), output_columns(model)
     return {each.protection: [plain(figure) for figure in shown(added(each, load), columns)] for each in found}
 
 

@@ -27,7 +27,8 @@ METHOD = (
     "a 95 % interval over steps."
 )
 METHODS = {
-    PSS: "Memory is PSS: memory that processes share is divided among them, so that it counts once.",
+    PSS: "Memory is PSS without programs and libraries: memory that processes share is divided among them, so that it "
+    "counts once.",
     RSS: "Memory is RSS where PSS may not be read: memory that processes share counts in each of them, so that figures "
     "of servers with many processes are too large.",
     "--server-memory": "Memory is what the command of --server-memory printed.",

@@ -10,24 +10,8 @@ from costof.results.ledger import MemoryRecord
 from costof.results.memory import added_bytes, connection_memory
 from costof.results.run import Run
 from costof.run.memory import idle_plan, step_sizes
+from tests.support.memory_steps import STEPS, memory_steps
 from tests.support.small_plans import plan_of
-
-STEPS = step_sizes(1_000)
-#: Deviations of the steps after the first from an arm's bytes of a connection. Their mean is 0.
-NOISE = [0, 100, -100, 200, -200, 300, -300, 50, -50, 0]
-
-
-def steps(arm: str, server: int, pooler: int = 0, count: int = len(STEPS)) -> list[MemoryRecord]:
-    """Return steps whose first one grows by far more than its connections need."""
-    records, connections = [], 0
-    for step, opened in enumerate(STEPS[:count]):
-        connections += opened
-        each = 50_000 if step == 0 else server + NOISE[step - 1]
-        grown = {"server": opened * each, **({"pooler": opened * pooler} if pooler else {})}
-        records.append(
-            MemoryRecord(arm=arm, step=step, opened=opened, connections=connections, grown=grown, methods=["PSS"])
-        )
-    return records
 
 
 def run_with(*records: MemoryRecord) -> Run:
@@ -41,7 +25,7 @@ def test_steps_reach_10_then_100_then_1000_connections() -> None:
 
 
 def test_slope_and_its_interval_leave_out_the_first_step() -> None:
-    memory = connection_memory(run_with(*steps("plain", 4_000), *steps("tls", 20_000, pooler=1_000)))
+    memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, pooler=1_000)))
     assert memory is not None
     plain, tls = memory.arms
     assert plain.added is None
@@ -57,13 +41,13 @@ def test_slope_and_its_interval_leave_out_the_first_step() -> None:
     assert (tls.added.value, tls.added.high) == pytest.approx((17_000, 17_000))
     assert [growth.connections for growth in tls.growth] == [10, 100, 1_000]
     assert tls.growth[-1].bytes == sum(
-        step.grown["server"] + step.grown["pooler"] for step in steps("tls", 20_000, 1_000)
+        step.grown["server"] + step.grown["pooler"] for step in memory_steps("tls", 20_000, 1_000)
     )
 
 
 def test_difference_uses_the_steps_that_both_arms_have() -> None:
     refused = MemoryRecord(arm="tls", missing="too many connections")
-    run = run_with(*steps("plain", 4_000), *steps("tls", 20_000, count=7), refused)
+    run = run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=7), refused)
     memory = connection_memory(run)
     assert memory is not None
     tls = memory.arms[1]
@@ -72,7 +56,7 @@ def test_difference_uses_the_steps_that_both_arms_have() -> None:
 
 
 def test_arm_with_too_few_steps_for_an_interval_has_no_figure_and_a_reason() -> None:
-    memory = connection_memory(run_with(*steps("plain", 4_000), *steps("tls", 20_000, count=3)))
+    memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=3)))
     assert memory is not None
     assert (memory.arms[1].bytes, memory.arms[1].added) == (None, None)
     assert memory.arms[1].missing == "an interval needs 5 steps, and there are 2"
