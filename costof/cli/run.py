@@ -361,7 +361,8 @@ def _print_plan(plan: Plan, service: Service) -> None:
     if plan.load is not None:
         click.echo(f"load      {plan.load.in_words}")
     if plan.memory:
-        click.echo(f"memory    up to {plan.memory:,} idle connections of each arm, on servers of their own start")
+        where = "on servers started anew" if plan.target is None else "after the data was written once more"
+        click.echo(f"memory    up to {plan.memory:,} idle connections of each arm, after the last round, {where}")
     if plan.client is not None:
         click.echo(f"client    {plan.client}, on every arm that it supports")
     for name, size in plan.slices.items():

@@ -19,12 +19,19 @@ from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
 CLIENTS = 10_000
+#: The number of steps in which connections are opened (`run/memory.py`).
+STEPS = 11
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
-    "After the last round, each variant opened idle connections in steps ({sizes} …), in alternation, and kept all of "
-    "them open. Each connection has logged in and performed one operation. Memory of a connection: the growth of the "
-    "servers' memory in a step divided by the step's connections, as a mean over the steps without the first one, with "
-    "a 95 % interval over steps."
+    "After the last round, each variant opened idle connections in {steps} steps{servers}. They all stayed open. Each "
+    "connection logged in and performed one operation. Memory of a connection: the growth of the servers' memory in a "
+    "step divided by the step's connections, as a mean over the steps without the first {lead_in}, with a 95 % "
+    "interval over steps."
+)
+FRESH = ", on servers that were started for it"
+TURNS = (
+    ", in which the variants took turns; the first {lead_in} use memory that earlier connections left, and the figures "
+    "are too small if there were more of these"
 )
 METHODS = {
     PSS: "Memory is PSS without programs and libraries: memory that processes share is divided among them, so that it "
@@ -60,8 +67,10 @@ class MemorySection(Section[None, ConnectionMemory]):
             head = ["with", *(fmt.plural(each, "connection") for each in sorted(landmarks))]
             grown = [_growth_row(index, sorted(landmarks), each) for each in measured]
             yield Table.of(head, grown, title="Growth of the servers' memory with idle connections")
-            sizes = fmt.listed([f"{each:,}" for each in (data.planned // 100, data.planned // 10)], "to")
-            notes = [METHOD.format(sizes=sizes), *(METHODS[method] for method in data.methods), NOT_COUNTED]
+            servers = FRESH if data.fresh else TURNS.format(lead_in=data.lead_in)
+            first = "one" if data.lead_in == 1 else f"{data.lead_in}"
+            method = METHOD.format(steps=STEPS, servers=servers, lead_in=first)
+            notes = [method, *(METHODS[method] for method in data.methods), NOT_COUNTED]
             yield Paragraph(" ".join(notes), "note")
         if missing := [_missing(index, data.planned, each) for each in data.arms if each.missing]:
             yield Bullets(missing, label="Not measured")

@@ -59,7 +59,7 @@ def test_arm_with_too_few_steps_for_an_interval_has_no_figure_and_a_reason() -> 
     memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=3)))
     assert memory is not None
     assert (memory.arms[1].bytes, memory.arms[1].added) == (None, None)
-    assert memory.arms[1].missing == "an interval needs 5 steps, and there are 2"
+    assert memory.arms[1].missing == "an interval needs 5 steps after the first ones, and there are 2"
 
 
 def test_idle_connections_are_those_of_the_nearest_arms_without_copies() -> None:
