@@ -37,7 +37,7 @@ PLAIN, TLS = 0.002, 0.0025
 def server(tmp_path: Path) -> Iterator[Access]:
     """Run the server on loopback, and yield how to reach it."""
     with Lab() as lab:
-        authority, address = Authority(tmp_path / "certificates"), lab.new_address()
+        authority, address = Authority(tmp_path / "certificates"), lab.address(1)
         certificate = authority.issue("queue", "ecdsa-p256", [address])
         arguments = [address, str(PLAIN), str(TLS), "1", str(certificate)]
         lab.spawn("queue", "server", [sys.executable, "-m", queue_server.__name__, *arguments])
