@@ -314,15 +314,9 @@ class WarningText:
     APP_CANNOT = Message(lambda arm, detail: f"{arm} was not measured with an application's driver: {detail}")
     CLIENT_CANNOT = Message(lambda arm, client, detail: f"{arm} was not measured with {client}, which {detail}")
     ARM_REFUSED = Message(lambda arm, detail: f"{arm} cannot run: {detail}")
-    ROUNDS_DISTURBED = Message(lambda discarded, rounds: f"{discarded} of {rounds} rounds discarded: other programs or "
-        "the hypervisor used far more of this machine's CPU than usual, or its clock jumped")
-    NEIGHBOURS = Message(lambda share: f"other programs and the hypervisor used {share:.0%} of this machine's CPU time "
-        "in the median round")
-    STEAL = Message(lambda share: f"the hypervisor used {share:.1%} of this machine's CPU time during the run, which "
-        "makes intervals wider")
     ARM_LOST = Message(lambda arm, detail: f"{arm} failed during the run: {detail}")
-    BUSY = Message(lambda load, cores: f"the machine was busy before the run started (load {load:.1f} on {cores} "
-        "cores)")
+    BUSY = Message(lambda share, load, cores: f"the machine was busy just before the run started: other programs used "
+        f"{share:.0%} of its CPU time (load {load:.1f} on {cores} cores)")
     SERVER_COUNTERS_HIDDEN = Message(lambda detail: "the server's counters cannot be read, so the server's side of the "
         f"evidence is missing: {detail}")
     SERVER_REFUSES = Message(lambda what, detail: f"the server refuses {what} ({detail}); no figure needs it, and the "

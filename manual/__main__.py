@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from costof.studies import study_names
-from manual import commands, files, reports, studies
+from manual import commands, costs, files, reports, studies
 from manual.llms import llms_text
 from manual.picture import picture
 
 DOCS = reports.DOCS
 #: Folders and files of generated pages, which are not committed.
 REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
+COSTS = DOCS / "costs.md"
 #: README's picture, and the study that it shows.
 PICTURE, PICTURED = DOCS / "report.svg", "mongodb-tls"
 
@@ -33,12 +35,14 @@ def man(folder: Path) -> None:
 
 @main.command()
 def pages() -> None:
-    """Write the generated pages of the site: its first page, the reference, the reports, and llms.txt."""
+    """Write the generated pages of the site: its first page, Costs, the reference, the reports, and llms.txt."""
     INDEX.write_text(index())
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
         (REFERENCE / f"{name}.md").write_text(text)
-    reports.write_pages(reports.results(), REPORTS)
+    runs = reports.stored_runs()
+    COSTS.write_text(costs.page(runs, study_names(), datetime.now(UTC).date()))
+    reports.write_pages({study: stored.result for study, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
 
 

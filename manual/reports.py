@@ -14,13 +14,16 @@ import subprocess
 import sys
 import tempfile
 import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from costof.report import analyse, render_html, render_terminal
+from costof.report import analyse, render_embedded, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, Ledger
+from costof.results.run import Run, read_run
+from manual.answers import EMBEDDED, answer
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -30,8 +33,9 @@ RUNS = DOCS / "runs"
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
 #: The width of the quoted answers, in characters.
 WIDTH = 90
-#: Matches the quote of a run in a page, with the marks before and after it.
-QUOTED = re.compile(r"(<!-- run ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+#: Matches the quote of a run in a page, with the marks before and after it: the command with what it prints, or the
+#: answer for a study's page.
+QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def command(study: str) -> str:
@@ -51,18 +55,34 @@ def measure(study: str) -> None:
         shutil.make_archive(str(RUNS / study), "xztar", parent, study)
 
 
-def results() -> dict[str, Result]:
-    """Return the results of all stored runs, by study."""
+@dataclass(frozen=True)
+class StoredRun:
+    """A stored run as read from its ledger, and its result."""
+
+    run: Run
+    result: Result
+
+
+def stored_runs() -> dict[str, StoredRun]:
+    """Return all stored runs by study."""
     with tempfile.TemporaryDirectory() as parent:
         for archive in RUNS.glob("*.tar.xz"):
             shutil.unpack_archive(archive, parent, filter="data")
-        return {folder.name: analyse(Ledger.open(folder)) for folder in sorted(Path(parent).iterdir())}
+        ledgers = {folder.name: Ledger.open(folder) for folder in sorted(Path(parent).iterdir())}
+        return {study: StoredRun(read_run(ledger), analyse(ledger)) for study, ledger in ledgers.items()}
+
+
+def results() -> dict[str, Result]:
+    """Return the results of all stored runs by study."""
+    return {study: stored.result for study, stored in stored_runs().items()}
 
 
 def write_pages(results: dict[str, Result], folder: Path) -> None:
+    """Write each study's report, and its figures, picture and calculator alone for the frame in the study's page."""
     folder.mkdir(exist_ok=True)
     for study, result in results.items():
         (folder / f"{study}.html").write_text(render_html(result))
+        (folder / EMBEDDED.format(study=study)).write_text(render_embedded(result))
 
 
 def pages_that_quote() -> list[Path]:
@@ -71,13 +91,19 @@ def pages_that_quote() -> list[Path]:
 
 def update_quotes(text: str, results: dict[str, Result]) -> str:
     """Return a page's text with current quotes of runs. The quote of a study without a stored run becomes empty."""
-    return QUOTED.sub(lambda match: match[1] + _quote(match[2], results.get(match[2])) + match[3], text)
+
+    def quote(match: re.Match[str]) -> str:
+        start, kind, study, end = match.groups()
+        if study not in results:
+            return start + end
+        quoted = answer(results[study], results) if kind == "answer" else _printed(study, results[study])
+        return start + quoted + end
+
+    return QUOTED.sub(quote, text)
 
 
-def _quote(study: str, result: Result | None) -> str:
+def _printed(study: str, result: Result) -> str:
     """Return the command of a study's run, and the short answer that it prints on a terminal."""
-    if result is None:
-        return ""
     text = io.StringIO()
     render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / study)
     answer = textwrap.dedent(text.getvalue()).strip("\n")

@@ -61,15 +61,14 @@ def reopen(
     if done.partial is None:
         # A completed run continues only with a larger budget.
         longest, planned = plan.budget_seconds, done.plan.budget_seconds
-        can_continue = planned is not None and plan.starts == 1 and done.rounds < plan.most_rounds
+        can_continue = done.resumable_rounds > 0
         if not (can_continue and longest is not None and longest > max(planned or 0.0, done.measured_seconds)):
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The completed run has spent its whole allowed error rate, the last part of it on the final verdicts, which its
-        # user has seen. The longer run may spend half of that last part once more. So the total of all continuations
-        # stays below twice the error rate.
-        look = LookRecord(round=done.rounds - 1, error_rate=(ERROR_RATE - done.error_rate_spent) / 2)
+        # Of what looks have left, the completed run's verdicts have spent the part that the longer run may not.
+        spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
+        look = LookRecord(round=done.rounds - 1, error_rate=spent)
         # An interrupted run measures its last round again. A completed run does not, because its last round is
         # complete.
         before = replace(before, rounds=done.rounds, look_at_end=look)

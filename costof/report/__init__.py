@@ -33,6 +33,7 @@ from costof.report.blocks import (
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
+from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
@@ -40,7 +41,15 @@ from costof.results.ledger import Ledger
 from costof.results.models import Core, Sentence
 from costof.results.run import read_run
 
-__all__ = ["analyse", "answer", "render_html", "render_markdown", "render_terminal", "write_reports"]
+__all__ = [
+    "analyse",
+    "answer",
+    "render_embedded",
+    "render_html",
+    "render_markdown",
+    "render_terminal",
+    "write_reports",
+]
 
 
 def analyse(ledger: Ledger) -> Result:
@@ -76,7 +85,7 @@ def _answer(index: Index, sections: Sections) -> list[Sentence]:
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(index.core)) is None:
         return answers
-    kept = [sentence for sentence in answers if sentence.kind in ("warning", "verdict")]
+    kept = [sentence for sentence in answers if sentence.kind in ("leading_warning", "warning", "verdict")]
     is_overloaded = any(sentence.kind == "verdict" for sentence in kept)
     return [*kept, *sentences("verdict" if is_overloaded else "answer", [too_few])]
 
@@ -112,6 +121,8 @@ def _document(result: Result, index: Index, parts: list[Part]) -> Document:
         measured += (
             f" of {fmt.duration(result.budget_seconds)}, ended early because every headline effect had a verdict"
         )
+    elif result.resumed_with_budget and result.budget_seconds:
+        measured += f" of {fmt.duration(result.budget_seconds)}"
     return Document(
         title=result.question,
         subtitle=" · ".join([result.study, f"profile {result.profile}", index.extent, measured]),
@@ -170,7 +181,8 @@ def short_document(result: Result, folder: Path) -> Document:
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     warnings = [sentence.text for sentence in index.sentences("warning")]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
-    figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if warnings else brief.figures
+    crowded = warnings or index.sentences("leading_warning")
+    figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
     blocks += [KeyFigures(figures)] if figures else []
     limits = (each for each in _present(result.sections) if each[0].name == "limits")
     blocks += [block for section, data in limits for block in section.blocks(index, data)]
@@ -184,9 +196,11 @@ def short_document(result: Result, folder: Path) -> Document:
         blocks.append(Lines([("Warning", text) for text in shown]))
     blocks += [Checks(result.sections.checks)] if result.sections.checks else []
     no_room = {BREAK_EVEN} if brief.mitigation or warnings else set()
+    reasons = [each for each in brief.reasons if each[0] not in no_room]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")
-    blocks.append(Lines([*(each for each in brief.reasons if each[0] not in no_room), report, figures_command]))
+    next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
+    blocks.append(Lines([*reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
     subtitle = f"{whole.subtitle} · {load.load.in_words}" if load is not None else whole.subtitle
     return replace(whole, title="", subtitle=subtitle)
@@ -200,6 +214,13 @@ def render_html(result: Result) -> str:
     from costof.report import html  # deferred: importing jinja2 is slow
 
     return html.render_html(document(result))
+
+
+def render_embedded(result: Result) -> str:
+    """Return the report's key figures, picture and calculator, for a frame in another page."""
+    from costof.report import html  # deferred: importing jinja2 is slow
+
+    return html.render_embedded(document(result))
 
 
 def write_reports(result: Result, folder: Path) -> list[Path]:

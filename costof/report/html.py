@@ -56,6 +56,18 @@ class Layout:
 
 
 def render_html(document: Document) -> str:
+    return _render("page.html.j2", document)
+
+
+def render_embedded(document: Document) -> str:
+    """Return only the key figures, the picture and the calculator, as a page for a frame in another page.
+
+    The page sends its height in CSS pixels to the page around it, as a message `{costofHeight: …}`.
+    """
+    return _render("embedded.html.j2", document)
+
+
+def _render(template: str, document: Document) -> str:
     environment = Environment(
         loader=PackageLoader("costof.report"),
         autoescape=True,
@@ -75,7 +87,7 @@ def render_html(document: Document) -> str:
     environment.filters["breakable"] = _breakable
     handout = document.handout
     drawn = card(handout) if handout else ""
-    return environment.get_template("page.html.j2").render(
+    return environment.get_template(template).render(
         document=document,
         layout=arrange(document),
         handout=handout,

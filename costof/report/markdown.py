@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from costof import format as fmt
 from costof.report.blocks import (
@@ -33,8 +33,13 @@ def render_markdown(document: Document) -> str:
     for part in document.parts:
         if blocks := part.select(Medium.MARKDOWN):
             texts += [f"## {escape(part.title)}"] if part.title else []
-            texts += [text for block in blocks for text in _block(block)]
+            texts += render_blocks(blocks)
     return "\n\n".join(texts).replace(fmt.NBSP, " ") + "\n"
+
+
+def render_blocks(blocks: Iterable[Block]) -> list[str]:
+    """Return the blocks as paragraphs, lists and tables."""
+    return [text for block in blocks for text in _block(block)]
 
 
 def escape(text: str) -> str:

@@ -43,6 +43,11 @@ class KeyFigure(Model):
     ratio: Estimate | None = Field(default=None, description="Arm divided by control; None if it is unknown.")
     verdict: Verdict
     margin: Finite = Field(default=0.0, description="Relative costs below this count as no cost.")
+    available: int | None = Field(
+        default=None,
+        description="Cores of the machine that the servers share with the client; None if unknown, and for other "
+        "quantities.",
+    )
     predicted: bool = Field(
         default=False, description="Whether it is predicted for the distance that the user gave, not measured."
     )
@@ -50,7 +55,7 @@ class KeyFigure(Model):
     @property
     def added(self) -> str:
         """Return the difference as text, such as '+5.5 ms'."""
-        return fmt.absolute(self.difference, self._shown_unit, signed=True).value
+        return fmt.absolute(self.difference, self.shown_unit, signed=True).value
 
     def one_side(self, value: float | None) -> str:
         """Return the control's or the arm's value as text, with the same number of decimals as the difference.
@@ -61,10 +66,24 @@ class KeyFigure(Model):
             return fmt.NONE
         decimals = max(fmt.estimate_decimals(self.difference), fmt.significant_decimals(value, 2))
         decimals = min(decimals, fmt.significant_decimals(value, 4))
-        return fmt.with_unit(fmt.number(value, decimals), self._shown_unit)
+        return fmt.with_unit(fmt.number(value, decimals), self.shown_unit)
 
     @property
-    def _shown_unit(self) -> str:
+    def cores_in_brackets(self) -> str:
+        """Return the cores before and after as ' (0.08 → 0.50 cores)', with the machine's cores if they are known; ''
+        if there are none."""
+        if self.without is None or self.value is None:
+            return ""
+        of = "cores" if self.available is None else f"of this machine's {self.available}, which the client shares"
+        return f" ({self.one_side(self.without)} → {self.one_side(self.value)} {of})"
+
+    @property
+    def object_words(self) -> str:
+        """Return the quantity as the object of a sentence: 'a query', 'the cores of the server'."""
+        return f"the {self.words}" if self.unit == CORES else self.words
+
+    @property
+    def shown_unit(self) -> str:
         """Return the unit, or '' if the label has it."""
         return "" if self.unit == CORES else self.unit
 
@@ -75,7 +94,7 @@ class KeyFigure(Model):
             return "one round"
         places = fmt.estimate_decimals(self.difference)
         low, high = (fmt.number(end, places) for end in (self.difference.low, self.difference.high))
-        return f"{low} to {fmt.with_unit(high, self._shown_unit)}"
+        return f"{low} to {fmt.with_unit(high, self.shown_unit)}"
 
     @property
     def verdict_word(self) -> str:
@@ -141,12 +160,15 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
+    # A single warning leaves room for the figures. It is the most serious one.
+    first = [sentence.text for sentence in index.sentences("leading_warning")][:1]
+    verdict = fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown)
     return Summary(
-        verdict=fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown),
+        verdict=" ".join(filter(None, [*first, verdict])),
         figures=shown,
         limits=_first(index, "limits"),
         why=_first(index, "why"),
-        mitigation=_first(index, "mitigation"),
+        mitigation=_first(index, "mitigation") or _first(index, "no_mitigation"),
         break_even=_first(index, "break_even"),
     )
 
@@ -224,13 +246,15 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
     saves = figure.verdict is Verdict.SAVES
     if figure.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"
-        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.words
+        return f"makes no {what} above {fmt.share(figure.margin)} to", figure.object_words
     if figure.verdict is Verdict.UNRESOLVED:
-        return "has", f"an unresolved effect on {figure.words} (at most {fmt.at_most(figure.difference, figure.unit)})"
+        most = fmt.at_most(figure.difference, figure.shown_unit)
+        return "has", f"an unresolved effect of at most {most} on {figure.object_words}"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:
-        return "needs", f"{fmt.absolute(size).value} {'fewer' if saves else 'more'} {figure.words}"
+        change = f"{fmt.absolute(size).value} {'fewer' if saves else 'more'}"
+        return "needs", f"{change} {figure.words}{figure.cores_in_brackets}"
     if figure.better == "higher":
         if figure.ratio is not None:
             amount = (fmt.gain(figure.ratio) if saves else fmt.loss(figure.ratio)).value

@@ -70,6 +70,7 @@ ASCII = str.maketrans(
         "“": '"',
         "”": '"',
         "…": "...",
+        "→": "->",
         "µ": "u",
         "─": "-",
         "✓": "+",
@@ -134,8 +135,9 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
             yield Text()
             yield from (_labelled(label, [text], width, above=0) for label, text in lines)
         case Checks(checks=checks):
-            passed = "   ".join(each.words.replace(" ", fmt.NBSP) for each in checks if each.passed)
-            others = [each.words for each in checks if not each.passed]
+            plain = [each for each in checks if each.passed and not each.detail]
+            passed = "   ".join(each.words.replace(" ", fmt.NBSP) for each in plain)
+            others = [each.words for each in checks if each not in plain]
             yield _labelled("Checks", [*filter(None, [passed]), *others], width)
         case KeyFigures(figures=figures):
             yield Text()

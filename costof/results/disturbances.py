@@ -14,6 +14,11 @@ from statistics import median
 from costof.results.ledger import SliceRecord
 from costof.statistics.outliers import far_above
 
+#: A machine counts as busy if other programs and the hypervisor use more than this share of its CPU time in the median
+#: round. The kernel itself and the lab's helpers use less.
+NEIGHBOURS_WORTH_A_WORD = 0.10
+#: A machine counts as busy if the hypervisor uses more than this share of its CPU time during the run.
+STEAL_WORTH_A_WORD = 0.02
 #: A round is disturbed only if other programs and the hypervisor used at least this much more of the machine's CPU time
 #: than in the median round; 0.10 is 10 percentage points.
 LEAST_SHARE = 0.10

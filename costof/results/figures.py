@@ -97,7 +97,8 @@ def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
     contrast, relative = judged.contrast, judged.change.ratio
     unit_seconds = run.measured_seconds / run.units
     most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / unit_seconds)
-    rounds = rounds_needed(contrast, family_size, max(most, contrast.rounds), run.error_rate)
+    rate = run.error_rate_if_resumed if run.resumable_rounds else run.error_rate
+    rounds = rounds_needed(contrast, family_size, max(most, contrast.rounds), rate)
     return Unresolved(
         needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * unit_seconds,
         deviation_between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,

@@ -50,6 +50,11 @@ class EnvironmentRecord(Model):
         default=None, description="Versions of the servers by name; None in older ledgers, which have them in `facts`."
     )
     identity: dict[str, str] = Field(default={}, description="Facts that identify the servers, such as version and id.")
+    budget_seconds: float | None = Field(
+        default=None,
+        description="The whole budget of a run that continues here (--resume); None at the start of a run, without a "
+        "budget, and in older ledgers.",
+    )
 
 
 class ReadyRecord(Model):

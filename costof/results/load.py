@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from costof.lab.host import LINK_ROLE
 from costof.messages.answers import SCHEDULED
 from costof.results.ledger import SliceRecord
 from costof.results.models import Carried
-from costof.results.run import Run
+from costof.results.run import Run, cpu_seconds_per_operation
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
 from costof.urls import is_loopback
@@ -50,17 +50,20 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     scheduled = [count for record in records if (count := record.answer.count(SCHEDULED)) is not None]
     offered = sum(scheduled) / seconds if len(scheduled) == len(records) else load.per_second
     operations = sum(record.answer.operations for record in records)
-    measured = [record for record in records if _server_cpu_seconds(record) is not None]
-    used, served = (
-        sum(_server_cpu_seconds(record) or 0.0 for record in measured),
-        sum(record.answer.operations for record in measured),
-    )
-    needed = used / served * offered if served and offered else None
+    needed = {}
+    if operations and offered:
+        needed = {role: each * offered for role, each in cpu_seconds_per_operation(records).items()}
+    on_servers = {role: cores for role, cores in needed.items() if role not in (CLIENT, LINK_ROLE)}
+    here = needed if servers_are_here(run) else {role: needed[role] for role in (CLIENT,) if role in needed}
     return Carried(
         arm=arm.name,
         offered=offered,
         served=operations / seconds,
-        server_cores_needed=needed,
+        server_cores_needed=sum(on_servers.values()) if on_servers else None,
+        client_cores_needed=needed.get(CLIENT),
+        link_cores_needed=needed.get(LINK_ROLE),
+        machine_share_needed=sum(here.values()) / run.cores if here and run.plan.hosts is None else None,
+        servers=servers_in_words(run, on_servers),
         machine_busy=_busy(run, records),
     )
 
@@ -69,8 +72,18 @@ def servers_are_here(run: Run) -> bool:
     """Return whether the servers run on the measuring machine and so share its CPUs with the client."""
     if run.plan.target is None or run.plan.hosts is not None:
         return run.plan.hosts is None
-    reached = [arm.server for record in run.ready for arm in record.ready.arms if arm.server is not None]
-    return all(is_loopback(address) for members in reached for address in members.split(","))
+    return all(is_loopback(address) for members in _reached(run) for address in members.split(","))
+
+
+def servers_in_words(run: Run, roles: Collection[str]) -> str:
+    """Return the servers with these roles in words: the role of a single server, such as 'server'; else 'servers'."""
+    is_single = len(roles) == 1 and not any("," in members for members in _reached(run))
+    return next(iter(roles)) if is_single else "servers"
+
+
+def _reached(run: Run) -> list[str]:
+    """Return the addresses of each arm's servers, separated by commas."""
+    return [arm.server for record in run.ready for arm in record.ready.arms if arm.server is not None]
 
 
 def _busy(run: Run, records: Sequence[SliceRecord]) -> float | None:
@@ -86,11 +99,6 @@ def _busy(run: Run, records: Sequence[SliceRecord]) -> float | None:
     )
     available = sum(record.observed_seconds for record in records) * run.cores
     return min(1.0, used / available) if available else None
-
-
-def _server_cpu_seconds(record: SliceRecord) -> float | None:
-    used = [used for role, used in record.server_cpu_seconds.items() if role not in (CLIENT, LINK_ROLE)]
-    return sum(used) if used else None
 
 
 def drop_overloaded(run: Run) -> None:

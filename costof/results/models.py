@@ -266,10 +266,13 @@ class FailedOperations(Model):
 #: An arm carries a load if it serves at least this share of the offered load. The share is below 1, because a slice
 #: ends before its last clients have finished.
 CARRIED = 0.95
+#: From this share of the machine's cores on, an arm does not carry its load, even if a slice served all arrivals: the
+#: queue for a CPU grows with the length of the slice, so that times have no meaning.
+MOST_CORES_NEEDED = 0.95
 
 
 class Carried(Model):
-    """The load that an arm was offered and the load that it served, in connections or operations per second."""
+    """The load that an arm was offered, in connections or operations per second, what it served and what it needs."""
 
     arm: str
     offered: Finite | None = Field(description="None if users send requests after a think time, not at a fixed rate.")
@@ -278,6 +281,21 @@ class Carried(Model):
         default=None,
         description="Cores that servers need for the offered load: load × their CPU time for one operation. None if "
         "this time is unknown.",
+    )
+    client_cores_needed: Finite | None = Field(
+        default=None, description="Cores that the client (the load generator) needs for the offered load."
+    )
+    link_cores_needed: Finite | None = Field(
+        default=None, description="Cores that the lab's simulated links need for the offered load; None without links."
+    )
+    machine_share_needed: Finite | None = Field(
+        default=None,
+        description="Share of the measuring machine's cores that the offered load needs: for the client, and for "
+        "servers and simulated links on the same machine. More than 1 if the machine has too few cores; None if "
+        "unknown.",
+    )
+    servers: str = Field(
+        default="servers", description="The servers in words, such as 'server', or 'servers' if there are several."
     )
     machine_busy: Finite | None = Field(
         default=None,
@@ -288,6 +306,11 @@ class Carried(Model):
     @property
     def complete(self) -> bool:
         """Return whether the arm carried its load."""
+        return self.serves_all and (self.machine_share_needed or 0.0) < MOST_CORES_NEEDED
+
+    @property
+    def serves_all(self) -> bool:
+        """Return whether the arm served what arrived within its slices."""
         return self.offered is None or self.served >= CARRIED * self.offered
 
 
@@ -309,7 +332,8 @@ class MissingFigure(Model):
 class Sentence(Model):
     """A sentence of the answer. `kind` decides its place and style. A `detail` comes below the main sentences.
 
-    `verdict`, `limits`, `why` and `mitigation` are only in the summary.
+    `verdict`, `limits`, `why`, `mitigation` and `no_mitigation` are only in the summary. A `leading_warning` comes
+    before the answer and before the verdict, because it changes what their figures mean.
     """
 
     kind: Literal[
@@ -320,9 +344,11 @@ class Sentence(Model):
         "warning",
         "next",
         "verdict",
+        "leading_warning",
         "limits",
         "why",
         "mitigation",
+        "no_mitigation",
     ]
     text: str
 
@@ -359,8 +385,16 @@ class Core(Model):
     partial: str | None = Field(default=None, description="Why the run is incomplete, in one line.")
     seed: int
     budget_seconds: Finite | None = Field(
-        default=None, description="The maximum time that the run was allowed to measure."
+        default=None,
+        description="The maximum time that the run was allowed to measure; of a resumed run the last --budget.",
     )
+    resumed_with_budget: bool = Field(
+        default=False, description="Whether the run was resumed (--resume), with `budget_seconds` as its whole budget."
+    )
+    resumable_rounds: int = Field(
+        default=0, description="How many more rounds --resume with a larger --budget can measure; 0 if it cannot."
+    )
+    hosts: str | None = Field(default=None, description="The cluster (--hosts) whose hosts measured.")
     resolved_early: bool = Field(
         default=False,
         description="Whether the run ended before its budget because every headline effect had a verdict.",

@@ -41,9 +41,13 @@ UNFINISHED = "the process was killed, or is still running"
 
 @dataclass
 class Run:
-    """Everything that a ledger holds about a run. All figures of the result are computed from it."""
+    """Everything that a ledger holds about a run. All figures of the result are computed from it.
+
+    If the run was resumed, `plan` has the budget of the last command that resumed it.
+    """
 
     plan: Plan
+    resumed_with_budget: bool = False
     sizes: dict[str, SliceSize] | None = None
     samples: Samples = field(default_factory=Samples)
     slices: list[SliceRecord] = field(default_factory=list)
@@ -192,8 +196,32 @@ class Run:
 
     @property
     def resolved_early(self) -> bool:
-        """Return whether an interim analysis (look) ended the run, because every headline effect had a verdict."""
-        return self.end is not None and bool(self.looks) and self.end.error_rate == self.looks[-1].error_rate
+        """Return whether an interim analysis (look) ended the run, because every headline effect had a verdict.
+
+        Such a look follows the last round. The end of a complete run that was resumed counts as a look too, and has by
+        chance the error rate of the final verdicts.
+        """
+        if self.end is None or self.end.partial is not None or not self.looks:
+            return False
+        last, last_round = self.looks[-1], max((record.round for record in self.slices), default=None)
+        return (last.round, last.error_rate) == (last_round, self.end.error_rate)
+
+    @property
+    def resumable_rounds(self) -> int:
+        """Return how many more rounds the run can measure with `--resume` and a larger budget."""
+        can_resume = self.plan.budget_seconds is not None and self.plan.starts == 1
+        return max(0, self.plan.most_rounds - self.rounds) if can_resume else 0
+
+    @property
+    def error_rate_if_resumed(self) -> float:
+        """Return the error rate of the final verdicts if the run is resumed.
+
+        A complete run has spent its whole permitted error rate, the last part of it on the final verdicts, which its
+        user has seen. The longer run may spend half of that last part once more. So the total of all continuations
+        stays below twice the error rate.
+        """
+        left = ERROR_RATE - self.error_rate_spent
+        return left / 2 if self.partial is None else left
 
     @property
     def steal_share(self) -> float | None:
@@ -244,6 +272,9 @@ def read_run(ledger: Ledger) -> Run:
                 run.loss_reason = run.end = None
                 if run.plan.starts == 1:
                     run.lost_arms.clear()
+                if record.budget_seconds is not None:
+                    run.resumed_with_budget = True
+                    run.plan = run.plan.model_copy(update={"budget_seconds": record.budget_seconds})
             case WarningRecord():
                 run.warnings.append(record.text)
             case EvidenceRecord():

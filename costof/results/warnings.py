@@ -17,10 +17,6 @@ from costof.statistics.estimate import Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.verdicts import verdicts
 
-STEAL_WORTH_A_WORD = 0.02
-#: A warning is given if other programs use more than this share of the machine's CPU time in the median round. The
-#: kernel itself and the lab's helpers use less.
-NEIGHBOURS_WORTH_A_WORD = 0.10
 FALSE_ALARMS = 0.01
 
 
@@ -39,7 +35,10 @@ def count_errors(run: Run) -> list[ErrorCount]:
 
 
 def collect_warnings(run: Run, effects: int) -> list[str]:
-    """Return the warnings of the run. Their texts are in `errors.WarningText`."""
+    """Return the warnings of the run. Their texts are in `errors.WarningText`.
+
+    The checks of a report say whether the machine was busy (`report/sections/checks.py`).
+    """
     plan = run.plan
     texts = list(run.warnings)
     if plan.left_out:
@@ -82,13 +81,6 @@ def collect_warnings(run: Run, effects: int) -> list[str]:
     differing = _replicate_differs(run)
     if differing:
         texts.append(WarningText.REPLICATE_DIFFERS.text(metrics=", ".join(differing)))
-    disturbed = run.disturbances
-    if disturbed.discarded:
-        texts.append(WarningText.ROUNDS_DISTURBED.text(discarded=len(disturbed.discarded), rounds=run.rounds))
-    if disturbed.typical_share > NEIGHBOURS_WORTH_A_WORD:
-        texts.append(WarningText.NEIGHBOURS.text(share=disturbed.typical_share))
-    if run.steal_share is not None and run.steal_share > STEAL_WORTH_A_WORD:
-        texts.append(WarningText.STEAL.text(share=run.steal_share))
     if effects and run.units < FEWEST_ROUNDS:
         units = plural(run.units, "start" if run.starts else "round")
         texts.append(WarningText.FEW_ROUNDS.text(units=units, needed=FEWEST_ROUNDS))

@@ -27,7 +27,7 @@ from costof.results.ledger import (
     now,
 )
 from costof.run.instruments import Instruments
-from costof.run.machine import cores_awake, describe_machine, read_machine
+from costof.run.machine import busy_warnings, cores_awake, describe_machine, read_machine
 from costof.run.progress import Progress
 from costof.run.rates import Rates
 from costof.run.rounds import StartingPoint, State, measure_round
@@ -68,7 +68,8 @@ def run(
     rates = None if plan.sweep is None else Rates(plan, plan.sweep, before.samples)
     state = State(plan, service, ledger, progress, instruments, before, looks, Schedule(plan), rates)
     partial: str | None = None
-    busy_warnings, has_begun = _busy_warnings() if before.start == 0 else [], False
+    too_busy = busy_warnings(os.getloadavg()[0], os.cpu_count() or 1) if before.start == 0 else []
+    has_begun = False
     try:
         if population is not None:
             first = "connecting to the hosts"
@@ -89,13 +90,18 @@ def run(
                 service.set_host_count(count)
                 facts |= population.facts
             environment = EnvironmentRecord(
-                started=now(), start=before.start, facts=facts, versions=described.versions, identity=identity
+                started=now(),
+                start=before.start,
+                facts=facts,
+                versions=described.versions,
+                identity=identity,
+                budget_seconds=plan.budget_seconds if before.resumed else None,
             )
             ledger.append(environment)
             has_begun = True
             if before.look_at_end is not None:
                 ledger.append(before.look_at_end)
-            for text in busy_warnings:
+            for text in too_busy:
                 ledger.append(WarningRecord(text=text))
             # Read the CPU time and memory once: if this fails, the run ends here, before any data is loaded.
             service.cpu_seconds()
@@ -227,12 +233,6 @@ def _limit_server_cpu(state: State) -> None:
     addresses = {address for members in state.instruments.members.values() for address in members}
     if all(map(is_loopback, addresses)):
         server_cpu.limit_cores(os.cpu_count() or 1, f"this machine, where {listed(sorted(addresses))} is,")
-
-
-def _busy_warnings() -> list[str]:
-    """Return a warning if the machine's load exceeds its number of cores."""
-    load, cores = os.getloadavg()[0], os.cpu_count() or 1
-    return [WarningText.BUSY.text(load=load, cores=cores)] if load > cores else []
 
 
 def run_starts(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from costof import __version__
+from costof.errors import WarningText
 from costof.lab.program import Description
 
 
@@ -31,6 +32,12 @@ def describe_machine(service: Description) -> dict[str, Any]:
         "topology": service.topology,
         **service.facts,
     }
+
+
+#: The CPU time is counted in ticks of 10 ms, so a shorter reading would be too coarse.
+READING_SECONDS = 0.15
+#: The machine counts as busy before a run if other programs and the hypervisor use this share of its CPU time.
+BUSY_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -64,6 +71,21 @@ def read_machine() -> Reading:
     seconds = time.monotonic()
     busy = user + nice + system + irq + softirq
     return Reading(seconds, busy / tick, steal / tick, time.time() - seconds)
+
+
+def busy_warnings(load: float, cores: int, wait: Callable[[float], None] = time.sleep) -> list[str]:
+    """Return a warning if other programs have kept the machine busy and still do.
+
+    The load is an average over the last minutes and stays high after an earlier run. So if it is high, the CPU time is
+    read over the next `READING_SECONDS`, which `wait` lets pass, and decides.
+    """
+    if load <= cores:
+        return []
+    before = read_machine()
+    wait(READING_SECONDS)
+    used = read_machine().since(before)
+    share = min(1.0, (used.busy + used.steal) / (used.seconds * cores))
+    return [WarningText.BUSY.text(share=share, load=load, cores=cores)] if share >= BUSY_SHARE else []
 
 
 def _read(path: str) -> str:

@@ -135,7 +135,7 @@ def test_target_with_server_cpu_command_gets_predictions_for_distances(
     output, result, slices = ran("mysql-transport", tmp_path, *options, *reached, "--server-cpu", reading)
     roles = {each.who: each.roles for each in result.sections.load.cores}
     assert roles == {"servers": ["server"], "client": ["client"]}
-    assert "the servers keep" in output.lower() or "cannot carry " in output
+    assert "the server keeps" in output.lower() or "cannot carry " in output
     assert all(record.server_cpu_seconds["server"] >= 0 for record in slices)
     assert sum(record.server_cpu_seconds["server"] for record in slices) > 0
     if "cannot carry " in output:

@@ -10,6 +10,7 @@ import pytest
 
 from costof.report.result import Result
 from costof.studies import study_names
+from costof.study.library import load_study
 from manual.__main__ import PICTURE, PICTURED
 from manual.picture import picture
 from manual.reports import DOCS, QUOTED, pages_that_quote, results, update_quotes
@@ -33,7 +34,13 @@ def test_documentation_page_quotes_the_current_analysis_of_the_published_run(pag
 def test_each_study_has_a_documentation_page_that_quotes_its_published_run() -> None:
     pages = {page.stem: page.read_text() for page in (DOCS / "studies").glob("*.md")}
     assert sorted(pages) == study_names()
-    assert [name for name, text in pages.items() if [study for _, study, _ in QUOTED.findall(text)] != [name]] == []
+    quoted = {name: [(kind, study) for _, kind, study, _ in QUOTED.findall(text)] for name, text in pages.items()}
+    assert quoted == {name: [("answer", name), ("run", name)] for name in study_names()}
+
+
+def test_title_of_each_study_page_is_the_question_of_the_study() -> None:
+    titles = {page.stem: page.read_text().partition("\n")[0] for page in (DOCS / "studies").glob("*.md")}
+    assert titles == {name: f"# {load_study(name).title}" for name in study_names()}
 
 
 def test_published_picture_matches_the_published_run() -> None:

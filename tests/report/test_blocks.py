@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from costof.report import render_markdown
 from costof.report.blocks import Cell, Column, Document, Part, Row, Table
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.report.sections.next_steps import next_lines
 from costof.report.terminal import render_terminal
+from costof.results.index import Index
 from costof.results.models import Sentence, Unresolved
 from costof.statistics.estimate import Estimate, Verdict
 from tests.fake_run import Truth, fake_result
@@ -117,7 +120,32 @@ def with_effects(**changes: Any) -> Result:
 def test_unresolved_effect_names_the_time_to_resolve_it() -> None:
     assert "unresolved; about 10 min more" in spaced(printed(with_needed(600.0), 140))
     (advice,) = answer_texts(with_needed(600.0), "next")
-    assert advice.startswith("Measure for about 10 min more (--budget) to resolve ")
+    # The profile does not permit so many rounds, so the run cannot be resumed for them.
+    assert advice.startswith("Measure for about 10 min more (--rounds 370) to resolve ")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "changes", "command"),
+    [
+        (50.0, {}, "costof run --resume 'runs/a b' --budget 2m"),
+        (20.0, {"budget_seconds": 45.0, "hosts": "db:1"}, "costof run --resume 'runs/a b' --budget 1m --hosts db:1"),
+        (50.0, {"budget_seconds": 600.0}, "costof run --resume 'runs/a b' --budget 15m"),
+        (50.0, {"budget_seconds": 600.0, "partial": "interrupted"}, "costof run --resume 'runs/a b'"),
+        (None, {}, "Not even 10 times the budget would resolve 'connect and first query'"),
+    ],
+)
+def test_short_answer_ends_with_the_command_that_resolves_an_effect_or_what_else_helps(
+    seconds: float | None, changes: dict[str, Any], command: str
+) -> None:
+    result = with_needed(seconds).model_copy(update=changes)
+    figures = result.summary.figures
+    unresolved = [each.model_copy(update={"verdict": Verdict.UNRESOLVED}) for each in figures]
+    result = result.model_copy(update={"summary": result.summary.model_copy(update={"figures": unresolved})})
+    (line,) = next_lines(Index(result), Path("runs/a b"), unresolved)
+    assert line.startswith(command)
+    *_, last = spaced(printed(result, 200, full=False)).split("Next")
+    assert command.split("'")[0] in last
+    assert bool(next_lines(Index(result), Path("run"), figures)) == (seconds is not None), "nothing unresolved in sight"
 
 
 def test_advice_says_why_no_budget_resolves_an_effect_and_what_would_help() -> None:

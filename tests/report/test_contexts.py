@@ -164,7 +164,7 @@ def test_uncertain_break_even_names_the_lowest_plausible_number_of_queries() -> 
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]
     unsure = with_sections(result, break_even=points)
-    expected = "costs 5 % or more at lan with fewer than about 844 queries a connection; this run cannot tell"
+    expected = "costs 5 % or more at lan with fewer than about 844 queries a connection; with more queries, this run"
     assert expected in answer_texts(unsure, "break_even")[0]
 
 

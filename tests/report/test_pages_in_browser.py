@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from costof.report import analyse, render_html
+from costof.report import analyse, render_embedded, render_html
 from costof.report.handout import tiles
 from costof.report.result import Result
 from costof.results.ledger import Ledger
-from manual.reports import results
+from manual.reports import DOCS, results
 from tests.report.results import mongodb, spaced
 from tests.support.browser import opened, size
 
@@ -143,6 +143,27 @@ def test_print_has_the_answer_on_its_first_page_and_all_sections(chromium: Brows
         assert page.locator("#costs table").first.is_visible()
         assert not scrolls_sideways(page)
         assert page.evaluate("getComputedStyle(document.body).color") == "rgb(31, 39, 48)", "dark ink on paper"
+
+
+@pytest.mark.parametrize("window", [LAPTOP, PHONE])
+def test_frame_with_picture_and_calculator_gets_the_height_of_its_content(
+    chromium: Browser, window: tuple[int, int], tmp_path: Path
+) -> None:
+    (tmp_path / "embedded.html").write_text(render_embedded(mongodb()), encoding="utf-8")
+    script = (DOCS / "site.js").read_text(encoding="utf-8")
+    frame = '<div class="answer"><iframe src="embedded.html" style="height: 10px; width: 100%"></iframe></div>'
+    (tmp_path / "page.html").write_text(f"<!doctype html>{frame}<script>{script}</script>", encoding="utf-8")
+    page = chromium.new_page(**size(*window))
+    try:
+        page.goto((tmp_path / "page.html").as_uri())
+        page.wait_for_function("document.querySelector('iframe').offsetHeight > 100")
+        inside = page.frames[1]
+        assert inside.evaluate("document.documentElement.scrollHeight <= innerHeight + 1")
+        assert inside.evaluate("document.documentElement.scrollWidth <= innerWidth + 1")
+        assert inside.locator("#calculator-form").is_visible()
+        assert inside.locator(".picture svg:visible").count() == 1
+    finally:
+        page.close()
 
 
 @pytest.fixture(scope="module")

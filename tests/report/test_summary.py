@@ -52,9 +52,17 @@ def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
     assert text(faster) == "TLS raises 'queries a second' by 30.0 %."
 
 
+def test_verdict_names_the_cores_before_and_after_and_those_of_a_shared_machine() -> None:
+    cores = figure("TLS", "cores of the server", 0.4, unit=CORES).model_copy(update={"without": 1.05, "value": 1.45})
+    assert text(cores) == "TLS needs 0.40 more cores of the server (1.05 → 1.45 cores)."
+    shared = cores.model_copy(update={"available": 2})
+    of = "1.05 → 1.45 of this machine's 2, which the client shares"
+    assert text(shared) == f"TLS needs 0.40 more cores of the server ({of})."
+
+
 def test_verdict_calls_an_unresolved_effect_unresolved_and_gives_an_upper_bound() -> None:
     unresolved = figure("TLS", "a query", 0.05, Verdict.UNRESOLVED)
-    assert text(unresolved) == "TLS has an unresolved effect on a query (at most 0.15 ms)."
+    assert text(unresolved) == "TLS has an unresolved effect of at most 0.15 ms on a query."
 
 
 def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:

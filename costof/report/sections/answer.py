@@ -35,8 +35,10 @@ class AnswerSection(Section[None, None]):
             figures = f" The figures cover the {index.extent} that were measured." if index.core.rounds else ""
             yield CallOut("partial", f"{index.core.partial.rstrip('.')}.{figures}")
         details = [sentence.text for sentence in index.sentences("detail")]
-        lines = [sentence.text for sentence in index.sentences("answer")] or [_no_answer(index)]
-        yield Headlines(lines, long=bool(details))
+        leading, lines = (
+            [sentence.text for sentence in index.sentences(kind)] for kind in ("leading_warning", "answer")
+        )
+        yield Headlines([*leading, *(lines or [_no_answer(index)])], long=bool(details))
         if len(details) > MOST_DETAILS:
             yield Bullets(details, media=MARKDOWN)
             summary = f"All {len(details)} further headline figures in words"

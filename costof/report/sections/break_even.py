@@ -169,7 +169,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
             least = fmt.plural_formatted(whole(p.low), "query", "queries")
             clauses.append(
                 f"{{}} costs {fmt.share(p.share)} or more{arm.at_place} with fewer than about {least} a connection; "
-                "this run cannot tell whether it costs less with more queries"
+                f"with more queries, this run cannot tell whether it costs less than {fmt.share(p.share)}"
             )
     return clauses
 

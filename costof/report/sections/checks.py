@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from costof import format as fmt
 from costof.report.blocks import Block, Check, Checks
 from costof.report.sections import Section
+from costof.results.disturbances import LEAST_SHARE, NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.results.index import Index
-from costof.results.load import carried_loads
+from costof.results.load import carried_loads, servers_are_here
 from costof.results.models import Core
 from costof.results.run import Run
-from costof.results.warnings import NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.study.commands import COMMAND
 
 CLIENT = "client"
 NO_EVIDENCE = "no evidence for {arms}, whose figures may be of something else"
 BUSY = "; all figures are less certain, and times may be too long"
-OVERLOADED = "with {arms}, whose times are those of an overloaded service"
+OVERLOADED = "with {arms}, whose times are therefore left out"
 
 
 class ChecksSection(Section[None, list[Check]]):
@@ -61,14 +61,46 @@ def _verified(run: Run, core: Core) -> Check:
 def _quiet(run: Run) -> Check:
     """Check that other programs and the hypervisor used little of the machine's CPU."""
     usual, steal = run.disturbances.typical_share, run.steal_share or 0.0
-    target = " (including your own servers)" if run.plan.target or run.plan.study.service.kind == COMMAND else ""
     disturbers = []
     if usual > NEIGHBOURS_WORTH_A_WORD:
-        disturbers.append(f"other programs{target} used {fmt.percent(usual)} of its CPU time")
+        disturbers.append(f"other programs{_own_servers(run)} used {fmt.percent(usual)} of its CPU time")
     if steal > STEAL_WORTH_A_WORD:
         disturbers.append(f"the hypervisor took {fmt.percent(steal)} of its CPU time")
-    label = "machine busy" if disturbers else "machine quiet"
-    return Check(passed=not disturbers, label=label, detail=f"{fmt.listed(disturbers)}{BUSY}" if disturbers else "")
+    disturbed = _disturbed_rounds(run)
+    if disturbers:
+        rounds = f"; {': '.join(disturbed)}" if disturbed is not None else ""
+        return Check(passed=False, label="machine busy", detail=f"{fmt.listed(disturbers)}{BUSY}{rounds}")
+    if disturbed is not None:
+        return Check(passed=True, label=f"machine quiet, but {disturbed[0]}", detail=disturbed[1])
+    return Check(passed=True, label="machine quiet")
+
+
+def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
+    """Return how many rounds were disturbed, such as '1 round was discarded', and why; None if none was."""
+    rounds, usual = run.disturbances, run.disturbances.typical_share
+    kept = [number for number, share in rounds.shares.items() if share > usual + LEAST_SHARE]
+    disturbed = [*rounds.discarded] or kept
+    if not disturbed:
+        return None
+    were = f"{fmt.plural(len(disturbed), 'round')} {'was' if len(disturbed) == 1 else 'were'}"
+    words = f"{were} {'discarded' if rounds.discarded else 'disturbed'}"
+    highest = max(rounds.shares.get(number, 0.0) for number in disturbed)
+    if highest <= usual + LEAST_SHARE:
+        return words, "its clock jumped"
+    most = "up to " if len(disturbed) > 1 else ""
+    return words, f"other programs or the hypervisor used {most}{fmt.percent(highest)} of its CPU time"
+
+
+def _own_servers(run: Run) -> str:
+    """Return that the user's own servers count as other programs, because the run does not know their CPU time here."""
+    if run.plan.study.service.kind == COMMAND:
+        return " (including your own servers)"
+    if run.plan.target is None:
+        return ""
+    if not servers_are_here(run):
+        return " (including your own servers, if they run on it)"
+    options = run.plan.target_options
+    return "" if options is not None and options.server_cpu else " (including your own servers)"
 
 
 def _client(run: Run, core: Core) -> Check:

@@ -217,7 +217,9 @@ def _noise(line: Line) -> str:
     hidden = [(arm, effect) for arm, effect in line.effects if hidden_by_noise(effect)]
     if not hidden:
         return ""
-    return f" Identical copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
+    unresolved = any(effect.verdict is Verdict.UNRESOLVED for _, effect in hidden)
+    because = "That is unresolved because identical" if unresolved else "Identical"
+    return f" {because} copies of the control differ as much in '{line.metric.label}'{_places(hidden)}."
 
 
 def _clauses(line: Line) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from costof import format as fmt
-from costof.report.blocks import FILES, HTML, TEXT, Block, Cell, Column, Details, Figure, Paragraph, Row, Table
+from costof.report.blocks import FILES, HTML, Block, Cell, Column, Details, Figure, Row, Table
 from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid, named
 from costof.report.palette import role_colour
 from costof.report.sections import Section
@@ -34,8 +34,8 @@ class CpuSection(Section[None, None]):
         if not index.core.cpu or all(metric.view in ("command", "cpu") for metric in index.core.metrics):
             return
         busy = _bottlenecks(index)
-        if busy:
-            yield Paragraph(busy, media=HTML)
+        if busy.rows:
+            yield busy
         if shown := _bars(index):
             roles = _roles(index.core.cpu)
             caption = [_caption(index, *bars) for bars in shown]
@@ -55,8 +55,6 @@ class CpuSection(Section[None, None]):
                 yield table
             elif table.rows:
                 yield Details(table.title, [table], media=FILES)
-        if busy:
-            yield Paragraph(busy, "warning", media=TEXT)
 
 
 def _roles(cpu: list[Cpu]) -> list[str]:
@@ -99,9 +97,9 @@ def _limits(cpu: Cpu) -> dict[str, float]:
     return {**{f"throttled: {role}": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
 
 
-def _bottlenecks(index: Index) -> str:
-    """Return one sentence for each role that used most of one core, the client's first; '' if none did."""
-    busy: dict[str, dict[str, list[str]]] = {}
+def _bottlenecks(index: Index) -> Table:
+    """Return a row for each program and workload in which the program used most of one core, the client's first."""
+    arms: dict[tuple[str, str], list[str]] = {}
     measured: dict[str, int] = {}
     for cpu in index.core.cpu:
         arm = index.arm(cpu.arm)
@@ -109,17 +107,12 @@ def _bottlenecks(index: Index) -> str:
             continue
         measured[cpu.workload] = measured.get(cpu.workload, 0) + 1
         if cpu.busiest:
-            names = busy.setdefault(cpu.busiest, {}).setdefault(cpu.workload, [])
-            names.append(f"'{index.short(cpu.arm)}{arm.at}'")
-    sentences = []
-    for role, by_workload in sorted(busy.items(), key=lambda item: item[0] != CLIENT):
-        workloads_by_arms: dict[str, list[str]] = {}
-        for workload, names in by_workload.items():
-            arms = "all arms" if len(names) == measured[workload] > 2 else fmt.listed(names)
-            workloads_by_arms.setdefault(arms, []).append(f"'{index.workload_label(workload)}'")
-        places = [f"{fmt.listed(workloads)} (with {arms})" for arms, workloads in workloads_by_arms.items()]
-        sentences.append(f"The {role} used most of one core in {'; in '.join(places)}.")
-    return " ".join(sentences)
+            arms.setdefault((cpu.busiest, cpu.workload), []).append(f"{index.short(cpu.arm)}{arm.at}")
+    rows = [
+        [role, index.workload_label(workload), "all arms" if len(names) == measured[workload] > 2 else ", ".join(names)]
+        for (role, workload), names in sorted(arms.items(), key=lambda item: item[0][0] != CLIENT)
+    ]
+    return Table.of(["program", "workload", "arms"], rows, title="Programs that used most of one core")
 
 
 def _bars(index: Index) -> list[Bars]:

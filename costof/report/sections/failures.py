@@ -33,7 +33,7 @@ class FailuresSection(Section[None, None]):
     def answer(self, index: Index, data: None) -> list[Sentence]:
         texts = [
             _sentence(index, each)
-            for each in index.core.failures
+            for each in sorted(index.core.failures, key=lambda each: each.share, reverse=True)
             if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
         # The figures that overloaded arms lack are in the section about the load.

@@ -12,9 +12,9 @@ from costof import format as fmt
 from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph
-from costof.report.sections import Section
+from costof.report.sections import Section, sentences
 from costof.results.index import Index
-from costof.results.models import Core
+from costof.results.models import Core, Sentence
 from costof.results.run import Run
 
 PHASE, VERSION = "tls", "TLSv1.3"
@@ -25,6 +25,12 @@ SENTENCE = (
     "client offers first, and agrees on {group} after a second attempt (HelloRetryRequest). If the server accepts "
     "that group (X25519 for most clients), a new connection saves one round trip."
 )
+
+#: The group that most clients offer first.
+MOST_OFFER = "X25519"
+USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first,"
+CLIENTS_FIRST = "the key-exchange group that the client offers first"
+MITIGATION = "Let the server accept {offered} besides {groups}: saves 1 round trip for each new TLS connection."
 
 
 class HelloRetry(Model):
@@ -42,6 +48,18 @@ class HelloRetrySection(Section[None, list[HelloRetry]]):
     def compute(self, run: Run, core: Core, spec: None) -> list[HelloRetry]:
         retries = (_retry(run, arm.name) for arm in run.plan.arms)
         return [retry for retry in retries if retry is not None]
+
+    def answer(self, index: Index, data: list[HelloRetry]) -> list[Sentence]:
+        """Return the change of the server's settings that saves the round trip, for arms of the answer.
+
+        A mitigation that the run measured comes before it, because the summary has only the first one.
+        """
+        answered = {arm.name for arm in index.answered}
+        groups = list(dict.fromkeys(each.group for each in data if each.arm in answered))
+        if not groups:
+            return []
+        text = USUAL_FIRST if MOST_OFFER.casefold() not in map(str.casefold, groups) else CLIENTS_FIRST
+        return sentences("mitigation", [MITIGATION.format(offered=text, groups=fmt.listed(groups))])
 
     def blocks(self, index: Index, data: list[HelloRetry]) -> Iterator[Block]:
         for trips, group in dict.fromkeys((round(each.round_trips), each.group) for each in data):

@@ -88,8 +88,10 @@ class IntermittentSection(Section[None, Intermittent]):
         return Intermittent(outlying_slices=outlying, slow_operations=slow) if outlying or slow else None
 
     def answer(self, index: Index, data: Intermittent) -> list[Sentence]:
-        texts = [_sentence(index, each) for each in data.outlying_slices]
-        texts += [_slow_sentence(index, each) for each in data.slow_operations]
+        outlying = sorted(data.outlying_slices, key=lambda each: each.times * each.slices / each.of, reverse=True)
+        slow = sorted(data.slow_operations, key=lambda each: each.share - each.usual, reverse=True)
+        texts = [_sentence(index, each) for each in outlying]
+        texts += [_slow_sentence(index, each) for each in slow]
         return sentences("warning", texts)
 
     def blocks(self, index: Index, data: Intermittent) -> Iterator[Block]:

@@ -19,18 +19,19 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
 from costof.report.summary import CORES, KeyFigure, interval_verdict, of_effect
+from costof.results.disturbances import NEIGHBOURS_WORTH_A_WORD
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
-from costof.results.load import CLIENT, carried_loads, servers_are_here
+from costof.results.load import CLIENT, carried_loads, servers_are_here, servers_in_words
 from costof.results.models import Arm, Carried, Core, Effect, Metric, Sentence
 from costof.results.run import Run
 from costof.results.samples import in_common
-from costof.results.warnings import NEIGHBOURS_WORTH_A_WORD
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, difference, estimate
 from costof.statistics.tails import operations_needed
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool
+from costof.study.schema import CPU_PREFIX
 
 #: If at least this share of the machine's CPU time is in use, operations mostly wait for a CPU.
 SATURATED = 0.8
@@ -39,9 +40,10 @@ COMFORTABLE = 0.5
 #: The suggested next load is at most this share of the rate that an overloaded arm served.
 MOST_OF_SERVED = 0.8
 SATURATION = (
-    "This machine was {busy} busy with {arm}{sharing}: operations mostly waited for a CPU, so these times do not carry "
-    "over to other machines. Try a load of {load} a second{elsewhere}."
+    "With {arm}, this machine was {busy} busy, so the times are mostly waits for a CPU and hold for no other machine: "
+    "try a load of {load} a second{elsewhere}."
 )
+ELSEWHERE = ", or measure from another machine"
 HEAD = ["", "without", "with", "difference", "relative"]
 CORES_IN_USE = "Cores in use = CPU time of one {} × {} a second, without the CPU time of the lab's simulated links."
 METHOD = {
@@ -59,7 +61,12 @@ class Cores(Model):
 
     arm: str
     who: Literal["servers", "client"]
+    name: str = Field(description="The servers or the client in words, such as 'server'.")
     roles: list[str]
+    available: int | None = Field(
+        description="Cores of the machine that the servers share with the client; None for the client, for servers on "
+        "other machines, and for servers that may use only a part of the machine."
+    )
     without: Estimate
     used: Estimate
     added: Estimate
@@ -73,7 +80,12 @@ class AtLoad(Model):
         description="Maximum number of connections that clients hold at once; None for commands."
     )
     round_trips_ms: dict[str, Finite] = Field(description="Configured round-trip time of each context.")
-    machine_cores: int | None = Field(description="Cores of the servers' machine; None for a target.")
+    machine_cores: int | None = Field(
+        description="Cores of the servers' machine; None if the servers run on other machines."
+    )
+    client_machine_cores: int | None = Field(
+        default=None, description="Cores of the measuring machine; None if several hosts measured."
+    )
     servers_here: bool = Field(
         default=False,
         description="Whether the servers run on the measuring machine and share its CPUs with the client.",
@@ -99,6 +111,7 @@ class LoadSection(Section[None, AtLoad]):
             connections=None if isinstance(load, CommandRate) else run.plan.study.workloads[WORKLOAD].workers,
             round_trips_ms=core.distances,
             machine_cores=run.cores if here else None,
+            client_machine_cores=run.cores if run.plan.hosts is None else None,
             servers_here=here,
             others_share=run.disturbances.typical_share,
             carried=carried_loads(run),
@@ -112,12 +125,11 @@ class LoadSection(Section[None, AtLoad]):
     def answer(self, index: Index, data: AtLoad) -> list[Sentence]:
         arms = [arm for context in index.contexts for arm in context.shown_arms]
         costs = {arm.name: text for arm in arms if (text := _sentence(index, data, arm))}
-        saturated = [text for arm in arms if (text := _saturation(data, arm))]
         overloaded = {each.arm for each in data.carried if not each.complete}
         verdicts = [text for name, text in costs.items() if name in overloaded]
         return [
+            *sentences("warning" if verdicts else "leading_warning", _saturations(data, arms)),
             *sentences("answer", [*costs.values()]),
-            *sentences("warning", saturated),
             *sentences("verdict", verdicts[:1]),
         ]
 
@@ -141,6 +153,8 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
     """Yield the cores used by the servers and by the client, over the rounds with readings of both arm and control."""
     both = [run.counted_slices(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
     all_roles = dict.fromkeys(role for record in both[1] for role in _seconds(record))
+    limited = {role for records in both for record in records for role in record.server_throttled_seconds}
+    has_whole_machine = servers_are_here(run) and limited.isdisjoint(all_roles)
     for who, roles in (("servers", [role for role in all_roles if role != CLIENT]), ("client", [CLIENT])):
         by_round = [_used(records, load, roles) for records in both]
         control, used = map(run.samples.units.means, in_common(by_round))
@@ -148,7 +162,9 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
             yield Cores(
                 arm=arm.name,
                 who=who,
+                name=servers_in_words(run, roles) if who == "servers" else CLIENT,
                 roles=sorted(roles),
+                available=run.cores if who == "servers" and has_whole_machine else None,
                 without=estimate(control),
                 used=estimate(used),
                 added=difference(control, used),
@@ -205,17 +221,23 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
         yield of_effect(index, metric, effect).model_copy(update=update)
     for each in data.cores:
         if each.arm == arm.name and each.who == "servers":
+            words, of = f"cores of the {each.name}", each.available
+            # The cores of a single role are its CPU time × the load, so both figures need the same verdict.
+            metric_name = f"{WORKLOAD}.{CPU_PREFIX}{each.roles[0]}" if len(each.roles) == 1 else ""
+            judged = index.effect(metric_name, arm.name)
             yield KeyFigure(
                 name=CORES,
                 arm=arm.protection,
                 arm_label=arm.label,
-                label="cores of the servers",
-                words="cores of the servers",
+                label=words if of is None else f"{words} (of {of})",
+                words=words,
                 unit=CORES,
                 without=each.without.value,
                 value=each.used.value,
                 difference=each.added,
-                verdict=interval_verdict(each.added),
+                verdict=judged.verdict if judged is not None else interval_verdict(each.added),
+                margin=index.metrics[metric_name].margin if judged is not None else 0.0,
+                available=of,
             )
 
 
@@ -264,14 +286,16 @@ def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
 
 
 def _cores_in_use(cores: Sequence[Cores]) -> str:
-    """Return 'the servers keep 0.56 cores busy instead of 0.18 and the client 0.33 instead of 0.09'."""
+    """Return "the server keeps 0.56 of this machine's 2 cores busy instead of 0.18 and the client 0.33 instead of
+    0.09"."""
     parts: list[str] = []
     for each in cores:
         decimals = max(2, fmt.estimate_decimals(each.added))
         used, without = (fmt.number(number.value, decimals) for number in (each.used, each.without))
-        verb = ("keeps" if each.who == "client" else "keep") if not parts else ""
-        busy = " cores busy" if not parts else ""
-        parts.append(" ".join(filter(None, [f"the {each.who}", verb, f"{used}{busy} instead of {without}"])))
+        verb = ("keep" if each.name == "servers" else "keeps") if not parts else ""
+        of = f" of this machine's {each.available}" if each.available is not None else ""
+        busy = f"{of} cores busy" if not parts else ""
+        parts.append(" ".join(filter(None, [f"the {each.name}", verb, f"{used}{busy} instead of {without}"])))
     if all(each.who == "client" for each in cores):
         parts[-1] += " (the servers' CPU time is unknown)"
     return fmt.listed(parts)
@@ -279,40 +303,80 @@ def _cores_in_use(cores: Sequence[Cores]) -> str:
 
 def _overloaded(data: AtLoad, carried: Carried) -> str:
     assert not isinstance(data.load, CommandRate)
-    # Since arrivals are random, the measured rate differs a little from the requested one.
-    served, offered = fmt.number(carried.served), fmt.number(carried.offered or data.load.per_second or 0.0)
-    parts = [f"It served {served} of the {offered} {data.load.operation[1]} a second that arrived; the others waited."]
-    if carried.server_cores_needed is not None:
-        needed = fmt.number(carried.server_cores_needed, 1)
-        shared = ", which the clients share" if data.servers_here else ""
-        there = f"; this machine has {data.machine_cores}{shared}" if data.machine_cores is not None else ""
-        parts.append(f"The servers would need {needed} cores for it{there}.")
+    parts = []
+    if not carried.serves_all:
+        # Since arrivals are random, the measured rate differs a little from the requested one.
+        served, offered = fmt.number(carried.served), fmt.number(carried.offered or data.load.per_second or 0.0)
+        served_words = f"It served {served} of the {offered} {data.load.operation[1]} a second that arrived"
+        parts.append(f"{served_words}; the others waited.")
+    if needed := _cores_needed(data, carried):
+        parts.append(needed)
     if data.others_share > NEIGHBOURS_WORTH_A_WORD:
         parts.append(f"Other programs used {fmt.percent(data.others_share)} of this machine's CPU time.")
-    least = min((each for each in data.carried if not each.complete), key=lambda each: each.served)
-    parts.append(f"Its times have no meaning; try a load of {_next_load(least)} a second.")
+    overloaded = [each for each in data.carried if not each.complete]
+    advice = f"try a load of {_next_load(overloaded)} a second{ELSEWHERE if data.servers_here else ''}"
+    parts.append(f"The queue grows as long as the load lasts, so its times have no meaning: {advice}.")
     return " ".join(parts)
 
 
-def _saturation(data: AtLoad, arm: Arm) -> str | None:
-    """Return a warning for an arm that carried the load on a machine with hardly any free CPU time."""
-    carried = next((each for each in data.carried if each.arm == arm.name), None)
-    if carried is None or not carried.complete or (carried.machine_busy or 0.0) < SATURATED:
-        return None
-    return SATURATION.format(
-        arm=f"{arm.label}{arm.at}",
-        busy=fmt.percent(carried.machine_busy or 0.0),
-        sharing=" (clients and servers together)" if data.servers_here else "",
-        load=_next_load(carried),
-        elsewhere=", or measure from another machine" if data.servers_here else "",
+def _cores_needed(data: AtLoad, carried: Carried) -> str:
+    """Return "For this load the server needs 1.40 cores and the client 0.73, together 106 % of this machine's 2
+    cores."
+
+    Return '' if the CPU time of servers and client is unknown.
+    """
+    who = (
+        (f"the {carried.servers}", carried.server_cores_needed),
+        ("the client", carried.client_cores_needed),
+        ("the lab's simulated links", carried.link_cores_needed),
     )
+    # Only the client's machine is known if the servers run on other machines, so the client comes last.
+    known = [(name, fmt.number(cores, 2)) for name, cores in who if cores is not None]
+    if not known:
+        return ""
+    (first, cores), *others = known
+    verb = "need" if first == "the servers" else "needs"
+    texts = [f"{first} {verb} {cores} cores", *(f"{name} {number}" for name, number in others)]
+    share = ""
+    if carried.machine_share_needed is not None:
+        together = "together " if data.servers_here and others else ""
+        share = (
+            f", {together}{fmt.percent(carried.machine_share_needed)} of this machine's {data.client_machine_cores} "
+            "cores"
+        )
+    return f"For this load {fmt.listed(texts)}{share}."
 
 
-def _next_load(carried: Carried) -> str:
-    """Return a load that leaves the machine enough free CPU time, rounded down to two digits."""
-    value = carried.served * min(MOST_OF_SERVED, COMFORTABLE / (carried.machine_busy or 1.0))
+def _saturations(data: AtLoad, arms: Sequence[Arm]) -> list[str]:
+    """Return a warning for each arm that carried the load on a machine with hardly any free CPU time, the busiest
+    first."""
+    carried = {each.arm: each for each in data.carried if each.complete and (each.machine_busy or 0.0) >= SATURATED}
+    saturated = [(arm, carried[arm.name]) for arm in arms if arm.name in carried]
+    # A warning beside an overloaded arm must not suggest a load that this arm cannot carry.
+    overloaded = [each for each in data.carried if not each.complete]
+    return [
+        SATURATION.format(
+            arm=f"{arm.label}{arm.at}",
+            busy=fmt.percent(each.machine_busy or 0.0),
+            load=_next_load([each, *overloaded]),
+            elsewhere=ELSEWHERE if data.servers_here else "",
+        )
+        for arm, each in sorted(saturated, key=lambda each: each[1].machine_busy or 0.0, reverse=True)
+    ]
+
+
+def _next_load(carried: Sequence[Carried]) -> str:
+    """Return a load that leaves the machine free CPU time with each of these arms, rounded down to two digits."""
+    value = min(map(_comfortable_load, carried))
     size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
     return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))
+
+
+def _comfortable_load(carried: Carried) -> float:
+    value = carried.served * min(MOST_OF_SERVED, COMFORTABLE / (carried.machine_busy or 1.0))
+    if carried.offered and carried.machine_share_needed:
+        value = min(value, carried.offered * COMFORTABLE / carried.machine_share_needed)
+    return value
 
 
 def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:

@@ -75,9 +75,10 @@ def _method(index: Index) -> list[str]:
             "a verdict. For narrower intervals use --precision."
         )
     elif core.target_precision is not None:
+        length = f" of {fmt.duration(core.budget_seconds)}" if core.budget_seconds else ""
         lines.append(
             f"The run was set to end when every headline effect was known to within "
-            f"{fmt.share(core.target_precision)}, or at the end of its budget."
+            f"{fmt.share(core.target_precision)}, or at the end of its budget{length}."
         )
     if core.requested_rounds is not None:
         whole = "Each start" if core.starts else "The run"

@@ -127,7 +127,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
         texts = _texts(index, data)
         best = [each for each in data.mitigations if each.verdict is Verdict.SAVES][:1]
-        of_best = _texts(index, data.model_copy(update={"mitigations": best})) if best else texts[:1]
+        if not best:
+            return [*sentences("answer", texts), *sentences("no_mitigation", texts[:1])]
+        of_best = _texts(index, data.model_copy(update={"mitigations": best}))
         return [*sentences("answer", texts), *sentences("mitigation", of_best)]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
@@ -270,7 +272,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
         amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        text += f", but if '{control}' has it too, {protection} still costs {amount}"
+        text += f", but if '{control}' also has {each.label}, {protection} still costs {amount}"
     return text
 
 

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from costof import format as fmt
 from costof.report.blocks import TEXT, Block, Bullets
 from costof.report.sections import Section, sentences
+from costof.report.summary import KeyFigure
 from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
+from costof.statistics.estimate import Verdict
+
+#: The advised budget has this multiple of the estimated further time. After the estimated time, an effect has a verdict
+#: in only half of the runs, and the budget includes the preparation between slices.
+RESERVE = 1.5
+#: Steps to which the advised budget is rounded up, each with the longest budget in seconds for which it is used.
+STEPS = ((90, 10), (10 * 60, 60), (60 * 60, 5 * 60), (math.inf, 30 * 60))
 
 
 class NextSection(Section[None, None]):
     name, title, order = "next", "Next steps", 150
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        metrics = {metric.name for metric in index.headline_metrics}
-        headline = [
-            each
-            for each in index.core.effects
-            if each.metric in metrics and index.effect_to_report(each.metric, each.arm)
-        ]
-        waiting = [effect for effect in headline if effect.needed_seconds]
-        noisy = [effect for effect in headline if effect.too_noisy]
+        waiting, noisy = _unresolved(index)
         texts = []
         if waiting:
-            longest = fmt.roughly(max(effect.needed_seconds or 0.0 for effect in waiting))
-            option = (
-                "--restarts" if index.core.starts else "--budget" if index.core.requested_rounds is None else "--rounds"
-            )
+            longest = fmt.roughly(_longest(waiting))
+            option = _resume_options(index, "…", waiting) or _longer_options(index, waiting)
             texts.append(f"Measure for about {longest} more ({option}) to resolve {_names(index, waiting)}.")
         return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
 
@@ -37,9 +39,80 @@ class NextSection(Section[None, None]):
             yield Bullets(lines, label="Next", media=TEXT)
 
 
+def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list[str]:
+    """Return the next steps of the short answer: the command that resolves headline effects, or what else would help.
+
+    `folder` is the run's folder. `figures` are those of the short answer: if none of them is unresolved, it does not
+    say that an effect cannot be resolved, because its reader sees no such effect.
+    """
+    waiting, noisy = _unresolved(index)
+    lines = []
+    if waiting:
+        options = _resume_options(index, shlex.quote(str(folder)), waiting)
+        longer = f"Repeat the run with {_longer_options(index, waiting)} to resolve {_names(index, waiting)}."
+        lines.append(f"costof run {options}" if options else longer)
+    if noisy and any(figure.verdict is Verdict.UNRESOLVED for figure in figures):
+        lines.append(
+            f"Not even {_most(index)} would resolve {_names(index, noisy)}. Measure on a quieter machine, or with "
+            f"longer slices{_longer_slices(index)}."
+        )
+    return lines
+
+
+def _unresolved(index: Index) -> tuple[list[Effect], list[Effect]]:
+    """Return the headline effects that a longer run would resolve, and those that no affordable run would resolve."""
+    metrics = {metric.name for metric in index.headline_metrics}
+    headline = [
+        each for each in index.core.effects if each.metric in metrics and index.effect_to_report(each.metric, each.arm)
+    ]
+    return [each for each in headline if each.needed_seconds], [each for each in headline if each.too_noisy]
+
+
+def _longest(waiting: Sequence[Effect]) -> float:
+    return max(effect.needed_seconds or 0.0 for effect in waiting)
+
+
+def _resume_options(index: Index, folder: str, waiting: Sequence[Effect]) -> str:
+    """Return the options of `costof run` that continue the run long enough for these effects; '' if it cannot be."""
+    core = index.core
+    more, rounds = RESERVE * _longest(waiting), core.resumable_rounds
+    if core.budget_seconds is None or not core.rounds or more / core.measured_seconds * core.rounds > rounds:
+        return ""
+    total, options = core.measured_seconds + more, [f"--resume {folder}"]
+    if not core.partial or total > core.budget_seconds:
+        # A complete run continues only with a larger budget.
+        options.append(f"--budget {_rounded_up(max(total, core.budget_seconds + 1))}")
+    return " ".join([*options, *([f"--hosts {shlex.quote(core.hosts)}"] if core.hosts else [])])
+
+
+def _rounded_up(seconds: float) -> str:
+    """Return the duration as an option's value, such as '90s', '8m' or '1h30m'."""
+    step = next(step for most, step in STEPS if seconds <= most)
+    rounded = math.ceil(seconds / step) * step
+    hours, minutes = divmod(rounded // 60, 60)
+    if rounded % 60:
+        return f"{rounded}s"
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes else "")
+
+
+def _longer_options(index: Index, waiting: Sequence[Effect]) -> str:
+    """Return the option with which a new run would have enough rounds, or starts of the servers."""
+    core = index.core
+    option, units = ("--restarts", len(core.starts)) if core.starts else ("--rounds", core.rounds)
+    needed = math.ceil(units * (1 + RESERVE * _longest(waiting) / core.measured_seconds))
+    step = 10 ** max(0, len(str(needed)) - 2)
+    return f"{option} {math.ceil(needed / step) * step}"
+
+
+def _most(index: Index) -> str:
+    return f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
+
+
+def _longer_slices(index: Index) -> str:
+    return " (--profile default)" if index.core.profile == "quick" else ""
+
+
 def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
-    longer = " (--profile default)" if index.core.profile == "quick" else ""
-    more = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
     why = [effect.unresolved for effect in noisy if effect.unresolved]
     spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
@@ -61,9 +134,9 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
         unlikely, size = f" A cost above {largest} is unlikely.", f"a cost of up to {largest}"
     margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
     return (
-        f"{_names(index, noisy)} would stay unresolved even with {more}.{reason}{unlikely} Measure on an "
-        f"idle machine, or use longer slices{longer}. If {size} does not matter to you, raise 'margin' in "
-        f"the study's file (now {margins})."
+        f"{_names(index, noisy)} would stay unresolved even with {_most(index)}.{reason}{unlikely} Measure on an "
+        f"idle machine, or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise 'margin' "
+        f"in the study's file (now {margins})."
     )
 
 

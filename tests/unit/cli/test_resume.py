@@ -15,10 +15,12 @@ from pydantic import SecretStr
 from costof.cli.options import TargetArguments
 from costof.cli.resume import Resumed, reopen
 from costof.errors import CostofError, ErrorText
+from costof.format import duration
 from costof.lab.certificates import Authority
 from costof.programs.access import Access, Password
 from costof.programs.reach import check_identity, read_certificate
-from costof.results.ledger import PLAN, SLICES, EndRecord, Ledger, LookRecord
+from costof.report import analyse, document
+from costof.results.ledger import PLAN, SLICES, EndRecord, EnvironmentRecord, Ledger, LookRecord, SliceRecord, now
 from costof.results.run import read_run
 from costof.run.schedule import Looks
 from costof.services.open import offered_levels, shown_urls, target_options
@@ -220,6 +222,32 @@ def test_budget_does_not_extend_runs_with_fixed_rounds_or_starts(tmp_path: Path,
     assert "--budget" not in refused(run)
     line = refused(run, "--budget", "1h")
     assert "is complete" in line or "remove --budget" in line
+
+
+def test_resumed_run_keeps_its_budget_and_did_not_end_early_if_it_measured_after_its_last_look(tmp_path: Path) -> None:
+    run = complete(tmp_path, budget="60s")
+    ledger = Ledger.open(run)
+    records = [*ledger.records()]
+    look = reopened(run, "4m").before.look_at_end
+    assert look is not None
+    # Append what the continued run would write.
+    ledger.append(EnvironmentRecord(started=now(), facts={}, budget_seconds=240.0))
+    ledger.append(look)
+    for record in records:
+        if isinstance(record, SliceRecord) and record.round == 3:
+            ledger.append(record.model_copy(update={"round": 4}))
+    ledger.append(EndRecord(partial=None, steal_share=0.0, error_rate=look.error_rate))
+    result = analyse(ledger)
+    assert (result.budget_seconds, result.resolved_early) == (240.0, False)
+    assert document(result).subtitle.endswith(f"{duration(result.measured_seconds)} measured of {duration(240)}")
+    assert "give a --budget above 240s" in refused(run, "--budget", "4m")
+    # If the last round has the look, it ended the run, unless the run was interrupted afterwards.
+    ledger.append(LookRecord(round=4, error_rate=0.006))
+    ledger.append(EndRecord(partial=None, steal_share=0.0, error_rate=0.006))
+    assert read_run(ledger).resolved_early
+    ledger.append(EndRecord(partial="interrupted", steal_share=0.0, error_rate=0.006))
+    assert not read_run(ledger).resolved_early
+    assert reopened(run).plan.budget_seconds == 240
 
 
 def test_complete_run_continues_with_a_larger_budget_and_half_of_the_remaining_error_rate(tmp_path: Path) -> None:

@@ -14,14 +14,18 @@ from costof.errors import CostofError
 from costof.lab.round_trips import PROBES
 from costof.report import analyse, render_markdown
 from costof.report.result import Result
+from costof.report.sections.checks import SECTION as CHECKS
 from costof.report.sections.cost_model.model import time_at
 from costof.report.sections.predicted import PredictedEffect
 from costof.report.sections.saturation import Loop
+from costof.results.core import build_core
+from costof.results.disturbances import Disturbances
 from costof.results.ledger import MemoryRecord
+from costof.results.run import read_run
 from costof.statistics.intervals import mean_over_rounds
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, QUERY, RequestedLoad
-from costof.study.plan import Plan
+from costof.study.plan import Plan, TargetOptions
 from tests.fake_run import Slice, Truth, fake_result, fake_run, phase_of
 from tests.noise import Chance, Noise
 from tests.report.results import FRESH, HTTP, TRANSPORT, effect_of, printed, sentence_texts, spaced
@@ -113,6 +117,36 @@ FAR_AWAY = FarAway()
 def predicted(result: Result, metric: str) -> PredictedEffect:
     (effect,) = (e for e in result.sections.predicted.effects if (e.metric, e.round_trip_ms) == (metric, 2.0))
     return effect
+
+
+@pytest.mark.parametrize(
+    ("server_cpu", "loopback", "programs"),
+    [
+        ("cat seconds", True, "other programs"),
+        (None, True, "other programs (including your own servers)"),
+        ("cat seconds", False, "other programs (including your own servers, if they run on it)"),
+    ],
+)
+def test_busy_machine_check_counts_own_servers_as_other_programs_unless_their_cpu_time_is_read_here(
+    tmp_path: Path, server_cpu: str | None, loopback: bool, programs: str
+) -> None:
+    own = plan().model_copy(update={"target_options": TargetOptions(server_cpu=server_cpu)})
+    run = read_run(fake_run(tmp_path / "run", own, AtLoad()))
+    run.disturbances = Disturbances(frozenset(), {0: 0.13})
+    if loopback:
+        here = {"server": "127.0.0.1:3306"}
+        run.ready = [
+            each.model_copy(
+                update={
+                    "ready": each.ready.model_copy(
+                        update={"arms": [arm.model_copy(update=here) for arm in each.ready.arms]}
+                    )
+                }
+            )
+            for each in run.ready
+        ]
+    (check,) = (each for each in CHECKS.compute(run, build_core(run, "run"), None) or [] if "machine" in each.label)
+    assert spaced(check.words).startswith(f"✗ machine busy: {programs} used 13 % of its CPU time")
 
 
 @pytest.mark.parametrize("distance", ["2", "2ms", "2.0"])

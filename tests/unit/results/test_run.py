@@ -150,6 +150,21 @@ def test_round_with_a_clock_jump_is_discarded(quiet: Slices) -> None:
     assert discarded(records).discarded == {quiet[40].round}
 
 
+@pytest.mark.parametrize(
+    ("rounds", "words"), [(FEWEST_ROUNDS, "discarded"), (FEWEST_ROUNDS - 1, "disturbed"), (None, "")]
+)
+def test_check_of_a_quiet_machine_names_a_disturbed_round(
+    quiet: Slices, tmp_path: Path, rounds: int | None, words: str
+) -> None:
+    ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=1)
+    for record in with_load(quiet, set() if rounds is None else {3}, foreign_cpu_seconds=1.02):
+        if 0 < record.round < (rounds or QUIET_ROUNDS):
+            ledger.append(record)
+    (check,) = (each for each in analyse(ledger).sections.checks if each.label.startswith("machine quiet"))
+    disturbed = f", but 1 round was {words}: other programs or the hypervisor used 51 % of its CPU time"
+    assert check.words.replace("\N{NO-BREAK SPACE}", " ") == f"✓ machine quiet{disturbed if words else ''}"
+
+
 def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path) -> None:
     ledger = Ledger.create(PLAN, tmp_path / "run")
     for record in with_load(quiet, {7}, foreign_cpu_seconds=1.5):
@@ -197,6 +212,19 @@ def test_needed_server_cores_are_computed_only_from_rounds_with_a_cpu_reading(
     carried = at_load(tmp_path, rounds_without, carried=0.5).sections.load.carried
     needed = [each.server_cores_needed for each in carried if not each.complete]
     assert needed == [None if rounds_without == ROUNDS else pytest.approx(0.558, rel=0.05)]
+
+
+@pytest.mark.parametrize(("per_second", "complete"), [(1500, True), (1800, False)])
+def test_load_on_far_servers_is_limited_by_the_cores_of_the_client(per_second: int, complete: bool) -> None:
+    load = RequestedLoad(f"{per_second}/s", "20")
+    plan = plan_of("mysql-transport", "quick", "transport=plain,tls", target="mysql://app@db/", load=load)
+    result = fake_result(plan, AtLoad())
+    (carried,) = (each for each in result.sections.load.carried if each.arm == "tls")
+    # The client needs 1.12 ms of CPU time for each connection; the servers run on other machines.
+    assert carried.machine_share_needed == pytest.approx(per_second * 1.12e-3 / 2, rel=0.05)
+    assert carried.complete == complete
+    if not complete:
+        assert "of this machine's 2 cores. The queue grows" in result.summary.verdict.replace("\N{NO-BREAK SPACE}", " ")
 
 
 @pytest.mark.parametrize("rounds_without", [3, 7, 8])

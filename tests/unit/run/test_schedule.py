@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import random
+import re
+import time
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costof.results.samples import SliceKey
-from costof.run.machine import cores_awake
+from costof.run.machine import busy_warnings, cores_awake
 from costof.run.schedule import LOOKS, BalancedOrders, Looks, Schedule, enough
 from costof.run.sizes import MOST_START_UP, MeasuredSlice, choose_sizes
 from costof.statistics.estimate import Verdict
@@ -361,6 +363,20 @@ def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
     assert chosen["once"] == plan.slices["once"] == SliceSize(operations=1, seconds=2.0)
     assert chosen["again"].operations > 10**9
     assert chosen["again"].seconds <= 1.0
+
+
+def spin(seconds: float) -> None:
+    """Use a core for at least this time."""
+    end = time.process_time() + 2 * seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_machine_is_called_busy_before_a_run_only_if_its_load_is_high_and_it_is_busy_now() -> None:
+    (warning,) = busy_warnings(7.8, 1, spin)
+    assert re.fullmatch(r"the machine was busy just .* used \d+% of its CPU time \(load 7\.8 on 1 cores\)", warning)
+    assert busy_warnings(7800.0, 1000, spin) == [], "an earlier run raised the load"
+    assert busy_warnings(0.9, 1, lambda _: pytest.fail("a low load needs no reading")) == []
 
 
 def test_cores_are_kept_from_sleep_states_if_permitted(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,6 +132,46 @@ def test_server_cpu_counter_that_does_not_grow_under_load_is_refused(counter: Co
     assert refused.value.problem is ErrorText.SERVER_CPU_UNREAD
     counter.prints("12.51", after_seconds=1.0)
     counter.cpu.check_increase(1234)
+
+
+#: A process that uses CPU time itself, in a child that has ended, and in a child that runs until its input ends. It
+#: prints the CPU seconds of all three.
+FAMILY = """
+import os, resource, sys, time
+def use(seconds):
+    while time.process_time() < seconds:
+        pass
+if os.fork() == 0:
+    use(0.3), os._exit(0)
+os.wait()
+ready, done = os.pipe()
+if os.fork() == 0:
+    use(0.4), os.write(done, b"%f" % time.process_time()), sys.stdin.read(), os._exit(0)
+use(time.process_time() + 0.2)
+running = float(os.read(ready, 20))
+ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(time.process_time() + running + ended.ru_utime + ended.ru_stime, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_script_of_the_manual_prints_the_cpu_time_of_a_process_and_its_running_and_ended_children(
+    tmp_path: Path,
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "own-servers.md").read_text()
+    script = tmp_path / "server-cpu.sh"
+    script.write_text(page.partition("```sh\n")[2].partition("```")[0])
+    script.chmod(0o755)
+    command = [sys.executable, "-c", FAMILY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        used = float(process.stdout.readline())
+        cpu = ServerCpu(f"{script} {process.pid}")
+        # /proc counts the time of each process in hundredths of a second.
+        assert cpu.seconds() == pytest.approx(used, abs=0.06)
+        process.communicate("")
+    with pytest.raises(CostofError):
+        cpu.seconds()
 
 
 def test_cpu_time_of_another_machine_is_not_counted_as_used_here() -> None:

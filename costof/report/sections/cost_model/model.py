@@ -117,7 +117,7 @@ def cost_model(run: Run, distances: dict[str, float], spec: Sequence[Operation])
                 continue
             operations.append(cost)
             predictions += _predictions(run, operation, cost, arm)
-            extra = _extra_cost(run, operation, arm)
+            extra = extra_cost(run, operation, arm)
             if extra is not None:
                 extras.append(extra)
     load = None
@@ -204,7 +204,7 @@ def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
     return {role: seconds for role, seconds in cpu_seconds_per_operation(records).items() if role != LINK_ROLE}
 
 
-def _extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
+def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
     """Return the cost that the arm adds to its control, paired by round; None if the two have no common rounds."""
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None

@@ -1,0 +1,113 @@
+"""The answer on the page of a study: a sentence, a frame with picture and calculator, mitigations, claims, evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from html import escape as escape_html
+
+from costof import format as fmt
+from costof.report import document
+from costof.report.blocks import Medium, Part, Table
+from costof.report.markdown import escape, render_blocks
+from costof.report.result import Result
+from costof.report.sections.mitigations import Mitigation, Mitigations
+from costof.results.index import VIEWS, Index
+from costof.statistics.estimate import Verdict
+from costof.study.library import load_study
+from manual import claims
+
+#: The report's figures, picture and calculator, as a page for a frame.
+EMBEDDED = "{study}-embedded.html"
+NO_MITIGATION = "No arm of this run is a mitigation: none differs from the protected arm in one setting."
+
+
+def answer(result: Result, results: Mapping[str, Result]) -> str:
+    """Return the answer in Markdown. `results` are those of all studies, for links to studies of the same server."""
+    parts = {part.name: part for part in document(result).parts}
+    frame = f"../reports/{EMBEDDED.format(study=result.study)}"
+    texts = [
+        f"> **{escape(result.summary.verdict)}**",
+        *(escape(text) for text in [result.summary.why, result.summary.mitigation] if text),
+        f'<div class="answer"><iframe src="{frame}" title="Figures, picture and calculator"></iframe></div>',
+        "## What helps, best first",
+        *_mitigations(result, parts.get("mitigations")),
+        *_same_server(result, results),
+    ]
+    if published := [*claims.paragraphs(result)]:
+        texts += [f"## {claims.TITLE}", *published]
+    texts += ["## Evidence", *_evidence(result), "All studies and servers: [Costs](../costs.md)."]
+    return "\n\n".join(texts).replace(fmt.NBSP, " ") + "\n\n"
+
+
+def server(result: Result) -> str:
+    """Return the measured server with its version, such as 'postgres 15.18'."""
+    handout = document(result).handout
+    assert handout is not None
+    # A run lists the versions of costof, of the measured servers and of the measuring programs, in this order.
+    servers = ((name, version) for name, version in handout.versions.items() if name != "costof")
+    return next((f"{name} {version}" for name, version in servers), "server of unknown version")
+
+
+def title(study: str) -> str:
+    return load_study(study).title
+
+
+def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
+    data, study = result.sections.mitigations, load_study(result.study)
+    if part is None or data is None:
+        measures = "mitigations" in study.sections and study.profiles["default"].also
+        yield NO_MITIGATION + (f" `costof run {result.study}` measures some." if measures else "")
+        return
+    yield from map(escape, _reservations(Index(result), data))
+    blocks = [replace(block, title="") if isinstance(block, Table) else block for block in part.select(Medium.MARKDOWN)]
+    yield from render_blocks(blocks)
+
+
+def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
+    """Yield which mitigation is the best one with encrypted clients, and what the mitigations cost in other metrics."""
+    helping = [each for each in data.mitigations if each.verdict is Verdict.SAVES]
+    encrypted = [each for each in helping if not each.unencrypted]
+    if encrypted and encrypted != helping:
+        share = f" (recovered: {fmt.percentage(encrypted[0].recovered)})" if encrypted[0].recovered else ""
+        yield f"The best one that keeps the clients' connections encrypted: {encrypted[0].label}{share}."
+    control = index.label(data.control)
+    for metric in (each for each in index.headline_metrics if each.name != data.metric):
+        if costs := [cost for each in helping if (cost := _cost_of(index, metric.name, each))]:
+            yield f"In {index.metric_in_view(metric.name)}, compared with '{control}', {fmt.listed(costs)}."
+
+
+def _cost_of(index: Index, metric: str, mitigation: Mitigation) -> str:
+    effect = index.effect(metric, mitigation.arm)
+    if effect is None or effect.verdict is not Verdict.COSTS or effect.ratio is None:
+        return ""
+    return f"{mitigation.label} costs {fmt.relative(effect.ratio)}"
+
+
+def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
+    """Yield what other studies of the same server found."""
+    others = [other for other in results.values() if other.study != result.study and server(other) == server(result)]
+    if others:
+        yield f"Other studies of {escape(server(result))}:"
+        yield "\n".join(
+            f"- [{escape(title(other.study))}]({other.study}.md) "
+            f"{escape(other.summary.mitigation or other.summary.verdict)}"
+            for other in others
+        )
+
+
+def _evidence(result: Result) -> Iterator[str]:
+    """Yield the checks, and a list of each arm's facts that opens with a click, as HTML."""
+    yield " · ".join(escape(check.words) for check in result.sections.checks or [])
+    index, items = Index(result), []
+    for arm in (each for each in result.arms if not each.replicate):
+        for item in arm.evidence:
+            facts = ", ".join(f"{name}: {value}" for name, value in item.facts.items())
+            left_out = f", {item.discarded} left out" if item.discarded else ""
+            view = f" {VIEWS[item.view]}" if VIEWS.get(item.view) else f", {item.view}"
+            slices = f" ({fmt.plural(item.slices, 'slice')}{left_out})"
+            items.append(
+                f"<li><b>{escape_html(index.label_at(arm.name) + view)}</b>: {escape_html(facts + slices)}</li>"
+            )
+    if items:
+        yield "\n".join(["<details><summary>What each arm used</summary><ul>", *items, "</ul></details>"])

@@ -1,0 +1,183 @@
+"""Published figures beside ours: whether the two agree, and in what they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from costof import format as fmt
+from costof.report import document, handout
+from costof.report.markdown import escape
+from costof.report.result import Result
+from costof.results.index import Index
+from costof.results.models import Effect, Metric
+from costof.statistics.estimate import Verdict
+from costof.study.schema import PublishedFigure
+
+TITLE = "Published figures beside ours"
+RULE = (
+    "A published figure agrees if its ratio is within our 95 % interval, or differs from our ratio by less than the "
+    "metric's margin. It agrees in direction only if both are costs or both are gains."
+)
+#: Figures that differ by less than this factor count as about the same.
+ABOUT_THE_SAME = 1.25
+
+
+class Agreement(Enum):
+    YES = "agrees"
+    IN_DIRECTION = "agrees in direction only"
+    NO = "does not agree"
+    UNDECIDED = "undecided"
+
+
+class Direction(Enum):
+    COST = "a cost"
+    GAIN = "a gain"
+    NONE = "no difference"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published figure with our effect on the same metric by the same protection."""
+
+    what: str
+    published: str
+    ours: str
+    agreement: Agreement
+    because: str
+
+    @property
+    def line(self) -> str:
+        text = f"{self.what}: published {self.published}, here {self.ours}. {self.because}"
+        return f"**{fmt.capital(self.agreement.value)}.** {escape(text)}"
+
+
+def claims(result: Result) -> list[Claim]:
+    """Return the published figures that the run can be compared with."""
+    return [claim for figure in _figures(result) if (claim := _claim(Index(result), figure)) is not None]
+
+
+def paragraphs(result: Result) -> Iterator[str]:
+    """Yield paragraphs about the published figures; none if the study has no published figures."""
+    if result.published is None:
+        return
+    compared = claims(result)
+    if compared:
+        yield "\n".join(f"- {each.line}" for each in compared)
+    if others := len(_figures(result)) - len(compared):
+        figures = fmt.plural(others, "other published figure" if compared else "published figure")
+        yield f"This run did not measure the settings of {figures}."
+    yield escape(result.published.cited)
+    yield escape(_our_setting(result))
+    yield RULE
+
+
+def _our_setting(result: Result) -> str:
+    """Return date, versions and machine of the run, to compare with the setting of the published figures."""
+    shared, facts = document(result).handout, result.environment
+    assert shared is not None
+    machine = f"{facts.get('cores', 'unknown')} cores of {facts.get('CPU', 'an unknown CPU')}"
+    topology = f"; {facts['topology']}" if "topology" in facts else ""
+    return f"Here: {shared.started}. {handout.versions(shared)}; {machine}{topology}."
+
+
+def summary(result: Result) -> str:
+    """Return text such as 'Published figures: 1 agrees, 3 agree in direction only'; '' if none can be compared."""
+    found = [each.agreement for each in claims(result)]
+    parts = [_counted(found.count(each), each.value) for each in Agreement if each in found]
+    return f"Published figures: {fmt.listed(parts)}" if parts else ""
+
+
+def _counted(number: int, words: str) -> str:
+    plural = words.replace("agrees", "agree").replace("does", "do")
+    return f"{number} {words if number == 1 else plural}"
+
+
+def _figures(result: Result) -> list[PublishedFigure]:
+    return result.published.figures if result.published is not None else []
+
+
+def _claim(index: Index, figure: PublishedFigure) -> Claim | None:
+    metric = index.metrics.get(figure.metric)
+    effects = (index.effect(figure.metric, arm.name) for arm in index.arms if figure.fits(arm.levels))
+    effect = next((each for each in effects if each is not None), None)
+    ratio = _ratio(figure)
+    if metric is None or effect is None or effect.ratio is None or ratio is None:
+        return None
+    series = f" ({figure.series})" if figure.series else ""
+    agreement, because = _judge(figure, ratio, metric, effect)
+    published = _bare(ratio)
+    if figure.control_value is not None and figure.value is not None:
+        published = f"{_sides(figure.control_value, figure.value, metric.unit)} ({published})"
+    ours = f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(effect.ratio)})"
+    what = f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"
+    return Claim(fmt.capital(what), published, ours, agreement, because)
+
+
+def _ratio(figure: PublishedFigure) -> float | None:
+    if figure.ratio is not None:
+        return figure.ratio
+    return figure.value / figure.control_value if figure.value is not None and figure.control_value else None
+
+
+def _bare(ratio: float) -> str:
+    if ratio < fmt.MULTIPLE_FROM:
+        return fmt.bare_ratio(ratio)
+    return fmt.number(ratio, fmt.significant_decimals(ratio)) + fmt.TIMES
+
+
+def _sides(control: float, value: float, unit: str) -> str:
+    before, after = (fmt.number(each, fmt.significant_decimals(each)) for each in (control, value))
+    return f"{before} → {fmt.with_unit(after, unit)}"
+
+
+def _judge(figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect) -> tuple[Agreement, str]:
+    """Return whether the figures agree, and the reason in a sentence."""
+    assert effect.ratio is not None
+    ours, margin = effect.ratio, fmt.share(metric.margin)
+    here, there = _our_direction(effect), _direction(ratio, metric)
+    if ours.low <= ratio <= ours.high:
+        if here is None:
+            return Agreement.UNDECIDED, "Our interval includes the published ratio, but also that there is no effect."
+        return Agreement.YES, "Our interval includes the published ratio."
+    if abs(ratio - ours.value) <= metric.margin * max(1.0, ratio, ours.value):
+        return Agreement.YES, f"The ratios differ by less than {margin}."
+    if here is None:
+        return Agreement.UNDECIDED, "Our interval excludes the published ratio, but not that there is no effect."
+    if here is there:
+        return Agreement.IN_DIRECTION, _difference_in_size(figure, ratio, effect)
+    return Agreement.NO, f"There it is {there.value}, here it is {here.value}{_above(margin, here, there)}."
+
+
+def _above(margin: str, *directions: Direction) -> str:
+    return f" (above {margin})" if Direction.NONE in directions else ""
+
+
+def _our_direction(effect: Effect) -> Direction | None:
+    """Return the direction of our effect; None if it is unresolved."""
+    known = {Verdict.COSTS: Direction.COST, Verdict.SAVES: Direction.GAIN, Verdict.UNRESOLVED: None}
+    return known.get(effect.verdict, Direction.NONE)
+
+
+def _direction(ratio: float, metric: Metric) -> Direction:
+    if abs(ratio - 1) <= metric.margin:
+        return Direction.NONE
+    return Direction.COST if (ratio > 1) == (metric.better == "lower") else Direction.GAIN
+
+
+def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -> str:
+    """Return a sentence about where the sizes differ: without the protection, or in what the protection changes."""
+    before, after = figure.control_value, figure.value
+    if before is None or after is None or not effect.control_value or not effect.difference.value:
+        assert effect.ratio is not None
+        return f"The published change is {_times((ratio - 1) / (effect.ratio.value - 1))} ours."
+    plain, changed = before / effect.control_value, (after - before) / effect.difference.value
+    return f"The published figure without the protection is {_times(plain)} ours, its change {_times(changed)} ours."
+
+
+def _times(factor: float) -> str:
+    """Return '2.1 times', or 'about' for a factor close to 1."""
+    if 1 / ABOUT_THE_SAME <= factor <= ABOUT_THE_SAME:
+        return "about"
+    return f"{fmt.number(factor, fmt.significant_decimals(factor, 2))} times"

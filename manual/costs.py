@@ -1,0 +1,219 @@
+"""The page Costs: what each protection costs on each measured server, from the stored runs alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from html import escape
+
+from costof import __version__
+from costof import format as fmt
+from costof.format import Text
+from costof.report import markdown
+from costof.report.handout import VERDICT_COLOURS
+from costof.report.sections.cost_model.model import ExtraCost, Operation, extra_cost
+from costof.results.index import Index, verdict_words
+from costof.results.models import Arm, Effect, Metric
+from costof.study.plan import Plan
+from manual import claims
+from manual.answers import server, title
+from manual.reports import StoredRun, command
+
+#: A run that is older than this is marked.
+FRESH_DAYS = 180
+#: The kind of a workload whose operation is a new connection.
+CONNECT = "connect"
+HEAD = """# Costs
+
+What each protection costs on each measured server, in every study. `make docs` computes every figure from the raw
+results in the repository by the [rules](#rules) below; none is written by hand.
+"""
+RULES = f"""## Rules
+
+- **Portable figures are apart from local ones.** Added round trips and bytes of an operation were counted at the
+  client and are the same on any machine. Added times, rates and CPU time are of the machine named below each table.
+- **Each local figure has its 95 % interval**, in brackets, over the rounds of the run.
+- **Only verified arms are shown.** An arm has no figures here if it or its control has no evidence of what it used.
+- **A missing figure says why.** A dash means that the figure does not exist, such as the bytes of a database driver.
+- **Old figures are marked**: those older than {FRESH_DAYS} days, or of another version of costof than {__version__}.
+- **The configuration** is a hash of the run's plan without its seed. Runs with the same plan have the same hash.
+"""
+COLUMNS = ("round trips", "bytes", "added", "relative", "CPU, an operation")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A row of the table: what a protection adds to an operation. `missing` says why there are no figures."""
+
+    operation: str
+    effect: Effect | None = None
+    verdict: str = ""
+    extra: ExtraCost | None = None
+    counted: bool = False
+    missing: str = ""
+
+
+@dataclass(frozen=True)
+class Protection:
+    """The costs of one arm, or why they are not shown."""
+
+    label: str
+    costs: Sequence[Cost] = ()
+    hidden: str = ""
+
+
+def page(runs: Mapping[str, StoredRun], studies: Sequence[str], today: date) -> str:
+    """Return the page in Markdown, with a section for each server. `studies` are all studies, measured or not."""
+    servers: dict[str, list[StoredRun]] = {}
+    for stored in runs.values():
+        servers.setdefault(server(stored.result), []).append(stored)
+    texts = [HEAD]
+    for name, stored_runs in sorted(servers.items()):
+        texts += [f"## {markdown.escape(name)}\n", *(_study(each, today) for each in stored_runs)]
+    if missing := [f"`{study}`" for study in studies if study not in runs]:
+        texts.append(f"## Without figures\n\nThe repository has no run of {fmt.listed(missing)}.\n")
+    return "\n".join([*texts, RULES])
+
+
+def configuration(plan: Plan) -> str:
+    """Return a short hash of everything that the plan sets, apart from the seed."""
+    content = plan.model_dump(mode="json", by_alias=True, exclude={"seed"})
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def age_mark(stored: StoredRun, today: date) -> str:
+    """Return why the run's figures count as old; '' if they do not."""
+    days = (today - date.fromisoformat(stored.result.started[:10])).days
+    version = stored.result.environment.get("costof")
+    reasons = [f"measured {days} days ago"] if days > FRESH_DAYS else []
+    reasons += [f"measured by costof {version}"] if version != __version__ else []
+    return f"Old: {fmt.listed(reasons)}." if reasons else ""
+
+
+def protections(stored: StoredRun) -> list[Protection]:
+    """Return the costs of every protected arm, from near to far."""
+    index = Index(stored.result)
+    return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
+
+
+def _protection(stored: StoredRun, index: Index, arm: Arm) -> Protection:
+    label = f"{arm.label}{arm.at_place or arm.where}"
+    control = index.arm(arm.baseline) if arm.baseline else None
+    for each in filter(None, [arm, control]):
+        if each.error is not None and not any(index.effect(name, arm.name) for name in index.metrics):
+            return Protection(label, hidden=f"Not measured: {each.error}")
+        if not each.evidence:
+            return Protection(label, hidden=f"Not shown: there is no evidence of what '{each.label}' used.")
+    costs = [cost for metric in index.headline_metrics if (cost := _cost(stored, index, metric, arm)) is not None]
+    return Protection(label, costs)
+
+
+def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | None:
+    """Return the arm's cost in the metric; None if the arm does not perform the metric's workload."""
+    study = stored.run.plan.study
+    workload = study.workloads[metric.workload]
+    operation = index.metric_title(metric.name) if index.many_views else metric.label
+    effect = index.effect(metric.name, arm.name)
+    if effect is not None and not _verified(index, metric, arm):
+        return Cost(operation, missing="there is no evidence of what the arms used in this view")
+    if effect is None:
+        reasons = (each.reason for each in index.core.missing if (each.metric, each.arm) == (metric.name, arm.name))
+        if reason := next(reasons, arm.error or ""):
+            return Cost(operation, missing=reason)
+        return Cost(operation, missing="too few rounds") if workload.is_done_on(arm.levels) else None
+    kind = "connection" if workload.kind == CONNECT else "operation"
+    parameters = Operation.model_validate({"operation": kind, "metric": metric.name, "predicts": []})
+    value = index.value(metric.name, arm.name)
+    return Cost(
+        operation,
+        effect,
+        verdict_words(effect, metric),
+        extra_cost(stored.run, parameters, stored.run.plan.arm(arm.name)),
+        counted=value is not None and value.round_trips is not None,
+    )
+
+
+def _verified(index: Index, metric: Metric, arm: Arm) -> bool:
+    """Return whether arm and control have evidence from the slices in the metric's view."""
+    control = index.arm(arm.baseline or "")
+    return all(
+        each is not None and any(item.view == metric.view and item.slices for item in each.evidence)
+        for each in (arm, control)
+    )
+
+
+def _study(stored: StoredRun, today: date) -> str:
+    result, study = stored.result, stored.result.study
+    published, anchor = claims.summary(result), claims.TITLE.lower().replace(" ", "-")
+    facts = [
+        result.started[:10],
+        f"costof {result.environment.get('costof', 'of unknown version')}",
+        f"{result.environment.get('cores', 'unknown')} cores of {result.environment.get('CPU', 'an unknown CPU')}",
+        Index(result).extent,
+        f"configuration `{configuration(stored.run.plan)}`",
+    ]
+    marks = [result.partial and f"Partial: {result.partial}.", age_mark(stored, today)]
+    lines = [
+        f"### [{markdown.escape(title(study))}](studies/{study}.md)",
+        markdown.escape(result.summary.verdict),
+        *([f"Mitigation: {markdown.escape(result.summary.mitigation)}"] if result.summary.mitigation else []),
+        *([f"[{published}](studies/{study}.md#{anchor})."] if published else []),
+        *(f"**{markdown.escape(mark)}**" for mark in marks if mark),
+        _table(stored),
+        f"{' · '.join(facts)} · [report](reports/{study}.html)",
+        f"```console\n$ {command(study)}\n```",
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def _table(stored: StoredRun) -> str:
+    """Return the table as HTML, because each cell needs its column's name on a narrow screen."""
+    groups = "".join(_group(each) for each in protections(stored))
+    control = escape(f"compared with “{Index(stored.result).control_label}”")
+    head = "".join(f'<th scope="col">{each}</th>' for each in COLUMNS)
+    return (
+        f'<table class="costs"><thead><tr><th scope="col" rowspan="2">{control}</th>'
+        '<th scope="colgroup" colspan="2">on any machine</th>'
+        f'<th scope="colgroup" colspan="3">on the machine of this run</th></tr><tr>{head}</tr></thead>'
+        f"{groups}</table>"
+    )
+
+
+def _group(protection: Protection) -> str:
+    hidden = f'<tr><td colspan="{1 + len(COLUMNS)}">{escape(protection.hidden)}</td></tr>' if protection.hidden else ""
+    head = f'<tr><th scope="rowgroup" colspan="{1 + len(COLUMNS)}">{escape(protection.label)}</th></tr>'
+    return f"<tbody>{head}{hidden}{''.join(map(_row, protection.costs))}</tbody>"
+
+
+def _row(cost: Cost) -> str:
+    name = f'<th scope="row">{escape(cost.operation)}</th>'
+    if cost.effect is None:
+        return f'<tr>{name}<td colspan="{len(COLUMNS)}">Missing: {escape(cost.missing)}</td></tr>'
+    cells = zip(COLUMNS, _cells(cost, cost.effect), strict=True)
+    labelled = "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in cells)
+    return f"<tr>{name}{labelled}</tr>"
+
+
+def _cells(cost: Cost, effect: Effect) -> Iterator[str]:
+    extra = cost.extra
+    counted = cost.counted and extra is not None
+    yield _signed(fmt.count(extra.round_trips), extra.round_trips) if counted and extra else fmt.NONE
+    yield _signed(fmt.bytes_text(abs(round(extra.bytes))), round(extra.bytes)) if counted and extra else fmt.NONE
+    kind = "gains" if cost.verdict.startswith("gains") else VERDICT_COLOURS[effect.verdict]
+    verdict = f'<small class="{kind}">{escape(cost.verdict)}</small>'
+    yield _text(fmt.absolute(effect.difference, effect.unit, signed=True)) + verdict
+    yield _text(fmt.relative(effect.ratio)) if effect.ratio is not None else fmt.NONE
+    has_cpu = extra is not None and extra.roles
+    yield _text(fmt.absolute(extra.cpu_ms, "ms", signed=True)) if has_cpu and extra else fmt.NONE
+
+
+def _signed(text: str, value: float) -> str:
+    sign = fmt.MINUS if value < 0 else "+" if value > 0 else ""
+    return sign + text.lstrip(fmt.MINUS)
+
+
+def _text(text: Text) -> str:
+    return f"<span>{escape(text.value)}</span> <small>{escape(text.interval)}</small>"

@@ -1,0 +1,62 @@
+"""Published figures are judged by the run's own intervals and verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from costof.report.result import Result
+from costof.statistics.estimate import Verdict
+from costof.study.schema import Published, PublishedFigure
+from manual.claims import Agreement, claims, paragraphs
+from tests.report.results import mongodb
+
+METRIC, PROTECTED = "wire.connect_and_first_query", "tls"
+
+
+def judged(ratio_to_ours: float | None, verdict: Verdict | None = None, ratio: float = 1.0) -> Result:
+    """Return a result with one published figure: our ratio times `ratio_to_ours`, or `ratio`."""
+    result = mongodb()
+    effects = [
+        each.model_copy(update={"verdict": verdict})
+        if verdict and (each.metric, each.arm) == (METRIC, PROTECTED)
+        else each
+        for each in result.effects
+    ]
+    ours = next(each.ratio for each in effects if (each.metric, each.arm) == (METRIC, PROTECTED))
+    assert ours is not None
+    figure = PublishedFigure(
+        metric=METRIC,
+        levels={"transport": "tls"},
+        control_value=10.0,
+        value=10.0 * (ratio if ratio_to_ours is None else ours.value * ratio_to_ours),
+    )
+    published = Published(source="a blog", date="2020-01-01", setting="a laptop", figures=[figure])
+    return result.model_copy(update={"effects": effects, "published": published})
+
+
+@pytest.mark.parametrize(
+    ("result", "agreement", "because"),
+    [
+        (judged(1.0), Agreement.YES, "interval includes"),
+        (judged(1.045), Agreement.YES, "differ by less than 5"),
+        (judged(3.0), Agreement.IN_DIRECTION, "without the protection"),
+        (judged(None, ratio=0.5), Agreement.NO, "There it is a gain, here it is a cost."),
+        (judged(None, ratio=1.01), Agreement.NO, "There it is no difference, here it is a cost (above 5"),
+        (judged(1.0, Verdict.UNRESOLVED), Agreement.UNDECIDED, "also that there is no effect"),
+    ],
+    ids=["equal", "within the margin", "larger", "opposite", "none published", "unresolved"],
+)
+def test_published_figure_is_judged_with_a_reason(result: Result, agreement: Agreement, because: str) -> None:
+    (claim,) = claims(result)
+    assert claim.agreement is agreement
+    assert because in claim.because
+
+
+def test_published_figure_of_other_settings_is_counted_and_not_judged() -> None:
+    result = judged(1.0)
+    assert result.published is not None
+    figure = result.published.figures[0].model_copy(update={"levels": {"transport": "carrier pigeon"}})
+    published = result.published.model_copy(update={"figures": [figure]})
+    other = result.model_copy(update={"published": published})
+    assert claims(other) == []
+    assert "This run did not measure the settings of 1 published figure." in [*paragraphs(other)]

@@ -1,0 +1,93 @@
+"""The page Costs follows its rules: only verified arms, a reason for each gap, a mark on old figures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date, timedelta
+from html import unescape
+
+import pytest
+
+from costof.report import analyse
+from costof.report.result import Result
+from costof.results.index import Index
+from costof.results.models import Arm, MissingFigure
+from costof.results.run import read_run
+from manual.answers import server
+from manual.costs import FRESH_DAYS, configuration, page
+from manual.reports import StoredRun
+from tests.fake_run import fake_run
+from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
+
+STUDY = "mongodb-tls"
+PROTECTED, METRIC = "tls", "wire.connect_and_first_query"
+Change = Callable[[Result], Result]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> StoredRun:
+    ledger = fake_run(tmp_path_factory.mktemp("ledger") / STUDY, plan_of(STUDY), TRUTHS[STUDY], rounds=6)
+    return StoredRun(read_run(ledger), analyse(ledger))
+
+
+def measured(stored: StoredRun) -> date:
+    return date.fromisoformat(stored.result.started[:10])
+
+
+def text_of(stored: StoredRun, *, days: int = 0, change: Change | None = None) -> str:
+    """Return the page as text without tags, `days` after the run was measured."""
+    changed = replace(stored, result=change(stored.result)) if change else stored
+    markup = page({STUDY: changed}, [STUDY, "redis-tls"], measured(stored) + timedelta(days=days))
+    return unescape(re.sub(r"<[^>]+>", " ", markup.partition("## Rules")[0]))
+
+
+def with_arm(**fields: object) -> Change:
+    """Return a change of the protected arm."""
+
+    def change(result: Result) -> Result:
+        arms: list[Arm] = [each.model_copy(update=fields) if each.name == PROTECTED else each for each in result.arms]
+        return result.model_copy(update={"arms": arms})
+
+    return change
+
+
+def without_effect(result: Result) -> Result:
+    effects = [each for each in result.effects if (each.metric, each.arm) != (METRIC, PROTECTED)]
+    gap = MissingFigure(metric=METRIC, arm=PROTECTED, missing_slices=6, total_slices=6, reason="no slice has it")
+    return result.model_copy(update={"effects": effects, "missing": [gap]})
+
+
+def test_page_has_each_headline_effect_below_its_server(stored: StoredRun) -> None:
+    text, index = text_of(stored), Index(stored.result)
+    assert f"## {server(stored.result)}" in text
+    effects = [index.effect(metric.name, PROTECTED) for metric in index.headline_metrics]
+    assert len(re.findall(r"\[[^\]]+\]\s+(?:costs|saves|no|unresolved)", text)) == len([*filter(None, effects)])
+    assert "no run of `redis-tls`" in text
+
+
+def test_arm_without_evidence_has_no_figures(stored: StoredRun) -> None:
+    text = text_of(stored, change=with_arm(evidence=[]))
+    assert "Not shown: there is no evidence" in text
+    assert "connect and first query" not in text
+
+
+def test_missing_figure_has_its_reason(stored: StoredRun) -> None:
+    assert "Missing: no slice has it" in text_of(stored, change=without_effect)
+
+
+def test_old_figures_are_marked(stored: StoredRun) -> None:
+    def by_another_version(result: Result) -> Result:
+        return result.model_copy(update={"environment": {**result.environment, "costof": "0.0.1"}})
+
+    assert "Old:" not in text_of(stored, days=FRESH_DAYS)
+    assert f"Old: measured {FRESH_DAYS + 1} days ago." in text_of(stored, days=FRESH_DAYS + 1)
+    assert "Old: measured by costof 0.0.1." in text_of(stored, change=by_another_version)
+
+
+def test_configuration_hash_depends_on_everything_but_the_seed() -> None:
+    plan = plan_of(STUDY)
+    assert configuration(plan) == configuration(plan_of(STUDY, seed=2))
+    assert configuration(plan) != configuration(plan_of(STUDY, "quick", "key=ecdsa-p256"))
