@@ -284,8 +284,9 @@ class Interactive(Block):
     """A form at the top of a page. The page's script computes the figures of the table `output` from `data`.
 
     At first, `output` has the figures for the initial values of the fields. `example` describes these values in words.
-    The form shows one row of the output. If there are several rows, the page also has the whole table. `notes` say how
-    the figures are computed. Where no script runs, `instead` is shown.
+    The form shows one row of the output. If there are several rows, the page also has the whole table. `fixed` says
+    which values the user cannot change. `notes` say how the figures are computed. Where no script runs, `instead` is
+    shown.
     """
 
     name: str
@@ -299,6 +300,7 @@ class Interactive(Block):
     script: str
     data: object
     instead: list[Block]
+    fixed: str = ""
 
 
 @dataclass(frozen=True)

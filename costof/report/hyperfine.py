@@ -120,7 +120,7 @@ def as_markdown(commands: Sequence[CommandRuns], result: Result) -> str:
             control = any(arm.control and arm.name == each.arm for arm in result.arms)
             cells += ["1.00" if control else "", "", ""]
         else:
-            ratio = fmt.number(effect.ratio.value, 2) if effect.ratio else ""
+            ratio = fmt.number(effect.printed_ratio.value, 2) if effect.printed_ratio else ""
             cells += [ratio, str(fmt.absolute(effect.difference)), effect.verdict.value]
         lines.append(cells)
     return "".join(f"| {' | '.join(line)} |\n" for line in lines).replace("| :--- |", "|:---|")

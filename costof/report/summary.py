@@ -16,12 +16,15 @@ from costof.results.index import Index
 from costof.results.models import Effect, Metric
 from costof.results.samples import NS_PER_UNIT
 from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.uneven import UnevenRounds
 
 MOST_FIGURES = 6
 MOST_IN_VERDICT = 3
 MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
 CORES = "cores"
+LEAST_MOVE = 0.1
+"""Uneven rounds that move a difference by a smaller share only change the quotient of the two means."""
 MITIGATION, BREAK_EVEN = "Mitigation", "Break-even"
 
 
@@ -40,7 +43,13 @@ class KeyFigure(Model):
     without: Finite | None = Field(default=None, description="Value of the control; None if it is unknown.")
     value: Finite | None = Field(default=None, description="Value of the arm; None if it is unknown.")
     difference: Estimate
-    ratio: Estimate | None = Field(default=None, description="Arm divided by control; None if it is unknown.")
+    ratio: Estimate | None = Field(
+        default=None, description="Arm divided by control; None if it is unknown or does not fit the other figures."
+    )
+    uneven: UnevenRounds | None = Field(
+        default=None, description="The rounds that dominate the difference; None if none do."
+    )
+    control_label: str = Field(default="the control", description="The label of the control.")
     verdict: Verdict
     margin: Finite = Field(default=0.0, description="Relative costs below this count as no cost.")
     available: int | None = Field(
@@ -92,8 +101,11 @@ class KeyFigure(Model):
         """Return the 95 % interval of the difference, such as '4.5 to 6.5 ms'; 'one round' if there is none."""
         if self.difference.rounds < 2:
             return "one round"
-        places = fmt.estimate_decimals(self.difference)
-        low, high = (fmt.number(end, places) for end in (self.difference.low, self.difference.high))
+        return self.ends(self.difference)
+
+    def ends(self, difference: Estimate) -> str:
+        places = fmt.estimate_decimals(difference)
+        low, high = (fmt.number(end, places) for end in (difference.low, difference.high))
         return f"{low} to {fmt.with_unit(high, self.shown_unit)}"
 
     @property
@@ -110,6 +122,9 @@ class Summary(Model):
     verdict: str
     limits: str = Field(default="", description="Whether the limits of the run are kept; '' without limits.")
     figures: list[KeyFigure]
+    rounds: str = Field(
+        default="", description="Which rounds dominate a figure, and how far; '' if every round counts alike."
+    )
     why: str = Field(default="", description="The reason for the cost, such as round trips and CPU time.")
     mitigation: str = Field(
         default="", description="What the best mitigation recovers, or that none recovers anything."
@@ -118,8 +133,14 @@ class Summary(Model):
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
-        """Return the reason, the mitigation and the break-even point, as far as they are known, each with its label."""
-        texts = [("Why", self.why), (MITIGATION, self.mitigation), (BREAK_EVEN, self.break_even)]
+        """Return the uneven rounds, the reason, the mitigation and the break-even point, as far as they are known, each
+        with its label."""
+        texts = [
+            ("Rounds", self.rounds),
+            ("Why", self.why),
+            (MITIGATION, self.mitigation),
+            (BREAK_EVEN, self.break_even),
+        ]
         return [(label, text) for label, text in texts if text]
 
 
@@ -141,10 +162,93 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
         without=effect.control_value,
         value=effect.value,
         difference=effect.difference,
-        ratio=effect.ratio,
+        ratio=effect.printed_ratio,
+        uneven=effect.uneven,
+        control_label=index.control_label,
         verdict=effect.verdict,
         margin=metric.margin,
     )
+
+
+def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
+    """Return sentences on the rounds that dominate figures, one for each set of rounds. `unit` is 'round' or 'start'.
+
+    For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean of a
+    new connection from +15 ms to +24 ms.'
+    """
+    shown = [*figures]
+    several = len({figure.arm for figure in shown}) > 1
+    groups: dict[tuple[str, bool, tuple[int, ...]], list[tuple[KeyFigure, UnevenRounds]]] = {}
+    for figure in shown:
+        if (uneven := figure.uneven) is not None:
+            groups.setdefault((figure.arm, uneven.in_control, tuple(uneven.rounds)), []).append((figure, uneven))
+    return [_uneven_line(group, unit, several=several) for group in groups.values()]
+
+
+def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, several: bool) -> str:
+    figure, uneven = group[0]
+    side = f"{figure.control_label}: " if uneven.in_control else f"{figure.arm_label}: " if several else ""
+    low, high = (_two_digits(each) for each in (uneven.low, uneven.high))
+    usual = side + fmt.with_unit(low if low == high else f"{low} to {high}", figure.unit)
+    if not uneven.rounds:
+        effects = [
+            f"{each.words} has a difference of {_signed(each, rounds.without)} in a typical {unit} and {each.added} on "
+            "average"
+            for each, rounds in group
+        ]
+        return f"The {unit}s differ widely ({usual}): {fmt.listed(effects)}."
+    far = fmt.with_unit(fmt.listed([*map(_two_digits, uneven.far)]), figure.unit)
+    one = len(uneven.rounds) == 1
+    was, it, them = ("was", "it", "it") if one else ("were", "they", "them")
+    text = (
+        f"{fmt.capital(rounds_in_words(uneven, unit))} {was} {_how_far(figure, uneven)} "
+        f"({side}{far} instead of {usual.removeprefix(side)}): {it} {_moves(group, one=one)}."
+    )
+    hidden = [
+        (each, rounds.without)
+        for each, rounds in group
+        if each.difference.low <= 0 <= each.difference.high and not rounds.without.low <= 0 <= rounds.without.high
+    ]
+    if hidden:
+        names = [f"{each.ends(without)}{f' for {each.words}' if len(group) > 1 else ''}" for each, without in hidden]
+        intervals = "interval" if len(hidden) == 1 else "intervals"
+        text += f" Without {them}, the 95 % {intervals} would be {fmt.listed(names)}."
+    return text
+
+
+def rounds_in_words(uneven: UnevenRounds, unit: str) -> str:
+    """Return text such as 'rounds 3 and 7'."""
+    return f"{unit}{'' if len(uneven.rounds) == 1 else 's'} {fmt.listed([*map(str, uneven.rounds)])}"
+
+
+def _how_far(figure: KeyFigure, uneven: UnevenRounds) -> str:
+    above, below = min(uneven.far) > uneven.high, max(uneven.far) < uneven.low
+    higher, lower = ("slower", "faster") if figure.unit in NS_PER_UNIT else ("higher", "lower")
+    return f"far {higher if above else lower} than the others" if above or below else "far from the others"
+
+
+def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str:
+    """Return text such as 'raises the mean of a new connection from +15 ms to +24 ms and that of a query from …'."""
+    objects: dict[str, list[str]] = {}
+    for figure, uneven in group:
+        before, after = uneven.without.value, figure.difference.value
+        if abs(after - before) > LEAST_MOVE * abs(before) or not (uneven.quotient_without and figure.without):
+            what = f"{'raise' if after > before else 'lower'}{'s' if one else ''} the mean of"
+            texts = _signed(figure, uneven.without), figure.added
+        else:
+            what = f"change{'s' if one else ''} the quotient of the means of"
+            texts = fmt.bare_ratio(uneven.quotient_without), fmt.bare_ratio((figure.value or 0.0) / figure.without)
+        noun = "that of " if what in objects else ""
+        objects.setdefault(what, []).append(f"{noun}{figure.words} from {texts[0]} to {texts[1]}")
+    return fmt.listed([f"{what} {fmt.listed(each)}" for what, each in objects.items()])
+
+
+def _signed(figure: KeyFigure, difference: Estimate) -> str:
+    return fmt.with_unit(_two_digits(difference.value, signed=True), figure.shown_unit)
+
+
+def _two_digits(value: float, *, signed: bool = False) -> str:
+    return fmt.number(value, fmt.significant_decimals(value, 2), signed=signed)
 
 
 def interval_verdict(difference: Estimate) -> Verdict:
@@ -167,6 +271,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         verdict=" ".join(filter(None, [*first, verdict])),
         figures=shown,
         limits=_first(index, "limits"),
+        rounds=" ".join(uneven_lines(shown, index.unit)),
         why=_first(index, "why"),
         mitigation=_first(index, "mitigation") or _first(index, "no_mitigation"),
         break_even=_first(index, "break_even"),

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rich import box
 from rich.cells import cell_len
@@ -156,27 +156,47 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
 
 BAR = 11
 """Width of an interval's bar."""
-LEAST_LABEL = 16
-"""Minimum width of the labels of key figures."""
+LEAST_LABEL, ENOUGH_LABEL = 16, 24
+"""Minimum width of the labels of key figures, and the width for which other columns make room on a wide terminal."""
+
+
+class FigureColumn(NamedTuple):
+    """A column of key figures. Figures are aligned on the right."""
+
+    head: str
+    read: Callable[[KeyFigure], str]
+    justify: Literal["left", "right"] = "right"
+
+
+def _figure_columns(*, relative: bool, ends: bool) -> list[FigureColumn]:
+    """Return the columns, with the relative figures and the ends of the intervals if there is room for them."""
+    interval = "95 % interval"
+    return [
+        FigureColumn("without", lambda figure: figure.one_side(figure.without)),
+        FigureColumn("with", lambda figure: figure.one_side(figure.value)),
+        FigureColumn("added", lambda figure: figure.added),
+        *([FigureColumn("relative", lambda figure: figure.relative)] if relative else []),
+        *([FigureColumn(interval, lambda figure: fmt.absolute(figure.difference).interval)] if ends else []),
+        FigureColumn("" if ends else interval, lambda figure: _bar(figure.difference), "left"),
+        FigureColumn("", lambda figure: figure.verdict_word, "left"),
+    ]
 
 
 def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
-    """Yield a table for each arm with a row for each figure. The bar shows the interval. The bar's '│' is 0."""
-    gap = 2 if width >= ROOMY else 1
-    heads = ["without", "with", "added", *(["relative"] if width >= ROOMY else []), "95 % interval", ""]
-    rows = [
-        [
-            figure.one_side(figure.without),
-            figure.one_side(figure.value),
-            figure.added,
-            *([figure.relative] if width >= ROOMY else []),
-            _bar(figure.difference),
-            figure.verdict_word,
-        ]
-        for figure in figures
-    ]
-    widths = [max(map(cell_len, column)) for column in zip(heads, *rows, strict=True)]
-    room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
+    """Yield a table for each arm with a row for each figure. The bar shows the interval. The bar's '│' is 0.
+
+    From `ROOMY` columns on, the ends of the interval are beside the bar. If this leaves little room for the names of
+    the figures, columns come closer, and then the relative figures are left out.
+    """
+    layouts = ((2, True), (1, True), (1, False)) if width >= ROOMY else ((1, False),)
+    for gap, relative in layouts:
+        columns = _figure_columns(relative=relative, ends=width >= ROOMY)
+        rows = [[column.read(figure) for column in columns] for figure in figures]
+        heads = [column.head for column in columns]
+        widths = [max(map(cell_len, cells)) for cells in zip(heads, *rows, strict=True)]
+        room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
+        if room >= ENOUGH_LABEL:
+            break
     arm, grid = "", Grid()
     for figure, cells in zip(figures, rows, strict=True):
         if figure.arm_label != arm:
@@ -184,8 +204,8 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
                 yield grid
             arm, grid = figure.arm_label, Grid(box=None, show_header=False, pad_edge=False, padding=(0, gap, 0, 0))
             grid.add_column(width=room)
-            for head, each in zip(heads, widths, strict=True):
-                grid.add_column(width=each, justify="left" if head in heads[-2:] else "right", no_wrap=True)
+            for column, each in zip(columns, widths, strict=True):
+                grid.add_column(width=each, justify=column.justify, no_wrap=True)
             fits = cell_len(arm) <= room
             if not fits:
                 yield _text(textwrap.fill(arm, width - 2, **UNBROKEN), "bold")

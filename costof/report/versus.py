@@ -70,8 +70,8 @@ def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
     else:
         text = f"`{name}`: '{metric.label}' is {shown.value} {'lower' if less else 'higher'} than with `{control}`"
     # In noisy data the mean ratio and the mean difference may have opposite signs.
-    has_share = effect.ratio is not None and (effect.ratio.value < 1) == less
-    share = f" ({fmt.relative(effect.ratio).value})" if effect.ratio is not None and has_share else ""
+    has_share = effect.printed_ratio is not None and (effect.printed_ratio.value < 1) == less
+    share = f" ({fmt.relative(effect.printed_ratio).value})" if effect.printed_ratio is not None and has_share else ""
     return _plain(f"{text} {shown.interval}{share}: {verdict_words(effect, metric)}")
 
 

@@ -25,6 +25,7 @@ from costof.results.samples import in_unit
 from costof.statistics.estimate import Verdict
 from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
+from costof.statistics.uneven import disagrees, ratio_of_means, uneven_rounds
 from costof.statistics.units import variance_share_of_starts
 from costof.statistics.verdicts import rounds_needed, smallest_detectable
 from costof.study.arms import PlannedArm
@@ -74,14 +75,20 @@ def between_starts(run: Run) -> list[BetweenStarts]:
 def _effect(run: Run, judged: JudgedChange, family_size: int) -> Effect:
     """Return the effect. `family_size` is the number of effects whose verdicts are corrected together."""
     change, metric = judged.change, run.plan.study.metrics[judged.metric]
+    difference, ratio = change.difference.estimate(change.rounds), change.relative()
+    contradicts = disagrees(difference, ratio, change.control, change.values)
+    numbers = run.samples.unit_numbers(judged.metric, change.arm.baseline or "", change.arm.name)
     return Effect(
         metric=judged.metric,
         unit=metric.unit,
         arm=change.arm.name,
         control_value=fmean(change.control),
         value=fmean(change.values),
-        difference=change.difference.estimate(change.rounds),
-        ratio=change.relative(),
+        difference=difference,
+        ratio=ratio,
+        ratio_disagrees=contradicts,
+        ratio_of_means=ratio_of_means(change.control, change.values) if contradicts else None,
+        uneven=uneven_rounds(numbers, difference, ratio, change.control, change.values),
         typical_difference=trimmed_mean(differences(change.control, change.values)).estimate(change.rounds),
         verdict=judged.verdict,
         rounds=change.rounds,

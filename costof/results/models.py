@@ -13,6 +13,7 @@ from pydantic import Field
 from costof.lab.round_trips import LinkEvidence
 from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.uneven import UnevenRounds
 from costof.study.schema import Published, PublishedFigure
 
 SCHEMA_VERSION = 4
@@ -155,6 +156,18 @@ class Effect(Model):
     ratio: Estimate | None = Field(
         description="Arm divided by control; None if the control does not have the phase and so is 0."
     )
+    ratio_disagrees: bool = Field(
+        default=False,
+        description="Whether `ratio`, the mean ratio of the rounds, differs clearly from the quotient of `value` and "
+        "`control_value`, or only the interval of `difference` includes 0. Reports then print `ratio_of_means`.",
+    )
+    ratio_of_means: Estimate | None = Field(
+        default=None,
+        description="`value` divided by `control_value`, if `ratio_disagrees`; None if its interval has no end.",
+    )
+    uneven: UnevenRounds | None = Field(
+        default=None, description="The rounds that dominate the mean difference; None if none do."
+    )
     typical_difference: Estimate = Field(
         description="The difference in a typical round: a trimmed mean with its interval."
     )
@@ -164,6 +177,11 @@ class Effect(Model):
     unresolved: Unresolved | None = Field(
         default=None, description="Why the effect is unresolved; None if it is resolved, or has too few rounds to tell."
     )
+
+    @property
+    def printed_ratio(self) -> Estimate | None:
+        """Return the ratio to print beside the difference and the two means; None if there is none that fits them."""
+        return self.ratio_of_means if self.ratio_disagrees else self.ratio
 
     @property
     def needed_seconds(self) -> float | None:

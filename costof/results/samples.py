@@ -111,6 +111,10 @@ class Samples:
         swapped = self._swapped.get((metric, arm), set())
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
+    def unit_numbers(self, metric: str, control: str, arm: str) -> list[int]:
+        """Return the numbers, from 1, of the units (rounds or starts) that `pairs` returns."""
+        return self.units.numbers(self.paired_rounds(metric, control, arm)[0])
+
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
         """Return the means of control and arm for each unit (round or start), over the rounds in which both have a
         number."""

@@ -90,9 +90,10 @@ def by_round(observations: Sequence[Observation], share: float, near: float) -> 
         return {}
     values = {}
     for number in rounds:
-        without = crossing([each for each in observations if each.round != number], share, whole)
-        if without is None:
+        line = _fit([each for each in observations if each.round != number], math.log(whole))
+        if line is None or line[1] < LEAST_SLOPE:
             return {}
-        count = len(rounds)
-        values[number] = math.exp(count * math.log(whole) - (count - 1) * math.log(without))
+        # The rest's capacity, with the same weights as for all rounds.
+        without = (math.log(share) - line[0]) / line[1]
+        values[number] = math.exp(math.log(whole) - (len(rounds) - 1) * without)
     return values

@@ -9,7 +9,7 @@ starts have unequal numbers of rounds, the intervals are wider than necessary, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -30,6 +30,10 @@ class Units:
 
     def unit(self, round_number: int) -> int:
         return self.starts.get(round_number, round_number)
+
+    def numbers(self, rounds: Iterable[int]) -> list[int]:
+        """Return the numbers, from 1, of the units of these rounds, in order."""
+        return [unit + 1 for unit in dict.fromkeys(map(self.unit, sorted(rounds)))]
 
     def grouped(self, numbers: Mapping[int, float]) -> list[list[float]]:
         """Return numbers grouped by unit, in the order of the rounds."""

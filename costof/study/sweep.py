@@ -74,11 +74,11 @@ class Sweep(Model):
         return min(max(needed, SHORTEST_SECONDS), LONGEST_SECONDS)
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the seconds that a verdict needs, with half a second of overhead for each slice."""
+        """Return the seconds for a verdict: its rounds and one more, with half a second of overhead for each slice."""
         # Imported here, because importing numpy would delay the error for a mistyped option.
         from costof.statistics.intervals import FEWEST_ROUNDS
 
-        return math.ceil(FEWEST_ROUNDS * SLICES_IN_ROUND * arms * (self.seconds(self.middle) + 0.5))
+        return math.ceil((FEWEST_ROUNDS + 1) * SLICES_IN_ROUND * arms * (self.seconds(self.middle) + 0.5))
 
     def give_up_ms(self, seconds: float) -> float:
         """Return the delay of an arrival, in ms, from which on its slice cannot keep the limit any more.
@@ -173,7 +173,9 @@ def at_sweep(study: Study, load: Arrivals | Pool, sweep: Sweep) -> Study:
     size = SliceSize(operations=2**31, seconds=sweep.seconds(sweep.middle))
 
     def resized(profile: Profile) -> Profile:
-        return profile.model_copy(update={"slices": {WORKLOAD: size}})
+        # Each arm takes several slices a round, so a profile's further arms would take too long.
+        levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
+        return profile.model_copy(update={"slices": {WORKLOAD: size}, "factors": levels, "also": []})
 
     return study.model_copy(
         update={

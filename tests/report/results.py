@@ -20,7 +20,7 @@ from tests.fake_run import STARTED, Truth, fake_result
 from tests.noise import Noise
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
-from tests.truths.at_load import AtLoad
+from tests.truths.at_load import AtLoad, FarAway, Stalled
 
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
 POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
@@ -67,6 +67,20 @@ def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0
     """
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", load=load)
     return fake_result(plan, AtLoad(carried, come), f"{STARTED[:10]}-{TRANSPORT}-load", noise=NOISE)
+
+
+@cache
+def target_at_load() -> Result:
+    """Return the result of a run at a load on a target half a millisecond away, with predictions for 2 ms."""
+    plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", target="mysql://app@db/", load=FRESH)
+    return fake_result(plan, FarAway(), f"{STARTED[:10]}-{TRANSPORT}-target", noise=NOISE)
+
+
+@cache
+def stalled() -> Result:
+    """Return the result of a run at a load in whose third round new connections with TLS take 60 ms."""
+    plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=0", load=FRESH)
+    return fake_result(plan, Stalled(60.0), f"{STARTED[:10]}-{TRANSPORT}-stalled", noise=NOISE)
 
 
 def two_keys() -> Result:

@@ -11,11 +11,11 @@ import pytest
 
 from costof import format as fmt
 from costof.report.result import Result
-from costof.report.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, shown
-from costof.report.sections.cost_model.calculator import outputs as output_columns
+from costof.report.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, outputs, shown
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate
-from tests.report.results import EVERY_TRANSPORT, at_load, drawn, transport, with_sections
+from costof.study.load import CONNECTION, QUERY
+from tests.report.results import EVERY_TRANSPORT, drawn, target_at_load, transport, with_sections
 from tests.support.browser import opened, size
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def put_load(page: Page, load: Load) -> None:
         put(page, name, "" if value is None else f"{value:g}" if name != "round_trip_ms" else str(value))
 
 
-def outputs(page: Page) -> dict[str, list[str]]:
+def read_all(page: Page) -> dict[str, list[str]]:
     """Return the figures of all protections."""
     rows: list[tuple[str, list[str]]] = page.evaluate(READ_ALL)
     return {protection: [" ".join(figure.split()) for figure in figures] for protection, figures in rows}
@@ -92,8 +92,10 @@ def shown_outputs(page: Page) -> list[str]:
 
 def computed(result: Result, load: Load) -> dict[str, list[str]]:
     model = result.sections.cost_model
-    found, columns = extras(Index(result), model), output_columns(model)
-    return {each.protection: [plain(figure) for figure in shown(added(each, load), columns)] for each in found}
+    return {
+        each.protection: [plain(figure) for figure in shown(added(each, load), outputs(model))]
+        for each in extras(Index(result), model)
+    }
 
 
 def plain(figure: object) -> str:
@@ -108,24 +110,47 @@ def test_calculator_works_from_a_file_without_network(page: Page, result: Result
     assert page.locator("#calculator-form").is_visible()
     assert not page.locator("#calculator-fixed").is_visible()
     default = computed(result, default_load(Index(result), result.sections.cost_model))
-    assert outputs(page) == default, "figures before any input"
+    assert read_all(page) == default, "figures before any input"
     assert shown_outputs(page) == default["tls"]
 
 
-def test_calculator_has_no_field_for_queries_per_connection_if_the_run_was_given_a_load(
-    chromium: Browser, tmp_path: Path
-) -> None:
-    result = at_load()
+def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(chromium: Browser, tmp_path: Path) -> None:
+    """Regression: it began at the measured distance, and its cores were those of servers and client together."""
+    result = target_at_load()
     written = tmp_path / "load.html"
     written.write_text(drawn(result), encoding="utf-8")
     with opened(chromium, written) as page:
         default = default_load(Index(result), result.sections.cost_model)
+        assert default == Load(2.0, 20, 300)
         fields = page.locator("#calculator-form input[name]").evaluate_all("all => all.map(each => each.name)")
         assert fields == ["connections_per_second", "round_trip_ms", "price", "bandwidth_mbit"]
+        heads = page.locator("#calculator-outputs th").all_inner_texts()
+        values = dict(zip(heads, (text.split(" [")[0] for text in shown_outputs(page)), strict=True))
+        answer = {figure.name: plain(figure.added) for figure in result.summary.figures}
+        assert values["to a connection"] == answer[CONNECTION]
+        assert values["to an operation"] == answer[QUERY]
+        assert values["cores of the servers"] == f"{answer['cores']} cores"
+        assert "cores of the client" in values
         for load in (default, replace(default, round_trip_ms=12.0, connections_per_second=50.0)):
             for name in ("round_trip_ms", "connections_per_second"):
                 put(page, name, f"{getattr(load, name):g}")
-            assert shown_outputs(page) == next(iter(computed(result, load).values()))
+            assert shown_outputs(page) == computed(result, load)["tls"]
+
+
+def test_values_in_the_url_that_do_not_apply_at_a_load_are_named(chromium: Browser, tmp_path: Path) -> None:
+    result = target_at_load()
+    written = tmp_path / "load.html"
+    written.write_text(drawn(result), encoding="utf-8")
+    for fragment, message in (
+        ("#connections=100&rtt=12&queries=20", ""),
+        (
+            "#connections=100&rtt=12&queries=5",
+            "“queries=5” in this page's address has no effect: each connection of this run has 20 queries.",
+        ),
+    ):
+        with opened(chromium, written, fragment) as page:
+            assert shown_outputs(page) == computed(result, Load(12, 20, 100))["tls"]
+            assert page.locator("#calculator-without").inner_text() == message
 
 
 def test_figures_for_values_typed_into_the_calculator_equal_those_computed_in_python(
@@ -133,7 +158,7 @@ def test_figures_for_values_typed_into_the_calculator_equal_those_computed_in_py
 ) -> None:
     for load in LOADS:
         put_load(page, load)
-        assert outputs(page) == computed(result, load), load
+        assert read_all(page) == computed(result, load), load
         assert all(error_text(page, name) == "" for name in FIELDS)
 
 
@@ -159,10 +184,10 @@ def test_invalid_input_is_explained_next_to_the_input_field_and_gives_no_figures
         assert error_text(page, name).startswith(words), (name, text)
         assert page.locator(f"#calculator-{name}").get_attribute("aria-invalid") == "true"
         assert [error_text(page, other) for other in FIELDS if other != name] == [""] * (len(FIELDS) - 1)
-        assert {figure for figures in outputs(page).values() for figure in figures} == {fmt.NONE}
+        assert {figure for figures in read_all(page).values() for figure in figures} == {fmt.NONE}
         put(page, name, "7")
         assert error_text(page, name) == ""
-        assert fmt.NONE not in outputs(page)["tls"]
+        assert fmt.NONE not in read_all(page)["tls"]
 
 
 def test_buttons_set_the_distances_of_the_run(page: Page, result: Result) -> None:
@@ -170,7 +195,7 @@ def test_buttons_set_the_distances_of_the_run(page: Page, result: Result) -> Non
     assert buttons.all_inner_texts() == ["lan", "us-us", "us-eu"]
     buttons.nth(2).press("Enter")
     assert page.locator("#calculator-round_trip_ms").input_value() == "170.126"
-    assert outputs(page) == computed(result, Load(170.126))
+    assert read_all(page) == computed(result, Load(170.126))
 
 
 def test_slider_and_number_field_of_a_value_change_together(page: Page, result: Result) -> None:
@@ -178,7 +203,7 @@ def test_slider_and_number_field_of_a_value_change_together(page: Page, result: 
     slider.press("End")
     assert page.locator("#calculator-connections_per_second").input_value() == "10000"
     default = default_load(Index(result), result.sections.cost_model)
-    assert outputs(page) == computed(result, replace(default, connections_per_second=10_000.0))
+    assert read_all(page) == computed(result, replace(default, connections_per_second=10_000.0))
     put(page, "connections_per_second", "1")
     assert float(slider.input_value()) == 0
 
@@ -210,7 +235,7 @@ def test_calculator_shows_only_the_protection_chosen_in_the_menu(page: Page, res
     values = choice.locator("option").evaluate_all("all => all.map(each => each.value)")
     assert values == [*EVERY_TRANSPORT]
     choice.select_option("ssh-aes256-gcm")
-    assert shown_outputs(page) == outputs(page)["ssh-aes256-gcm"]
+    assert shown_outputs(page) == read_all(page)["ssh-aes256-gcm"]
 
 
 def test_page_without_scripts_shows_the_figures_of_the_first_load(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from costof import format as fmt
 from costof.report.summary import CORES, KeyFigure, first_of_each_arm, verdict_sentence
 from costof.statistics.estimate import Estimate, Verdict
 from costof.study.load import CONNECTION, FIRST_QUERY, RequestedLoad
-from tests.report.results import at_load
+from tests.report.results import at_load, printed, spaced, stalled
 
 
 def estimate(value: float, half: float = 0.1) -> Estimate:
@@ -86,3 +89,26 @@ def test_first_figures_of_one_metric_at_many_sizes_include_those_of_the_largest_
 def test_load_of_one_query_per_connection_has_the_time_of_the_first_query_as_a_key_figure() -> None:
     names = [figure.name for figure in at_load(load=RequestedLoad("300/s", "1")).summary.figures]
     assert names == [CONNECTION, FIRST_QUERY, CORES]
+
+
+def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_fit_each_other() -> None:
+    result = stalled()
+    figure = result.summary.figures[0]
+    assert spaced(result.summary.rounds) == (
+        "Round 3 was far slower than the others (60 ms instead of 1.4 to 1.6 ms): it raises the mean of a new "
+        "connection from +1.3 ms to +9 ms. Without it, the 95 % interval would be 1.24 to 1.33 ms."
+    )
+    assert figure.verdict is Verdict.UNRESOLVED
+    assert figure.ratio is not None
+    assert figure.without is not None
+    assert figure.value == pytest.approx(figure.ratio.value * figure.without)
+    assert "because round 3 makes the interval include 0" in " ".join(printed(result).split())
+
+
+def test_wide_terminal_prints_the_ends_of_intervals_beside_their_bars() -> None:
+    result = at_load()
+    wide, narrow = (printed(result, width, full=False) for width in (96, 80))
+    ends = [fmt.absolute(figure.difference).interval for figure in result.summary.figures]
+    assert [end in wide for end in ends] == [True] * len(ends)
+    assert not [end for end in ends if end in narrow]
+    assert max(map(len, wide.splitlines())) <= 96

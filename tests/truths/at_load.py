@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Load, Pool
 from costof.study.plan import Plan
@@ -52,6 +54,35 @@ class AtLoad(Truth):
             evidence={"connections": served, "server": "10.205.0.2:4000"},
             counts={"pace.scheduled": scheduled} if _is_paced(plan.load) else {},
         )
+
+
+class FarAway(AtLoad):
+    """A truth of a target with TCP handshakes of half a millisecond."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        record = super().slice(plan, workload, arm, chance)
+        return replace(record, phases={**record.phases, "tcp": phase_of(0.5, 100, 1, 10, 10, spread=0.0)})
+
+
+class Stalled(AtLoad):
+    """A truth of a server that stalls in the third round of the protected arm."""
+
+    def __init__(self, milliseconds: float) -> None:
+        super().__init__()
+        self.milliseconds = milliseconds
+        self.rounds = 0
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        record = super().slice(plan, workload, arm, chance)
+        if arm.control or arm.replicate:
+            return record
+        # The first slice is the warm-up.
+        self.rounds += 1
+        name = "scheduled_connect"
+        if self.rounds != 4:
+            return record
+        stalled = phase_of(self.milliseconds, record.phases[name].count, 3, 100, 300)
+        return replace(record, phases={**record.phases, name: stalled})
 
 
 def _per_second(load: Load | None, operation_ms: float) -> float:

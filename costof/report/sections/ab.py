@@ -51,7 +51,7 @@ class AbSection(Section[None, list[AbFigures]]):
         for each in data:
             effect = _effect(index, each, "slice")
             figures = [each.requests_per_second, each.ms_per_request, each.ms_across_all, each.kbytes_per_second]
-            relative = fmt.relative(effect.ratio) if effect and effect.ratio else fmt.NONE
+            relative = fmt.relative(effect.printed_ratio) if effect and effect.printed_ratio else fmt.NONE
             rates.append([index.label_at(each.arm), *map(_number, figures), f"{sum(each.failed.values()):,}", relative])
         yield Table.of(RATES, rates, title="The table that ab prints")
         times = [
@@ -77,7 +77,7 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
     effect, difference = _effect(index, each, "slice"), fmt.NONE
     if effect:
         difference = str(fmt.absolute(effect.difference, effect.unit, signed=True))
-        difference += f", {fmt.relative(effect.ratio)}" if effect.ratio else ""
+        difference += f", {fmt.relative(effect.printed_ratio)}" if effect.printed_ratio else ""
     yield ["Concurrency level", f"{each.concurrency:,}", ""]
     yield ["Time taken for tests", fmt.with_unit(fmt.number(each.seconds), "s"), ""]
     yield ["Complete requests", f"{each.complete:,}", ""]
@@ -99,7 +99,7 @@ def _time(index: Index, each: AbFigures, name: str) -> Cells:
     # ab's Connect includes requests on open connections, as 0 ms. The study's metric covers only new connections.
     if effect is None or (name == "connect" and each.keep_alive):
         return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
-    relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE
+    relative = fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.NONE
     return [fmt.capital(name), *figures, fmt.absolute(effect.difference, "ms", signed=True), relative]
 
 

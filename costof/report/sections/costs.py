@@ -26,13 +26,14 @@ from costof.report.blocks import (
     Table,
 )
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure, of_effect
+from costof.report.summary import KeyFigure, of_effect, uneven_lines
 from costof.results.index import VIEWS, Context, Index, hidden_by_noise, verdict_words
 from costof.results.models import Arm, Effect, Metric, Sentence
 from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
+QUOTIENT = " Where that differs clearly from the quotient of the two means, it is the quotient."
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
 LONGER_BEFORE_TLS = (
@@ -82,10 +83,15 @@ class CostsSection(Section[None, None]):
             yield table(index, view, TERMINAL)
         if shown:
             published = index.core.published
+            effects = [(metric, effect) for view in shown for metric, _, effect in view.effects if effect is not None]
+            disagreeing = any(effect.ratio_disagrees for _, effect in effects)
+            headline = [of_effect(index, metric, effect) for metric, effect in effects if metric.headline]
+            if lines := uneven_lines(headline, index.unit):
+                yield Paragraph(" ".join(lines))
             legend = " ".join(
                 [
                     f"Brackets: 95 % confidence interval over {index.unit}s.",
-                    f"Relative: mean of the {index.unit}s' ratios.",
+                    f"Relative: mean of the {index.unit}s' ratios.{QUOTIENT if disagreeing else ''}",
                     *([published.cited] if published else []),
                 ]
             )
@@ -289,11 +295,13 @@ def _amount(metric: Metric, effect: Effect) -> str:
     """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
-        return str(fmt.relative(effect.ratio) if effect.ratio else fmt.absolute(effect.difference, effect.unit))
-    if metric.better == "higher" and effect.ratio is not None:
-        return str(fmt.gain(effect.ratio) if saves else fmt.loss(effect.ratio))
+        return str(
+            fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.absolute(effect.difference, effect.unit)
+        )
+    if metric.better == "higher" and effect.printed_ratio is not None:
+        return str(fmt.gain(effect.printed_ratio) if saves else fmt.loss(effect.printed_ratio))
     shown = fmt.absolute(effect.difference.through(neg) if saves else effect.difference, effect.unit)
-    return f"{shown} ({fmt.relative(effect.ratio).value})" if effect.ratio is not None else str(shown)
+    return f"{shown} ({fmt.relative(effect.printed_ratio).value})" if effect.printed_ratio is not None else str(shown)
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
@@ -427,7 +435,7 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
         Cell(control if effect.control_value or metric.view == COMMAND else fmt.NONE),
         Cell(fmt.number(effect.value, _two_digits(effect.value, decimals))),
         Cell.of(fmt.absolute(effect.difference, signed=True, decimals=decimals)),
-        Cell.of(fmt.relative(effect.ratio)) if effect.ratio else Cell(fmt.NONE),
+        Cell.of(fmt.relative(effect.printed_ratio)) if effect.printed_ratio else Cell(fmt.NONE),
         Cell(verdict, verdict=effect.verdict),
     ]
     return Row(cells, kind)

@@ -18,7 +18,7 @@ from costof.lab.host import LINK_ROLE
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
-from costof.report.summary import CORES, KeyFigure, interval_verdict, of_effect
+from costof.report.summary import CORES, KeyFigure, interval_verdict, of_effect, rounds_in_words
 from costof.results.disturbances import NEIGHBOURS_WORTH_A_WORD
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
@@ -29,6 +29,7 @@ from costof.results.samples import in_common
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, difference, estimate
 from costof.statistics.tails import operations_needed
+from costof.statistics.uneven import UnevenRounds, uneven_rounds
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool
 from costof.study.schema import CPU_PREFIX
@@ -70,6 +71,9 @@ class Cores(Model):
     without: Estimate
     used: Estimate
     added: Estimate
+    uneven: UnevenRounds | None = Field(
+        default=None, description="The rounds that dominate the added cores; None if none do."
+    )
 
 
 class AtLoad(Model):
@@ -156,9 +160,10 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
     limited = {role for records in both for record in records for role in record.server_throttled_seconds}
     has_whole_machine = servers_are_here(run) and limited.isdisjoint(all_roles)
     for who, roles in (("servers", [role for role in all_roles if role != CLIENT]), ("client", [CLIENT])):
-        by_round = [_used(records, load, roles) for records in both]
-        control, used = map(run.samples.units.means, in_common(by_round))
+        by_round = in_common([_used(records, load, roles) for records in both])
+        control, used = map(run.samples.units.means, by_round)
         if roles and len(used) >= ROUNDS_FOR_INTERVAL:
+            numbers, added = run.samples.units.numbers(by_round[0]), difference(control, used)
             yield Cores(
                 arm=arm.name,
                 who=who,
@@ -167,7 +172,8 @@ def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
                 available=run.cores if who == "servers" and has_whole_machine else None,
                 without=estimate(control),
                 used=estimate(used),
-                added=difference(control, used),
+                added=added,
+                uneven=uneven_rounds(numbers, added, None, control, used),
             )
 
 
@@ -204,7 +210,9 @@ def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
     cores = [each for each in data.cores if each.arm == arm.name]
     if not effects:
         return f"With {label} {at}, {_cores_in_use(cores)}." if cores else None
-    texts = [f"{fmt.capital(label)} {fmt.listed([_clause(metric, effect) for metric, effect in effects])}, {at}"]
+    texts = [
+        f"{fmt.capital(label)} {fmt.listed([_clause(metric, effect, index.unit) for metric, effect in effects])}, {at}"
+    ]
     if tails := [text for metric, _ in effects if (text := _tail(index, metric, arm))]:
         texts.append(fmt.listed(tails))
     if cores:
@@ -238,6 +246,8 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
                 verdict=judged.verdict if judged is not None else interval_verdict(each.added),
                 margin=index.metrics[metric_name].margin if judged is not None else 0.0,
                 available=of,
+                uneven=each.uneven,
+                control_label=index.control_label,
             )
 
 
@@ -247,7 +257,7 @@ def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
             yield index.metrics[name], effect
 
 
-def _clause(metric: Metric, effect: Effect) -> str:
+def _clause(metric: Metric, effect: Effect, unit: str) -> str:
     """Return 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
     what = fmt.with_article(metric.label)
     match effect.verdict:
@@ -264,15 +274,23 @@ def _clause(metric: Metric, effect: Effect) -> str:
     elif hidden_by_noise(effect):
         why = "identical copies of the control differ as much"
     elif effect.difference.low <= 0 <= effect.difference.high:
-        why = "the interval includes 0"
+        why = _why_it_includes_0(effect.uneven, unit)
     else:
         why = "it may be chance among the many effects that were tested"
     return f"has an unresolved effect on {what}: {_amount(effect, 1)}, because {why}"
 
 
+def _why_it_includes_0(uneven: UnevenRounds | None, unit: str) -> str:
+    """Return text such as 'round 3 makes the interval include 0', if it would not include 0 without this round."""
+    if uneven is None or not uneven.rounds or uneven.without.low <= 0 <= uneven.without.high:
+        return "the interval includes 0"
+    makes = "makes" if len(uneven.rounds) == 1 else "make"
+    return f"{rounds_in_words(uneven, unit)} {makes} the interval include 0"
+
+
 def _amount(effect: Effect, sign: int) -> str:
     difference = effect.difference.through(lambda each: sign * each)
-    return fmt.with_interval(difference, effect.unit, effect.ratio)
+    return fmt.with_interval(difference, effect.unit, effect.printed_ratio)
 
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
@@ -383,7 +401,7 @@ def _rows(index: Index, data: AtLoad, arm: Arm) -> Iterator[list[str | Text]]:
     for metric, effect in _effects(index, arm):
         before, after = (fmt.number(each) for each in (effect.control_value, effect.value))
         more = fmt.absolute(effect.difference, signed=True)
-        relative = fmt.relative(effect.ratio) if effect.ratio else fmt.NONE
+        relative = fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.NONE
         yield [fmt.titled(metric.label, metric.unit), before, after, more, relative]
         values = [index.value(metric.name, name) for name in (arm.baseline or "", arm.name)]
         for percentile in ("p50", "p99"):

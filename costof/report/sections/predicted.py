@@ -18,7 +18,7 @@ from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.report.blocks import Block, Paragraph, Table
 from costof.report.sections import Section, sentences
-from costof.report.summary import KeyFigure, interval_verdict
+from costof.report.summary import KeyFigure, interval_verdict, uneven_lines
 from costof.results.changes import Change
 from costof.results.index import Index
 from costof.results.load import way_to_target_ms
@@ -26,6 +26,7 @@ from costof.results.models import Arm, Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import Mean, estimate, ratio
+from costof.statistics.uneven import UnevenRounds, disagrees, ratio_of_means, uneven_rounds
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 
 #: The units of metrics that can be predicted, with the number of units in a millisecond.
@@ -47,7 +48,12 @@ class PredictedEffect(Model):
     control_value: Estimate
     value: Estimate
     difference: Estimate
-    ratio: Estimate | None
+    ratio: Estimate | None = Field(
+        description="Value divided by control value; None if it is unknown, or if it does not fit the difference."
+    )
+    uneven: UnevenRounds | None = Field(
+        default=None, description="The rounds that dominate the mean difference; None if none do."
+    )
     control_round_trips: Finite = Field(description="Round trips of an operation, counted.")
     round_trips: Finite
 
@@ -126,6 +132,7 @@ class PredictedSection(Section[None, Predicted]):
         ]
 
     def blocks(self, index: Index, data: Predicted) -> Iterator[Block]:
+        arms = {arm.name: arm for arm in index.arms}
         here = fmt.milliseconds(data.here_ms)
         for distance in data.distances_ms:
             away = fmt.milliseconds(distance)
@@ -134,6 +141,13 @@ class PredictedSection(Section[None, Predicted]):
                 if effects:
                     title = f"{arm.label}{arm.at}, predicted for a round trip of {away}"
                     yield Table.of(HEAD, [_row(index, each) for each in effects], title=title)
+            figures = [
+                _key_figure(index, arms[each.arm], each)
+                for each in data.effects
+                if each.round_trip_ms == distance and each.arm in arms and index.metrics[each.metric].headline
+            ]
+            if lines := uneven_lines(figures, index.unit):
+                yield Paragraph(" ".join(lines))
             yield Paragraph(METHOD.format(distance=away, here=here), "note")
 
 
@@ -164,7 +178,9 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
     control = [each + control_trips * farther for each in change.control]
     values = [each + trips * farther for each in change.values]
     more = (trips - control_trips) * farther
-    difference = Mean(change.difference.value + more, change.difference.error, change.difference.freedom)
+    moved = Mean(change.difference.value + more, change.difference.error, change.difference.freedom)
+    difference, relative = moved.estimate(change.rounds), ratio(control, values)
+    numbers = run.samples.unit_numbers(name, change.arm.baseline or "", change.arm.name)
     return PredictedEffect(
         arm=change.arm.name,
         metric=name,
@@ -172,8 +188,9 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
         round_trip_ms=distance,
         control_value=estimate(control),
         value=estimate(values),
-        difference=difference.estimate(change.rounds),
-        ratio=ratio(control, values),
+        difference=difference,
+        ratio=ratio_of_means(control, values) if disagrees(difference, relative, control, values) else relative,
+        uneven=uneven_rounds(numbers, difference, relative, control, values),
         control_round_trips=control_trips,
         round_trips=trips,
     )
@@ -199,6 +216,8 @@ def _key_figure(index: Index, arm: Arm, each: PredictedEffect) -> KeyFigure:
         value=each.value.value,
         difference=each.difference,
         ratio=each.ratio,
+        uneven=each.uneven,
+        control_label=index.control_label,
         verdict=interval_verdict(each.difference),
         predicted=True,
     )

@@ -147,7 +147,7 @@ def _rows(index: Index, arm: Arm, name: str) -> list[list[str | Cell]]:
         f"{index.metric_label(name)}, {arm.label}",
         fmt.with_unit(fmt.number(effect.control_value), effect.unit),
         fmt.with_unit(fmt.number(effect.value), effect.unit),
-        Cell.of(fmt.relative(effect.ratio)) if effect.ratio else fmt.NONE,
+        Cell.of(fmt.relative(effect.printed_ratio)) if effect.printed_ratio else fmt.NONE,
         SAME_SET_UP if Finding("", arm, effect).same else effect.verdict.words(index.metrics[name].better),
     ]
     published = []

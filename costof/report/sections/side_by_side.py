@@ -94,7 +94,11 @@ def _panel(index: Index, metric: Metric, title: str, values: list[tuple[Arm, Val
 
 def _words(index: Index, metric: Metric, arm: Arm, value: Value, *, with_unit: bool = True) -> str:
     effect = index.effect(metric.name, arm.name)
-    share = f"  ·  {fmt.relative(effect.ratio).value}" if effect is not None and effect.ratio is not None else ""
+    share = (
+        f"  ·  {fmt.relative(effect.printed_ratio).value}"
+        if effect is not None and effect.printed_ratio is not None
+        else ""
+    )
     return f"{arm.label}  ·  {fmt.absolute(value.mean, metric.unit if with_unit else '').value}{share}"
 
 

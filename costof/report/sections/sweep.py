@@ -85,8 +85,8 @@ def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
     if effect is None or len(means) < len(values):
         return []
     change = Text(fmt.NONE)
-    if effect.ratio is not None:
-        change = fmt.loss(effect.ratio) if metric.better == "higher" else fmt.relative(effect.ratio)
+    if effect.printed_ratio is not None:
+        change = fmt.loss(effect.printed_ratio) if metric.better == "higher" else fmt.relative(effect.printed_ratio)
     published = next(iter(index.core.published_for(data.metric, arm)), None)
     return [arm.levels[data.factor], *means, change, _published(published, metric)]
 

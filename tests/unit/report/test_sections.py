@@ -26,12 +26,12 @@ from costof.statistics.intervals import mean_over_rounds
 from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION, QUERY, RequestedLoad
 from costof.study.plan import Plan, TargetOptions
-from tests.fake_run import Slice, Truth, fake_result, fake_run, phase_of
+from tests.fake_run import Slice, Truth, fake_result, fake_run
 from tests.noise import Chance, Noise
 from tests.report.results import FRESH, HTTP, TRANSPORT, effect_of, printed, sentence_texts, spaced
 from tests.support.memory_steps import CONNECTIONS, memory_steps
 from tests.support.small_plans import plan_of
-from tests.truths.at_load import CONNECT, LATER, AtLoad
+from tests.truths.at_load import CONNECT, LATER, AtLoad, FarAway
 from tests.truths.http_tls_termination import IN_FLIGHT, HttpTruth
 from tests.truths.mysql_transport import TransportTruth
 
@@ -101,14 +101,6 @@ def plan(*settings: str, target: str | None = "mysql://app@db/", load: Requested
 @cache
 def result_of(setting: str, truth: Truth, load: RequestedLoad = FRESH) -> Result:
     return fake_result(plan(setting, load=load), truth, noise=Noise(0.01))
-
-
-class FarAway(AtLoad):
-    """A truth of a target with TCP handshakes of half a millisecond."""
-
-    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
-        record = super().slice(plan, workload, arm, chance)
-        return replace(record, phases={**record.phases, "tcp": phase_of(0.5, 100, 1, 10, 10, spread=0.0)})
 
 
 FAR_AWAY = FarAway()

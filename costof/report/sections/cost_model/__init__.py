@@ -29,9 +29,9 @@ from costof.report.sections.cost_model.calculator import (
     Load,
     added,
     calculator,
-    default_load,
     distances,
     extras,
+    measured_load,
     where,
 )
 from costof.report.sections.cost_model.model import (
@@ -95,7 +95,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
             # The run measured the costs at this load, so the answer does not begin with an example service.
             return Lead()
         leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_SENTENCES
-        follow, away = effects_in_sentences(index, data), bool(_away(data, default_load(index, data)))
+        follow, away = effects_in_sentences(index, data), bool(_away(data, measured_load(index, data)))
         return Lead(leads=leads, follow=follow, computed_away=away and not distances(index, data))
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
@@ -123,9 +123,9 @@ MOST_SENTENCES = 3
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, for a service with …'.
 
-    The service is the default load of the calculator.
+    The service is the run's load, or the calculator's example, at a distance that the run measured.
     """
-    load = default_load(index, model)
+    load = measured_load(index, model)
     far = f",{away}" if (away := _away(model, load)) else ""
     service = (
         f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
@@ -150,9 +150,9 @@ def _away(model: CostModel, load: Load) -> str:
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """Yield the time that each protection adds to a connection and to an operation, and the cores that it adds.
 
-    The service is the default load of the calculator.
+    The service is the run's load, or the calculator's example, at a distance that the run measured.
     """
-    load = default_load(index, model)
+    load = measured_load(index, model)
     reference, away = index.reference, _away(model, load)
     # If the answer also has figures of an application's driver or of another distance, the name marks this figure as
     # computed, or as measured on the wire.
@@ -184,7 +184,9 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 without=without,
                 value=None if without is None else without + difference.value,
                 difference=difference,
-                ratio=effect.ratio if effect is not None else None,
+                ratio=effect.printed_ratio if effect is not None else None,
+                uneven=effect.uneven if effect is not None else None,
+                control_label=index.control_label,
                 verdict=effect.verdict if effect is not None else interval_verdict(difference),
                 margin=index.metrics[effect.metric].margin if effect is not None else 0.0,
             )
@@ -254,7 +256,8 @@ def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
     """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'."""
     if ms.low <= 0 <= ms.high:
         return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
-    share = f" ({fmt.relative(measured.ratio).value})" if measured is not None and measured.ratio is not None else ""
+    ratio = measured.printed_ratio if measured is not None else None
+    share = f" ({fmt.relative(ratio).value})" if ratio is not None else ""
     amount = f"{fmt.absolute(_size(ms), 'ms')}{share}"
     return f"adds {amount} to {operation}" if ms.value > 0 else f"shortens {operation} by {amount}"
 

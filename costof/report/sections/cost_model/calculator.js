@@ -53,22 +53,20 @@
     return [total(0), total(1), total(2), Math.min(...terms.map(([, each]) => each[3]))];
   }
 
-  /** Return the added costs by the names of the outputs; null for memory that was not measured. */
+  /** Return the added costs, in the order of data.outputs. A cost that is unknown is null. */
   function added(extra, load) {
     const connection = milliseconds(extra.connection, load), operation = milliseconds(extra.operation, load);
     const later = Math.max(0, load.operations - extra.inside);
     const cpu = sum([[1, extra.connection.cpu_ms], [later, extra.operation.cpu_ms]]);
-    const cores = sum([[load.connections_per_second / 1000, cpu]]);
+    const rate = load.connections_per_second / 1000, cores = sum([[rate, cpu]]);
+    const part = (cost) => cost === undefined ? null : sum([[rate, cost]]);
+    const servers = part(extra.connection.servers_cpu_ms), client = part(extra.connection.client_cpu_ms);
     const request = sum([[1 / load.operations, connection], [later / load.operations, operation]]);
-    return {
-      connection_ms: connection,
-      operation_ms: operation,
-      request_ms: request,
-      cores,
-      money: sum([[data.hours * load.price, cores]]),
-      reconnect_seconds: sum([[load.clients / 1000, extra.connection.cpu_ms]]),
-      memory_gb: extra.memory_bytes && sum([[load.clients / 1e9, extra.memory_bytes]]),
-    };
+    const money = sum([[data.hours * load.price, servers ?? cores]]);
+    const reconnect = sum([[load.clients / 1000, extra.connection.cpu_ms]]);
+    const memory = extra.memory_bytes && sum([[load.clients / 1e9, extra.memory_bytes]]);
+    const every = { connection, operation, request, cores, servers, client, money, reconnect, memory };
+    return data.outputs.map((name) => every[name]);
   }
 
   // Return decimals for two digits of the half interval if it begins with 1 or 2, else for one digit.
@@ -104,9 +102,8 @@
 
   function fill(cells, costs) {
     cells.forEach((cell, index) => {
-      const cost = costs && costs[data.outputs[index]];
-      if (cost) show(cell, cost);
-      else cell.replaceChildren(NONE);
+      const cost = costs === null ? null : costs[index];
+      return cost === null ? cell.replaceChildren(NONE) : show(cell, cost);
     });
   }
 
@@ -164,9 +161,21 @@
     }
   }
 
+  /** Say which values in the URL have no field on this page, unless the run has the same value. */
+  function warn(values) {
+    const fixed = { queries: data.fixed.operations };
+    const texts = Object.entries(data.without)
+      .filter(([key]) => values.has(key) && Number(values.get(key)) !== fixed[key])
+      .map(([key, text]) => text.replace("{value}", () => values.get(key)).replace("{fixed}", fixed[key]));
+    const line = document.getElementById("calculator-without");
+    line.textContent = texts.join(" ");
+    line.hidden = texts.length === 0;
+  }
+
   /** Set the fields to the state in the URL; those that the URL does not name get their first values. */
   function restore() {
     const values = new URLSearchParams(location.hash.slice(1));
+    warn(values);
     if (!inputs.some((input) => values.has(input.dataset.key))) return;
     for (const input of inputs) input.value = values.get(input.dataset.key) ?? input.dataset.initial;
     if (form.elements.protection?.selectedIndex === -1) form.elements.protection.selectedIndex = 0;
@@ -190,6 +199,7 @@
   }
   document.getElementById("calculator-reset").addEventListener("click", () => {
     for (const input of inputs) input.value = input.dataset.initial;
+    warn(new URLSearchParams());
     changed();
   });
   addEventListener("hashchange", restore);

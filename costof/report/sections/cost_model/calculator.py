@@ -5,7 +5,7 @@ The page's script, calculator.js, computes the same results. Tests compare both.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 
@@ -26,17 +26,22 @@ from costof.report.blocks import (
 )
 from costof.report.sections.cost_model.model import CostModel, ExtraCost
 from costof.results.index import Index
+from costof.results.load import CLIENT
 from costof.statistics.estimate import Estimate
 
 HOURS_A_MONTH = 730
-CLIENT = "client"
-"""The role of the load generator, whose CPU time the instrument counts."""
 INTERVALS = (
     "Round trips and bytes are exact. Own time and CPU time have 95 % intervals. The interval of a sum adds the ends "
     "of its terms' intervals, so it is too wide rather than too narrow."
 )
 FINALLY = "A “request on average” is an operation with its share of the connection. Your numbers stay on this page."
 FIXED_QUERIES = "Each connection has {queries} queries, as in this run; the cores would differ with another number."
+WITHOUT = {
+    "queries": "“queries={value}” in this page's address has no effect: each connection of this run has {fixed} "
+    "queries.",
+    "clients": "“clients={value}” in this page's address has no effect: a run at a load has no number of clients.",
+}
+"""By the key of a field that a run at a load does not have: the message if the page's address has a value for it."""
 #: Phases of a connection that include its first operation.
 INSIDE = ("connect_and_first_operation",)
 Term = tuple[float, Estimate]
@@ -74,6 +79,8 @@ class Extras:
 class Added:
     """The cost that a protection adds under a load.
 
+    `cores` are those of all roles together. `servers` and `client` are their parts in a run at a load, as far as they
+    are known. `money` is the price of the servers' cores if these are known, and otherwise of `cores`.
     `reconnect_seconds` is the CPU time, in seconds of one core, that is added when all clients reconnect at once.
     `memory_gb` is the memory of the servers for all clients' connections; None if it was not measured.
     """
@@ -82,6 +89,8 @@ class Added:
     operation_ms: Estimate
     request_ms: Estimate
     cores: Estimate
+    servers: Estimate | None
+    client: Estimate | None
     money: Estimate
     reconnect_seconds: Estimate
     memory_gb: Estimate | None
@@ -102,13 +111,19 @@ def added(extra: Extras, load: Load) -> Added:
     connection, operation = _milliseconds(extra.connection, load), _milliseconds(extra.operation, load)
     later = max(0.0, load.operations - extra.inside)
     cpu = _sum([(1.0, extra.connection.cpu_ms), (later, extra.operation.cpu_ms)])
-    cores = _sum([(load.connections_per_second / 1000, cpu)])
+    rate = load.connections_per_second / 1000
+    cores = _sum([(rate, cpu)])
+    # At a load, the CPU time of a connection includes its queries.
+    parts = (extra.connection.servers_cpu_ms, extra.connection.client_cpu_ms)
+    servers, client = (_sum([(rate, part)]) if part is not None else None for part in parts)
     return Added(
         connection_ms=connection,
         operation_ms=operation,
         request_ms=_sum([(1 / load.operations, connection), (later / load.operations, operation)]),
         cores=cores,
-        money=_sum([(HOURS_A_MONTH * load.price, cores)]),
+        servers=servers,
+        client=client,
+        money=_sum([(HOURS_A_MONTH * load.price, servers or cores)]),
         reconnect_seconds=_sum([(load.clients / 1000, extra.connection.cpu_ms)]),
         memory_gb=None if extra.memory_bytes is None else _sum([(load.clients / 1e9, extra.memory_bytes)]),
     )
@@ -134,69 +149,81 @@ def _sum(terms: list[Term]) -> Estimate:
 
 @dataclass(frozen=True)
 class Output:
-    """A column of added costs: its heading, its unit, and the field of `Added` that it shows."""
+    """A figure of the calculator. The script computes it under the same name."""
 
+    name: str
     heading: str
     unit: str
-    field: str
-
-    def text(self, costs: Added) -> str | Text:
-        cost = getattr(costs, self.field)
-        return fmt.NONE if cost is None else fmt.absolute(cost, self.unit, signed=True)
-
-
-OUTPUTS = [
-    Output("to a connection", "ms", "connection_ms"),
-    Output("to an operation", "ms", "operation_ms"),
-    Output("to a request on average", "ms", "request_ms"),
-    Output("cores in use", "cores", "cores"),
-    Output("money a month", "", "money"),
-]
-RECONNECT = Output("if all clients reconnect", "core s", "reconnect_seconds")
-MEMORY = Output("memory for all clients", "GB", "memory_gb")
+    read: Callable[[Added], Estimate | None]
 
 
 def outputs(model: CostModel) -> list[Output]:
-    """Return the columns of added costs: a run at a load has no reconnecting clients, and few runs measured memory."""
-    return [*OUTPUTS, *([] if model.load else [RECONNECT]), *([MEMORY] if model.memory_bytes else [])]
+    """Return the figures of the calculator.
+
+    In a run at a load, the cores of the servers are apart from those of the client, as in the answer.
+    """
+    roles = {role for extra in model.extras for role in extra.roles}
+    times = [
+        Output("connection", "to a connection", "ms", lambda costs: costs.connection_ms),
+        Output("operation", "to an operation", "ms", lambda costs: costs.operation_ms),
+        Output("request", "to a request on average", "ms", lambda costs: costs.request_ms),
+    ]
+    servers = Output("servers", "cores of the servers", "cores", lambda costs: costs.servers)
+    client = Output("client", "cores of the client", "cores", lambda costs: costs.client)
+    together = "cores, with the client's" if roles - {CLIENT} else "cores of the client"
+    cores = Output("cores", together, "cores", lambda costs: costs.cores)
+    money = Output("money", "money a month", "", lambda costs: costs.money)
+    reconnect = Output("reconnect", "if all clients reconnect", "core s", lambda costs: costs.reconnect_seconds)
+    every_client = Output("memory", "memory for all clients", "GB", lambda costs: costs.memory_gb)
+    memory = [every_client] if model.memory_bytes else []
+    if model.load is None:
+        return [*times, cores, money, reconnect, *memory]
+    known = any(extra.servers_cpu_ms is not None for extra in model.extras)
+    return [*times, *([servers] if known else []), client, money, *memory]
+
+
+def shown(costs: Added, figures: Sequence[Output]) -> list[Text]:
+    estimates = [(each.read(costs), each.unit) for each in figures]
+    return [fmt.absolute(cost, unit, signed=True) if cost is not None else Text(fmt.NONE) for cost, unit in estimates]
 
 
 def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
-    """Return the context and round-trip time of each measured distance, from near to far."""
+    """Return the context and round-trip time of each distance, from near to far: the measured and predicted ones."""
     if model.way_ms is not None:
-        return [("", model.way_ms)]
+        return [("", ms) for ms in sorted({model.way_ms, *model.predicted_ms})]
     return sorted(index.core.distances.items(), key=lambda pair: pair[1])
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load of the run or, if the run has none, the load of an example service.
+    """Return the load with which the calculator begins: that of `measured_load` at the distance that the user gave."""
+    load = measured_load(index, model)
+    return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 
-    The distance is the run's shortest distance of at least 1 ms. If there is none, it is the run's shortest distance.
-    If the run has no distance, it is 1 ms.
+
+def measured_load(index: Index, model: CostModel) -> Load:
+    """Return the load and distance of the run or, if the run has no load, the load of an example service.
+
+    The distance of an example service is the run's shortest distance of at least 1 ms. If there is none, it is the
+    run's shortest distance. If the run has no distance, it is 1 ms.
     """
-    measured = [ms for _, ms in distances(index, model)]
-    load = Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
+    measured = [model.way_ms] if model.way_ms is not None else [ms for _, ms in distances(index, model)]
     if model.load is None:
-        return load
-    return replace(
-        load,
+        return Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
+    return Load(
+        round_trip_ms=measured[0] if measured else 0.0,
         operations=float(model.load.queries_per_connection),
         connections_per_second=model.load.connections_per_second,
     )
 
 
-def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[str | Text]]]:
+def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
     """Return rows of distance, protection and figures at the default load, for pages whose script does not run."""
-    load = default_load(index, model)
+    load, figures = default_load(index, model), outputs(model)
     return [
-        (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)), outputs(model)))
+        (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)), figures))
         for context, ms in distances(index, model)
         for each in extras(index, model)
     ]
-
-
-def shown(costs: Added, columns: Sequence[Output]) -> list[str | Text]:
-    return [column.text(costs) for column in columns]
 
 
 def where(context: str, round_trip_ms: float) -> str:
@@ -209,7 +236,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     protections = extras(index, model)
     if not protections:
         return
-    load, columns, fixed = default_load(index, model), outputs(model), _fixed(model)
+    load, figures, fixed = default_load(index, model), outputs(model), _fixed(model)
     fields = [
         Field("connections_per_second", "New connections /s", f"{load.connections_per_second:g}", "connections",
               slider=Slider(1, 10_000)),
@@ -220,10 +247,10 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
     ]  # fmt: skip
     measured = {context or fmt.milliseconds(ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
-    head = [Column("with", "text"), *(Column(each.heading, unit=each.unit) for each in columns)]
-    figures = {each.protection: shown(added(each, load), columns) for each in protections}
+    head = [Column("with", "text"), *(Column(each.heading, unit=each.unit) for each in figures)]
     rows = [
-        Row([Cell(each.label), *map(Cell.of, figures[each.protection])], key=each.protection) for each in protections
+        Row([Cell(each.label), *map(Cell.of, shown(added(each, load), figures))], key=each.protection)
+        for each in protections
     ]
     numbers = [
         {
@@ -235,13 +262,13 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         }
         for each in protections
     ]
-    queries = [FIXED_QUERIES.format(queries=model.load.queries_per_connection)] if model.load else []
     yield Interactive(
         name="calculator",
         title="Your load",
         fields=[field for field in fields if field.name not in fixed],
         example=_example(load, model),
-        notes=[INTERVALS, _method(protections, model), FINALLY, *queries],
+        fixed=FIXED_QUERIES.format(queries=model.load.queries_per_connection) if model.load else "",
+        notes=[INTERVALS, _method(protections, model), FINALLY],
         choice=Choice("protection", "Added by", {each.protection: each.label for each in protections}, "with"),
         presets=Presets("round_trip_ms", "Distances of this run", measured if len(measured) > 1 else {}),
         output=Table(head, rows, f"Added, compared with {index.control_label}"),
@@ -249,8 +276,9 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         data={
             "hours": HOURS_A_MONTH,
             "fixed": fixed,
-            "outputs": [each.field for each in columns],
+            "outputs": [each.name for each in figures],
             "protections": numbers,
+            "without": {field.key: WITHOUT[field.key] for field in fields if field.name in fixed},
         },
         instead=_instead(index, model),
         media=HTML,
@@ -278,7 +306,7 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     if model.memory_bytes:
         cores += " Memory for all clients = clients in all × memory that the protection adds to an idle connection."
     if model.load is not None:
-        return cores
+        return cores if unknown else f"{cores} Only the cores of the servers have a price."
     return (
         f"{cores} “If all clients reconnect” is CPU time; divided by the number of free cores, it is the additional "
         "time until all clients have reconnected."
@@ -297,17 +325,24 @@ def _example(load: Load, model: CostModel) -> str:
 def _instead(index: Index, model: CostModel) -> list[Block]:
     rows: list[list[str | Text]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
     head = ["at", "with", *(each.heading for each in outputs(model))]
-    title = f"Added at the measured distances, compared with {index.control_label}"
+    known = "measured and predicted" if model.predicted_ms else "measured"
+    title = f"Added at the {known} distances, compared with {index.control_label}"
     return [Table.of(head, rows, title=title, texts=(0, 1))]
 
 
 def _numbers(extra: ExtraCost) -> dict[str, object]:
     """Return the cost for the script, with estimates as [value, low, high, rounds]."""
+    estimates = {
+        "own_ms": extra.own_ms,
+        "cpu_ms": extra.cpu_ms,
+        "servers_cpu_ms": extra.servers_cpu_ms,
+        "client_cpu_ms": extra.client_cpu_ms,
+    }
+    known = {name: each for name, each in estimates.items() if each is not None}
     return {
-        "own_ms": _four(extra.own_ms),
         "round_trips": extra.round_trips,
         "bytes": extra.bytes,
-        "cpu_ms": _four(extra.cpu_ms),
+        **{name: _four(each) for name, each in known.items()},
     }
 
 

@@ -8,7 +8,7 @@ TCP on the links. Intervals include the uncertainty of the rounds and of the rou
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Literal
 
 from pydantic import Field
@@ -18,7 +18,7 @@ from costof.lab.round_trips import BY_TCP
 from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.results.ledger import SliceRecord
-from costof.results.load import way_to_target_ms
+from costof.results.load import CLIENT, way_to_target_ms
 from costof.results.memory import added_bytes
 from costof.results.run import Run, cpu_seconds_per_operation
 from costof.results.samples import in_common
@@ -66,6 +66,12 @@ class ExtraCost(Model):
     bytes: Finite
     cpu_ms: Estimate = Field(description="CPU time of all roles together.")
     roles: list[str] = Field(description="Roles whose CPU time is in cpu_ms; for a target only the client.")
+    client_cpu_ms: Estimate | None = Field(
+        default=None, description="CPU time of the client alone, in a run with --load; otherwise None."
+    )
+    servers_cpu_ms: Estimate | None = Field(
+        default=None, description="CPU time of all other roles, in a run with --load; None if it is unknown."
+    )
 
 
 class Prediction(Model):
@@ -98,6 +104,9 @@ class CostModel(Model):
     way_ms: Finite | None = Field(
         default=None, description="Round-trip time to the target during the run; None for a lab."
     )
+    predicted_ms: list[Finite] = Field(
+        default=[], description="Round-trip times for which a run on a target predicts (--distance)."
+    )
     operations: list[OperationCost]
     extras: list[ExtraCost]
     predictions: list[Prediction]
@@ -129,6 +138,7 @@ def cost_model(run: Run, distances: dict[str, float], spec: Sequence[Operation])
     return CostModel(
         load=load,
         way_ms=way_to_target_ms(run) if run.plan.target is not None else None,
+        predicted_ms=run.plan.predicted_ms,
         operations=operations,
         extras=extras,
         predictions=predictions,
@@ -213,6 +223,9 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
     control_trips, control_moved = _counted(run, operation, control)
     change = next(each for each in run.changes[operation.metric] if each.arm is arm)
     own = combined([(1, change.difference), (control_trips - trips, round_trip(run, arm))])
+    roles = [role for role, seconds in _cpu_seconds(_slices(run, operation, arm)).items() if seconds]
+    by_side = [{*roles} & {CLIENT}, {*roles} - {CLIENT}] if run.plan.load is not None else [set(), set()]
+    client, servers = (_extra_cpu_ms(run, operation, control, arm, side) if side else None for side in by_side)
     return ExtraCost(
         protection=arm.protection,
         label=arm.label,
@@ -221,12 +234,18 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
         round_trips=trips - control_trips,
         bytes=moved - control_moved,
         cpu_ms=_extra_cpu_ms(run, operation, control, arm),
-        roles=[role for role, seconds in _cpu_seconds(_slices(run, operation, arm)).items() if seconds],
+        roles=roles,
+        client_cpu_ms=client,
+        servers_cpu_ms=servers,
     )
 
 
-def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm) -> Estimate:
+def _extra_cpu_ms(
+    run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm, only: Set[str] | None = None
+) -> Estimate:
     """Return the CPU milliseconds that the arm adds to one operation, all roles together, paired by round.
+
+    If `only` is given, return those of these roles.
 
     Rounds without a reading of every role are left out. If too few rounds remain, the roles without a reading in some
     round are left out instead.
@@ -234,14 +253,18 @@ def _extra_cpu_ms(run: Run, operation: Operation, control: PlannedArm, arm: Plan
     if run.plan.load is not None and operation.operation == "operation":
         return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)
     both = [[record for record in _slices(run, operation, each) if record.answer.operations] for each in (control, arm)]
-    by_round = [_cpu_ms_by_round(records, {*_cpu_seconds(records)}) for records in both]
+    by_round = [_cpu_ms_by_round(records, _limited(_cpu_seconds(records), only)) for records in both]
     if len(in_common(by_round)[0]) < ROUNDS_FOR_INTERVAL:
         by_round = []
         for records in both:
-            roles = [{*_cpu_seconds([record])} for record in records]
+            roles = [_limited(_cpu_seconds([record]), only) for record in records]
             by_round.append(_cpu_ms_by_round(records, set.intersection(*roles) if roles else set()))
     of_control, of_arm = map(run.samples.units.means, in_common(by_round))
     return difference(of_control, of_arm)
+
+
+def _limited(roles: Iterable[str], only: Set[str] | None) -> set[str]:
+    return {*roles} if only is None else {*roles} & only
 
 
 def _cpu_ms_by_round(records: Sequence[SliceRecord], roles: Set[str]) -> dict[int, float]:

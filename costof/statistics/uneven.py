@@ -1,0 +1,126 @@
+"""Uneven rounds: a mean over rounds that a few of them dominate, such as a round in which a server stalled.
+
+The mean counts every round, since a stall that happens again costs again. Readers nevertheless need to know that one
+round makes most of a cost, or that only one round makes its interval include 0. They also compare the figures that are
+printed beside each other: the quotient of two means differs from the mean ratio of the rounds if rounds are uneven.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import fmean, median
+
+from pydantic import Field
+
+from costof.model import Finite, Model
+from costof.statistics.estimate import Estimate
+from costof.statistics.intervals import FEWEST_ROUNDS, TRIMMED, difference, share_of_whole, trimmed_mean
+
+#: Readers see that a ratio is not the quotient of the means beside it if one exceeds the other by more than this share.
+VISIBLY = 0.1
+#: Two figures of the same effect need an explanation if one exceeds the other by more than this share.
+CLEARLY = 0.2
+#: A round is far from the others if its distance from the medians is this many times the median distance.
+FAR = 5.0
+#: Of the far rounds, only those count that are at least this share of the farthest round's distance away.
+LEAST_OF_FARTHEST = 0.2
+
+
+class UnevenRounds(Model):
+    """The rounds that dominate a mean over rounds, or the range of all rounds if no few rounds dominate it."""
+
+    rounds: list[int] = Field(
+        description="Numbers, from 1, of the rounds (or starts) that are far from the others; empty if there are none, "
+        "or too many to be exceptions."
+    )
+    in_control: bool = Field(description="Whether the figures below are the control's; otherwise they are the arm's.")
+    far: list[Finite] = Field(description="The figures in these rounds.")
+    low: Finite = Field(description="The lowest figure in the other rounds.")
+    high: Finite = Field(description="The highest figure in the other rounds.")
+    without: Estimate = Field(
+        description="The mean difference without these rounds; without any such rounds, the trimmed mean."
+    )
+    quotient_without: Finite | None = Field(
+        description="Mean of the arm divided by mean of the control, without these rounds; None if the control is 0."
+    )
+
+
+def disagrees(
+    effect: Estimate,
+    ratio: Estimate | None,
+    control: Sequence[float],
+    values: Sequence[float],
+    least: float = VISIBLY,
+) -> bool:
+    """Return whether a ratio contradicts the difference and the two means that are printed beside it.
+
+    It does if it differs from the quotient of the means by more than the share `least`, or if only the difference's
+    interval includes no effect.
+    """
+    if ratio is None or ratio.value <= 0 or fmean(control) <= 0 or fmean(values) <= 0:
+        return False
+    quotient = fmean(values) / fmean(control)
+    if abs(math.log(quotient / ratio.value)) > math.log1p(least):
+        return True
+    return effect.low <= 0 <= effect.high and not ratio.low <= 1 <= ratio.high
+
+
+def ratio_of_means(control: Sequence[float], values: Sequence[float]) -> Estimate | None:
+    """Return the arm's mean divided by the control's, with Fieller's interval; None if the interval is not bounded.
+
+    Like the interval of the difference, it includes no effect only if the difference may be 0.
+    """
+    found = share_of_whole(values, control) if len(values) > 1 else None
+    return found and found.model_copy(update={"low": max(0.0, found.low)})
+
+
+def uneven_rounds(
+    numbers: Sequence[int], effect: Estimate, ratio: Estimate | None, control: Sequence[float], values: Sequence[float]
+) -> UnevenRounds | None:
+    """Return the rounds that dominate the mean difference; None if none do. `numbers` are the numbers of the rounds.
+
+    They dominate it if the difference disagrees clearly with the ratio or with the trimmed mean, or if its interval
+    includes 0 although that of the trimmed mean does not.
+    """
+    if len(values) < FEWEST_ROUNDS:
+        return None
+    pairs = list(zip(control, values, strict=True))
+    usual = trimmed_mean([b - a for a, b in pairs]).estimate(len(values))
+    far = _far(control, values)
+    resolved = not usual.low <= 0 <= usual.high
+    includes_none = resolved and effect.low <= 0 <= effect.high
+    moved = resolved and abs(effect.value - usual.value) > CLEARLY * abs(usual.value)
+    if not (includes_none or disagrees(effect, ratio, control, values, CLEARLY) or (moved and far)):
+        return None
+    rest = [place for place in range(len(values)) if place not in far]
+    kept_control, kept = [control[place] for place in rest], [values[place] for place in rest]
+    in_control = _spread(control, far) > _spread(values, far)
+    shown = control if in_control else values
+    return UnevenRounds(
+        rounds=[numbers[place] for place in far],
+        in_control=in_control,
+        far=[shown[place] for place in far],
+        low=min(shown[place] for place in rest),
+        high=max(shown[place] for place in rest),
+        without=difference(kept_control, kept) if far else usual,
+        quotient_without=fmean(kept) / fmean(kept_control) if fmean(kept_control) > 0 else None,
+    )
+
+
+def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
+    """Return the places of the rounds that are far from the others, in order; none if they are more than a trimmed mean
+    leaves out at one end."""
+    usual_control, usual = median(control), median(values)
+    distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]
+    least = max(FAR * median(distances), LEAST_OF_FARTHEST * max(distances))
+    far = [place for place, distance in enumerate(distances) if distance > least]
+    return far if len(far) <= max(1, int(TRIMMED * len(values))) else []
+
+
+def _spread(numbers: Sequence[float], far: Sequence[int]) -> float:
+    """Return how far these places are from the median; without places, the range of all numbers."""
+    if not far:
+        return max(numbers) - min(numbers)
+    usual = median(numbers)
+    return max(abs(numbers[place] - usual) for place in far)
