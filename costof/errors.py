@@ -173,6 +173,12 @@ class ErrorText:
     BAD_SERVER_CPU = usage(lambda text, detail: f"--server-cpu '{text}' is not a valid command: {detail}")
     SERVER_CPU_UNREAD = failed(lambda program, detail: f"--server-cpu {program}: {detail}; the command must print the "
         "seconds of CPU time that the servers have used so far")
+    BAD_SERVER_MEMORY = usage(lambda text, detail: f"--server-memory '{text}' is not a valid command: {detail}")
+    SERVER_MEMORY_UNREAD = failed(lambda program, detail: f"--server-memory {program}: {detail}; the command must "
+        "print the bytes of memory that the servers use now, or a number with its unit, such as 812 MiB")
+    MEMORY_NEEDS_COMMAND = usage(lambda: "--memory needs a command that reads the memory of your servers; add "
+        "--server-memory COMMAND")
+    NO_MEMORY = usage(lambda study: f"the memory of a connection cannot be measured for {study}; remove --memory")
     PLAIN_NOT_ALLOWED = usage(lambda target, arms, factor, protected: f"{target} demands TLS, but {arms} would log in "
         f"without it; add --allow-plain to measure without TLS too, or --set {factor}={protected} to measure only TLS")
     BAD_DATABASE = usage(lambda name, most: f"'{name}' is not a valid name for costof's database; use up to {most} "

@@ -51,7 +51,11 @@ SERVER_CPU = click.option(
     metavar="COMMAND",
     help="Command that prints the CPU seconds used by the target's servers, for example over ssh.",
 )
-
+SERVER_MEMORY = click.option(
+    "--server-memory",
+    metavar="COMMAND",
+    help="Command that prints the memory of the target's servers in bytes: measures the memory of a connection.",
+)
 POOLER = click.option(
     "--pooler", "pooler_url", metavar="URL", help="Your own PgBouncer in front of the target, for postgres-pooling."
 )
@@ -71,6 +75,7 @@ class TargetArguments:
     database: str | None
     server_cpu: str | None
     pooler_url: str | None = field(repr=False)
+    server_memory: str | None = None
 
     def access(self) -> Access | None:
         """Return how to reach the target; None without --target.
@@ -96,6 +101,7 @@ class TargetArguments:
             self.allow_plain,
             self.server_cpu,
             self.pooler_url,
+            self.server_memory,
         )
 
     @property
@@ -112,6 +118,7 @@ class TargetArguments:
             "--database": self.database,
             "--allow-plain": self.allow_plain,
             "--server-cpu": self.server_cpu,
+            "--server-memory": self.server_memory,
             "--pooler": self.pooler_url,
         }
         return [option for option, value in values.items() if value]
@@ -119,7 +126,7 @@ class TargetArguments:
 
 def target_options(command: Command) -> Command:
     """Add the options of a target. The command receives them as one argument, `target`."""
-    fields = ("url", "plain_url", "ca_file", "allow_plain", "database", "server_cpu", "pooler_url")
+    fields = ("url", "plain_url", "ca_file", "allow_plain", "database", "server_cpu", "server_memory", "pooler_url")
 
     @wraps(command)
     def with_target(password_file: Path | None, ask_password: bool, **values: Any) -> Any:
@@ -127,8 +134,8 @@ def target_options(command: Command) -> Command:
         target = TargetArguments(password=_password(password_file, ask_password), **target_values)
         return command(target=target, **values)
 
-    options = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE, SERVER_CPU, POOLER)
-    for option in reversed(options):
+    options = (TARGET, PLAIN_TARGET, TLS_CA, ALLOW_PLAIN, PASSWORD_FILE, ASK_PASSWORD, DATABASE)
+    for option in reversed((*options, SERVER_CPU, SERVER_MEMORY, POOLER)):
         with_target = option(with_target)
     return with_target
 
@@ -256,6 +263,9 @@ def check_hosts(plan: Plan, service: Service) -> None:
     if plan.client is not None:
         detail = "hosts receive only costof's engine"
         raise CostofError(ErrorText.HOSTS_CANNOT, what=f"--client {plan.client}", detail=detail)
+    if plan.memory:
+        detail = "it opens all idle connections from this machine"
+        raise CostofError(ErrorText.HOSTS_CANNOT, what="--memory", detail=detail)
     if any(arm.settings.before or arm.settings.after for arm in plan.arms):
         detail = (
             "each host would run them while others measure; keep the servers of all levels running, and name them in "

@@ -134,9 +134,10 @@ def _complete(folder: Path, plan: Plan, target: TargetArguments, original: Targe
     def option_value(option: str, stored: str | None, given: str | None) -> str | None:
         if given is not None or stored is None:
             return given
-        if LEFT_OUT in stored or (option == "--server-cpu" and HIDDEN in stored):
+        is_command = option in ("--server-cpu", "--server-memory")
+        if LEFT_OUT in stored or (is_command and HIDDEN in stored):
             raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=f"{option} {stored}", how=option)
-        return without_password(stored) if option != "--server-cpu" else stored
+        return stored if is_command else without_password(stored)
 
     url = option_value("--target", plan.target, target.url)
     assert url is not None
@@ -145,6 +146,7 @@ def _complete(folder: Path, plan: Plan, target: TargetArguments, original: Targe
         plain_url=option_value("--plain-target", plan.plain_target, target.plain_url),
         pooler_url=option_value("--pooler", original.pooler, target.pooler_url),
         server_cpu=option_value("--server-cpu", original.server_cpu, target.server_cpu),
+        server_memory=option_value("--server-memory", original.server_memory, target.server_memory),
         ca_file=target.ca_file or (Path(original.ca_file) if original.ca_file else None),
         database=target.database or original.database,
         allow_plain=target.allow_plain or original.allow_plain,
@@ -168,6 +170,7 @@ def _compare(
     yield "--allow-plain", original.allow_plain, now.allow_plain
     yield "--database", original.database, now.database
     yield "--server-cpu", original.server_cpu, now.server_cpu
+    yield "--server-memory", original.server_memory, now.server_memory
     yield "--pooler", without_password(original.pooler), without_password(now.pooler)
     if target.password is not None and target.password.explicit:
         yield "a password", original.with_password, True

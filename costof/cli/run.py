@@ -91,6 +91,12 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
     help="Round-trip time to the servers, such as 20ms: emulated in a lab, else predicted.",
 )
 @click.option("--client", metavar="PROGRAM", help="Also measure with this client: pgbench or wrk.")
+@click.option(
+    "--memory",
+    metavar="N",
+    help="Also measure the servers' memory of a connection, with up to N idle connections of each variant, such as "
+    "1000.",
+)
 @limit_option
 @target_options
 @hosts_options
@@ -114,6 +120,7 @@ def run(
     think_time: str | None,
     distance: str | None,
     client: str | None,
+    memory: str | None,
     limits: tuple[tuple[str, str], ...],
     target: TargetArguments,
     hosts: HostsSettings | None,
@@ -139,7 +146,7 @@ def run(
         }
         values |= {"--restarts": restarts, "--limit": limits, "--distance": distance, "--client": client}
         values |= {**requested_load.options, "--out": out, "--seed": seed is not None, "--dry-run": dry_run}
-        values["--profile"] = profile
+        values |= {"--profile": profile, "--memory": memory}
         resumed = reopen(resume, [option for option, value in values.items() if value], budget, target, hosts)
         plan, access = resumed.plan, resumed.access
         if hosts is not None:
@@ -177,6 +184,7 @@ def run(
         hosts=hosts.address if hosts else None,
         target_options=kept_options,
         offered=offered,
+        memory=memory,
     )
     sys.exit(run_study(chosen_study, options, access, out, answer_form, dry_run, hosts, json_lines))
 
@@ -256,6 +264,7 @@ def measure_and_report(
     """
     from costof.cli.progress import open_display
     from costof.run.experiment import run_starts
+    from costof.run.memory import measure_memory
     from costof.run.progress import RunProgress
 
     kind: Literal["engine", "commands"] = "commands" if plan.study.service.kind == COMMAND else "engine"
@@ -271,7 +280,9 @@ def measure_and_report(
     progress = RunProgress(plan, ledger, open_display(json_lines), earlier)
     try:
         with progress:
-            run_starts(plan, next_service, ledger, progress, before, population)
+            complete = run_starts(plan, next_service, ledger, progress, before, population)
+            if plan.memory and complete:
+                measure_memory(plan, lambda idle: open_service(idle, access, ledger.folder.name), ledger, progress)
             progress.stage("writing the report")
             result = write_answer(ledger)
     except CostofError as error:
@@ -350,6 +361,9 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
         click.echo(f"load      {plan.load.in_words}")
+    if plan.memory:
+        where = "on servers started anew" if plan.target is None else "after the data was written once more"
+        click.echo(f"memory    up to {plan.memory:,} idle connections of each arm, after the last round, {where}")
     if plan.client is not None:
         click.echo(f"client    {plan.client}, on every arm that it supports")
     for name, size in plan.slices.items():

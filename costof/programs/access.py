@@ -91,7 +91,8 @@ class Access:
 
     `plain_url` is the URL for arms without TLS. `database` is the name that the user chose for the run's database.
     `allow_plain` permits arms without TLS although the URL requires TLS. `server_cpu` is a command that prints the CPU
-    seconds that the servers have used. `pooler_url` is the URL of a pooler in front of the server.
+    seconds that the servers have used, `server_memory` one that prints the bytes of their memory. `pooler_url` is the
+    URL of a pooler in front of the server.
     """
 
     url: str = field(repr=False)
@@ -102,6 +103,7 @@ class Access:
     allow_plain: bool = False
     server_cpu: str | None = None
     pooler_url: str | None = field(default=None, repr=False)
+    server_memory: str | None = None
 
     def choose_password(self, url_password: SecretStr | None) -> SecretStr | None:
         """Return the URL's password, or `password` if the URL has none; None if there is neither.

@@ -64,6 +64,9 @@ class LabServer(ABC):
     def start(self) -> None:
         """Start the server and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
+    def accept(self, connections: int) -> None:
+        """Let the server accept this many connections at the same time. It is called before `start`."""
+
     def make_tables(self) -> None:
         """Create empty tables.
 

@@ -137,6 +137,28 @@ class LostRecord(Model):
     detail: str
 
 
+class MemoryRecord(Model):
+    """One step of an arm's idle connections, or why the arm has no (further) steps.
+
+    `missing` is None for a step: then the arm had `connections` idle connections after it, of which the step opened
+    `opened`.
+    """
+
+    record: Literal["memory"] = "memory"
+    arm: str
+    step: int = 0
+    opened: int = 0
+    connections: int = 0
+    grown: dict[str, int] = Field(
+        default={}, description="Bytes by which the memory of each role's processes has grown in the step."
+    )
+    methods: list[str] = Field(
+        default=[],
+        description="How the memory was read: 'PSS', 'RSS' or '--server-memory'.",
+    )
+    missing: str | None = None
+
+
 class WarningRecord(Model):
     record: Literal["warning"] = "warning"
     text: str
@@ -182,6 +204,7 @@ AnyRecord = (
     | SliceRecord
     | LookRecord
     | LostRecord
+    | MemoryRecord
     | WarningRecord
     | EndRecord
 )

@@ -22,6 +22,7 @@ from costof.results.ledger import (
     LinksRecord,
     LookRecord,
     LostRecord,
+    MemoryRecord,
     ReadyRecord,
     SizesRecord,
     SliceRecord,
@@ -62,6 +63,7 @@ class Run:
     ends: list[EndRecord] = field(default_factory=list)
     looks: list[LookRecord] = field(default_factory=list)
     error_rate_spent: float = 0.0
+    memory: list[MemoryRecord] = field(default_factory=list)
     disturbances: Disturbances = NO_DISTURBANCES
     dropped: dict[str, list[str]] = field(default_factory=dict)
     """By arm, the metrics that are left out of all figures because the arm could not carry the load."""
@@ -288,6 +290,8 @@ def read_run(ledger: Ledger) -> Run:
                 run.loss_reason = record.detail
             case LostRecord(arm=str() as arm):
                 run.lost_arms[arm] = record.detail
+            case MemoryRecord():
+                run.memory.append(record)
             case LookRecord():
                 run.error_rate_spent += record.error_rate
                 run.looks.append(record)

@@ -103,8 +103,10 @@ def run(
                 ledger.append(before.look_at_end)
             for text in too_busy:
                 ledger.append(WarningRecord(text=text))
-            # Read the CPU time once: if this fails, the run ends here, before any data is loaded.
+            # Read the CPU time and memory once: if this fails, the run ends here, before any data is loaded.
             service.cpu_seconds()
+            if service.server_memory is not None:
+                service.server_memory.read()
             progress.stage("verifying the arms")
             state.instruments.start(stack)
             _limit_server_cpu(state)
@@ -240,11 +242,11 @@ def run_starts(
     progress: Progress,
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
-) -> None:
+) -> bool:
     """Measure, one after the other, each start of the servers that is not complete yet. A partial start ends the run.
 
     Without --restarts there is one start. If the first start fails, raises the errors of `run` and `open_service`.
-    Later errors are only recorded in the ledger.
+    Later errors are only recorded in the ledger. Returns whether all starts are complete.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
@@ -254,10 +256,11 @@ def run_starts(
         except CostofError:
             if before is first:
                 raise
-            return
+            return False
         if after is None:
-            return
+            return False
         before = after
+    return True
 
 
 @dataclass(frozen=True)

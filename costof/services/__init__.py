@@ -13,11 +13,13 @@ from types import TracebackType
 from typing import Literal, Self
 
 from costof.lab.lab import Lab, Resource
+from costof.lab.memory import Memory, read_memory
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.services.server_cpu import ServerCpu
+from costof.services.server_memory import METHOD, ServerMemory
 from costof.study.arms import PlannedArm
 
 LoadData = Callable[[PlannedArm], None]
@@ -53,7 +55,11 @@ class Service(ABC):
     measures_cpu: bool = False
     #: The user's command that prints the CPU time of servers on other machines; None without one.
     server_cpu: ServerCpu | None = None
-    #: The role (name of a group of processes) under which CPU figures list the time that `server_cpu` prints.
+    #: The user's command that prints the memory of servers on other machines; None without one.
+    server_memory: ServerMemory | None = None
+    #: The number of connections that a lab's servers must accept at the same time; None: as many as usual.
+    needed_connections: int | None = None
+    #: The role (name of a group of processes) under which figures list what `server_cpu` and `server_memory` print.
     server_role: str = "server"
     #: The facts of `identity` at the time when a resumed run first began; empty in a new run.
     known_identity: Mapping[str, str] = {}
@@ -92,7 +98,9 @@ class Service(ABC):
 
         The beginning of the text says when, or for which arm, the command is executed.
         """
-        return [f"around each slice: {self.server_cpu.command}"] if self.server_cpu else []
+        cpu, memory = self.server_cpu, self.server_memory
+        around = [f"around each slice: {cpu.command}"] if cpu else []
+        return [*around, *([f"between idle connections, after the last slice: {memory.command}"] if memory else [])]
 
     @abstractmethod
     def describe(self) -> Description: ...
@@ -160,6 +168,20 @@ class Service(ABC):
         """Return the CPU seconds that the servers have used so far, by role. Raises `SERVER_CPU_UNREAD`."""
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
+    def server_processes(self) -> list[tuple[str, int]]:
+        """Return (role, pid) of the servers' processes on this machine, without their children."""
+        return []
+
+    def memory(self) -> Memory | None:
+        """Return the memory that the servers use now, by role; None if it cannot be read.
+
+        Raises `SERVER_MEMORY_UNREAD`.
+        """
+        memory = read_memory(self.server_processes())
+        if self.server_memory is not None:
+            memory = memory.plus(self.server_role, self.server_memory.read(), METHOD)
+        return memory if memory.methods else None
+
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the servers' present state, or None if the service does not read a state.
 
@@ -200,6 +222,10 @@ class LabService(Resource, Service):
     @property
     def process_ids(self) -> dict[str, int]:
         return {process.name: process.pid for process in self._lab.processes.values()}
+
+    def server_processes(self) -> list[tuple[str, int]]:
+        processes = self._lab.processes.values()
+        return [(process.role, process.pid) for process in processes if process.exit_status is None]
 
 
 def ended(what: str, status: int | None) -> str | None:

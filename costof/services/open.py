@@ -15,6 +15,7 @@ from costof.instruments.commands.passwords import without_passwords
 from costof.programs.access import Access, ShownAccess
 from costof.services import Service
 from costof.services.server_cpu import ServerCpu
+from costof.services.server_memory import ServerMemory
 from costof.study.plan import Plan, TargetOptions
 from costof.study.schema import Level, Study
 
@@ -27,8 +28,8 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
 
     The plan alone is not enough for a target, because it does not hold the password.
 
-    Raises `NO_SERVICE`, `LAB_ONLY_PROGRAM`, `BAD_SERVER_CPU`, `PLAIN_TARGET_UNUSED`, `TARGET_OPTION_UNUSED`,
-    `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `TARGET_ONLY_LEVEL`, and the errors of a wrong URL.
+    Raises `NO_SERVICE`, `LAB_ONLY_PROGRAM`, `BAD_SERVER_CPU`, `BAD_SERVER_MEMORY`, `PLAIN_TARGET_UNUSED`,
+    `TARGET_OPTION_UNUSED`, `PLAIN_NOT_ALLOWED`, `POOLER_UNUSED`, `TARGET_ONLY_LEVEL`, and the errors of a wrong URL.
     """
     service: Service
     if access is None:
@@ -38,6 +39,7 @@ def open_service(plan: Plan, access: Access | None, run_name: str) -> Service:
     _check_unused_options(plan.study, access)
     service = _module(plan.study, "target").service(plan, access, run_name)
     service.server_cpu = ServerCpu(access.server_cpu) if access.server_cpu is not None else None
+    service.server_memory = ServerMemory(access.server_memory) if access.server_memory is not None else None
     _check_plain_arms(plan, service)
     return service
 
@@ -66,6 +68,7 @@ def target_options(study: Study, access: Access | None) -> TargetOptions | None:
         database=access.database,
         allow_plain=access.allow_plain,
         server_cpu=_command_in_plan(access.server_cpu) if access.server_cpu is not None else None,
+        server_memory=_command_in_plan(access.server_memory) if access.server_memory is not None else None,
         pooler=shown.pooler_url,
         with_password=shown.with_password,
     )

@@ -45,6 +45,11 @@ DISTANCE = "distance"
 CLIENT_CPU = f"{CPU_PREFIX}client"
 #: The name of the workload that measures with the load generator of `--client`.
 WORKLOAD = "client"
+#: Limits of --memory. Fewer connections change a server's memory too little to be measured.
+FEWEST_IDLE, MOST_IDLE = 100, 20_000
+#: Kinds of service that cannot be measured with --memory: commands open connections of their own, and in a replica set
+#: the memory of a connection does not depend on what the study varies.
+WITHOUT_IDLE_CONNECTIONS = frozenset({COMMAND, "replication"})
 #: Round-trip time in milliseconds from which a client counts as far. Slices of far clients may have a size of their
 #: own.
 FAR_FROM_MS = 5.0
@@ -58,6 +63,9 @@ class TargetOptions(Model):
     allow_plain: bool = False
     server_cpu: str | None = Field(
         default=None, description="The command of --server-cpu with probable passwords removed."
+    )
+    server_memory: str | None = Field(
+        default=None, description="The command of --server-memory with probable passwords removed."
     )
     pooler: str | None = Field(default=None, description="The URL of --pooler without secrets.")
     with_password: bool = Field(default=False, description="True if the login used a password, which is not kept.")
@@ -112,6 +120,11 @@ class Plan(Model):
     )
     client: str | None = Field(
         default=None, description="A load generator that measures in addition to the study's own workloads."
+    )
+    memory: int = Field(
+        default=0,
+        description="Number of idle connections of each arm for which the servers' memory is measured after the last "
+        "round; 0: the memory is not measured.",
     )
     hosts: str | None = Field(default=None, description="The Ray cluster whose hosts measure instead of this machine.")
 
@@ -223,6 +236,7 @@ class Options:
     target_options: TargetOptions | None = None
     offered: Callable[[Level], bool] | None = None
     """A function that returns whether the target supports a level of the main factor; None if it supports all."""
+    memory: str | None = None
     at_least: int | None = None
     at_most: int | None = None
     """The minimum and maximum number of rounds in place of the profile's numbers.
@@ -290,6 +304,7 @@ def resolve(study: Study, options: Options) -> Plan:
         sweep=sweep,
         predicted_ms=predicted,
         client=options.client,
+        memory=_idle_connections(study, options),
         hosts=options.hosts,
         limits=_limits(study, options),
         protection_chosen=study.main_factor in chosen,
@@ -311,6 +326,23 @@ def _limits(study: Study, options: Options) -> list[Limit]:
             if metric.phase.startswith(CPU_PREFIX) and metric.phase != CLIENT_CPU:
                 raise CostofError(ErrorText.LIMIT_NEEDS_SERVER_CPU, metric=metric.label)
     return limits
+
+
+def _idle_connections(study: Study, options: Options) -> int:
+    """Return the number of --memory, or the usual one for a target's --server-memory; 0 without these options.
+
+    Raises `BAD_NUMBER`, `NO_MEMORY` and `MEMORY_NEEDS_COMMAND`.
+    """
+    command = options.target_options.server_memory if options.target_options else None
+    if options.memory is None and command is None:
+        return 0
+    if study.service.kind in WITHOUT_IDLE_CONNECTIONS:
+        raise CostofError(ErrorText.NO_MEMORY, study=study.name)
+    if options.target is not None and command is None:
+        raise CostofError(ErrorText.MEMORY_NEEDS_COMMAND)
+    if options.memory is None:
+        return FEWEST_IDLE
+    return parse_whole_number("--memory", options.memory, FEWEST_IDLE, MOST_IDLE)
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile) -> float:

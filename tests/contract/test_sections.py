@@ -22,6 +22,7 @@ from tests.fake_hosts import fake_run_of_hosts
 from tests.fake_run import Truth, fake_run
 from tests.noise import Noise
 from tests.report.results import at_load, result_of
+from tests.support.memory_steps import CONNECTIONS, memory_steps
 from tests.support.small_plans import plan_of
 from tests.truths.misleading import Stalling
 
@@ -53,7 +54,7 @@ def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
 @pytest.fixture(scope="module")
 def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     """Return results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a
-    predicted distance, carry-over, and a server that refuses the control."""
+    predicted distance, carry-over, a server that refuses the control, and measured memory."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
@@ -66,7 +67,10 @@ def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     distant = fake_run(folder / "distant", plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth())
     refused = dict.fromkeys(("plain", "plain-copy"), "the server requires TLS")
     one_sided = fake_run(folder / "one-sided", plan_of("postgres-tls"), Truth(), refused=refused)
-    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided)
+    measured = fake_run(folder / "memory", plan.model_copy(update={"memory": CONNECTIONS}), Truth())
+    for record in memory_steps("plain", 4_000) + memory_steps("tls", 20_000):
+        measured.append(record)
+    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided, measured)
     return [*map(analyse, runs), at_load(), remembering]
 
 

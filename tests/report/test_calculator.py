@@ -13,8 +13,9 @@ from costof import format as fmt
 from costof.report.result import Result
 from costof.report.sections.cost_model.calculator import Load, added, default_load, extras, fixed_rows, outputs, shown
 from costof.results.index import Index
+from costof.statistics.estimate import Estimate
 from costof.study.load import CONNECTION, QUERY
-from tests.report.results import EVERY_TRANSPORT, drawn, target_at_load, transport
+from tests.report.results import EVERY_TRANSPORT, drawn, target_at_load, transport, with_sections
 from tests.support.browser import opened, size
 
 if TYPE_CHECKING:
@@ -40,7 +41,10 @@ FIELDS = ("connections_per_second", "operations", "round_trip_ms", "price", "cli
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return transport(every=True)
+    """Return the result of a run that measured the memory of some protections' connections."""
+    result = transport(every=True)
+    memory = {"tls": Estimate(value=44_700, low=43_300, high=46_100, rounds=10)}
+    return with_sections(result, cost_model=result.sections.cost_model.model_copy(update={"memory_bytes": memory}))
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,8 @@ SETTINGS = {
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
+#: Connections that are not the clients' own: the run's own ones, and those of instruments that look for the server.
+RESERVED = 100
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 
 # The configuration of OpenSSL in the server's process only (OPENSSL_CONF). Security level 0 permits keys of 1024 bits
@@ -375,6 +377,9 @@ class SysbenchServer(MariadbServer, LabServer):
 
     def __init__(self, place: Place) -> None:
         super().__init__(place.lab, place.authority, [place.new_address()], keys=place.keys, host=place.host)
+
+    def accept(self, connections: int) -> None:
+        self._settings["max-connections"] = str(connections + RESERVED)
 
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))

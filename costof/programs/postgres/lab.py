@@ -70,6 +70,8 @@ def _version(folder: Path) -> tuple[int, ...]:
 
 
 PORT = 5432
+#: Connections that are not the clients' own: the run's own ones, and those of instruments that look for the server.
+RESERVED = 100
 NAME = "postgres"
 ROLE = "server"
 DATABASE = "costof"
@@ -105,7 +107,11 @@ class PostgresServer(LabServer):
         self._key = place.keys[0]
         self._user = Unprivileged()
         self._admin: psycopg.Connection[Any] | None = None
+        self._settings = dict(SETTINGS)
         self._counted: Counter[str] = Counter()
+
+    def accept(self, connections: int) -> None:
+        self._settings["max_connections"] = str(connections + RESERVED)
 
     def start(self) -> None:
         binary = find_postgres()
@@ -139,7 +145,7 @@ class PostgresServer(LabServer):
             "ssl": "on",
             "ssl_cert_file": self._certificate_file,
             "ssl_key_file": self._certificate_file,
-            **SETTINGS,
+            **self._settings,
         }
         return "".join(f"{name} = '{value}'\n" for name, value in settings.items())
 
@@ -178,7 +184,7 @@ class PostgresServer(LabServer):
             facts={
                 "authentication": "SCRAM-SHA-256",
                 "TLS": f"{library}; plain on the same port; no session is ever resumed",
-                "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
+                "server settings": ", ".join(f"{name}={value}" for name, value in self._settings.items()),
                 "pgbench's scale": f"{SCALE} branches",
             },
         )

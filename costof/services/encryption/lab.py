@@ -128,6 +128,9 @@ class EncryptionLab(LabService):
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | self._front.cpu_seconds()
 
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [*super().server_processes(), (GATEWAY, self._front.pid)]
+
     def observe(self, arm: PlannedArm) -> Observation | None:
         # The few hundred bytes that this reading transfers are included in the next reading.
         server_bytes = sum(int(value) for value in self._server.status(TRAFFIC).values())

@@ -19,6 +19,7 @@ from costof.lab.program import Counters, Description
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import PLAIN, Endpoint, Transport
 from costof.programs.access import Access, ShownAccess
+from costof.programs.gateway import ROLE
 from costof.programs.mariadb.connection import tls_context
 from costof.programs.mariadb.target import MysqlDatabaseTarget
 from costof.programs.target_database import describe_writes
@@ -132,6 +133,9 @@ class EncryptionTarget(TargetService[TpccTarget]):
     def counters(self, server: str) -> Counters:
         counters = self._front.counters(server)
         return super().counters(server) if counters is None else counters
+
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [(ROLE, self._front.pid)]
 
     def cpu_seconds(self) -> dict[str, float]:
         return super().cpu_seconds() | self._front.cpu_seconds()

@@ -176,6 +176,9 @@ class HttpLab(LabService):
     def cpu_seconds(self) -> dict[str, float]:
         return self._lab.cpu_seconds() | {ORIGIN_ROLE: self._origin.cpu_seconds()}
 
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [*super().server_processes(), (ORIGIN_ROLE, self._origin.pid)]
+
     def throttled_seconds(self) -> dict[str, float]:
         return throttled_seconds((BALANCER_ROLE, host) for host in self._chain.middle.values())
 

@@ -73,6 +73,8 @@ class ServerLab(LabService):
         self.authority = Authority(self._lab.folder / "certificates")
         place = Place(self._lab, self._star.server, self.authority, self._keys, self._star.new_address)
         self.server = self._program(place)
+        if self.needed_connections is not None:
+            self.server.accept(self.needed_connections)
         stack.callback(self.server.close)
         self.server.start()
         # Make the tables before the load, because instruments may look at the tables as soon as they connect.

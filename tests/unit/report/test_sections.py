@@ -12,7 +12,7 @@ import pytest
 
 from costof.errors import CostofError
 from costof.lab.round_trips import PROBES
-from costof.report import render_markdown
+from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.report.sections.checks import SECTION as CHECKS
 from costof.report.sections.cost_model.model import time_at
@@ -20,6 +20,7 @@ from costof.report.sections.predicted import PredictedEffect
 from costof.report.sections.saturation import Loop
 from costof.results.core import build_core
 from costof.results.disturbances import Disturbances
+from costof.results.ledger import MemoryRecord
 from costof.results.run import read_run
 from costof.statistics.intervals import mean_over_rounds
 from costof.study.arms import PlannedArm
@@ -28,6 +29,7 @@ from costof.study.plan import Plan, TargetOptions
 from tests.fake_run import Slice, Truth, fake_result, fake_run
 from tests.noise import Chance, Noise
 from tests.report.results import FRESH, HTTP, TRANSPORT, effect_of, printed, sentence_texts, spaced
+from tests.support.memory_steps import CONNECTIONS, memory_steps
 from tests.support.small_plans import plan_of
 from tests.truths.at_load import CONNECT, LATER, AtLoad, FarAway
 from tests.truths.http_tls_termination import IN_FLIGHT, HttpTruth
@@ -242,3 +244,18 @@ def test_prediction_interval_that_ignores_the_uncertainty_of_the_link_is_too_nar
 def test_prediction_for_the_measured_distance_is_the_measurement() -> None:
     time, link = mean_over_rounds([0.3, 0.31, 0.32]), mean_over_rounds([0.04, 0.06])
     assert time_at(time, 4, link, link) == time
+
+
+def test_memory_of_a_connection_is_in_the_answer_with_the_memory_of_all_clients(tmp_path: Path) -> None:
+    plan = plan_of("redis-tls", "quick", "transport=plain,tls").model_copy(update={"memory": CONNECTIONS})
+    ledger = fake_run(tmp_path / "run", plan, Truth())
+    refused = MemoryRecord(arm="tls", missing="the server closed the connection")
+    for record in [*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=8), refused]:
+        ledger.append(record)
+    result = analyse(ledger)
+    (sentence,) = (text for text in sentence_texts(result.answer, "answer") if "memory" in text)
+    tls = "TLS 1.3 (rsa-2048)"
+    of_a_connection = f"{tls} adds 16.0 kB [16.0, 16.0] to the servers' memory of a connection"
+    assert sentence == f"{of_a_connection}: 160 MB for 10,000 clients."
+    assert result.sections.cost_model.memory_bytes["tls"].value == 16_000
+    assert "only 700 of 1,000 connections were measured: the server closed the connection." in render_markdown(result)

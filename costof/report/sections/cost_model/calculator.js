@@ -64,7 +64,8 @@
     const request = sum([[1 / load.operations, connection], [later / load.operations, operation]]);
     const money = sum([[data.hours * load.price, servers ?? cores]]);
     const reconnect = sum([[load.clients / 1000, extra.connection.cpu_ms]]);
-    const every = { connection, operation, request, cores, servers, client, money, reconnect };
+    const memory = extra.memory_bytes && sum([[load.clients / 1e9, extra.memory_bytes]]);
+    const every = { connection, operation, request, cores, servers, client, money, reconnect, memory };
     return data.outputs.map((name) => every[name]);
   }
 

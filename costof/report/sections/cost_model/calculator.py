@@ -64,6 +64,7 @@ class Extras:
     """The cost that a protection adds to a connection and to an operation.
 
     `inside` is the number of operations (0 or 1) that the measured cost of the connection already includes.
+    `memory_bytes` is what the connection takes of the servers' memory; None if it was not measured.
     """
 
     protection: str
@@ -71,6 +72,7 @@ class Extras:
     connection: ExtraCost
     operation: ExtraCost
     inside: int
+    memory_bytes: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class Added:
     `cores` are those of all roles together. `servers` and `client` are their parts in a run at a load, as far as they
     are known. `money` is the price of the servers' cores if these are known, and otherwise of `cores`.
     `reconnect_seconds` is the CPU time, in seconds of one core, that is added when all clients reconnect at once.
+    `memory_gb` is the memory of the servers for all clients' connections; None if it was not measured.
     """
 
     connection_ms: Estimate
@@ -90,6 +93,7 @@ class Added:
     client: Estimate | None
     money: Estimate
     reconnect_seconds: Estimate
+    memory_gb: Estimate | None
 
 
 def extras(index: Index, model: CostModel) -> list[Extras]:
@@ -98,7 +102,8 @@ def extras(index: Index, model: CostModel) -> list[Extras]:
     inside = int(any(metric is not None and metric.phase in INSIDE for metric in metrics))
     names = dict.fromkeys(extra.protection for extra in model.extras)
     pairs = [(name, costs.get((name, "connection")), costs.get((name, "operation"))) for name in names]
-    return [Extras(name, one.label, one, each, inside) for name, one, each in pairs if one and each]
+    memory = model.memory_bytes
+    return [Extras(name, one.label, one, each, inside, memory.get(name)) for name, one, each in pairs if one and each]
 
 
 def added(extra: Extras, load: Load) -> Added:
@@ -120,6 +125,7 @@ def added(extra: Extras, load: Load) -> Added:
         client=client,
         money=_sum([(HOURS_A_MONTH * load.price, servers or cores)]),
         reconnect_seconds=_sum([(load.clients / 1000, extra.connection.cpu_ms)]),
+        memory_gb=None if extra.memory_bytes is None else _sum([(load.clients / 1e9, extra.memory_bytes)]),
     )
 
 
@@ -168,10 +174,12 @@ def outputs(model: CostModel) -> list[Output]:
     cores = Output("cores", together, "cores", lambda costs: costs.cores)
     money = Output("money", "money a month", "", lambda costs: costs.money)
     reconnect = Output("reconnect", "if all clients reconnect", "core s", lambda costs: costs.reconnect_seconds)
+    every_client = Output("memory", "memory for all clients", "GB", lambda costs: costs.memory_gb)
+    memory = [every_client] if model.memory_bytes else []
     if model.load is None:
-        return [*times, cores, money, reconnect]
+        return [*times, cores, money, reconnect, *memory]
     known = any(extra.servers_cpu_ms is not None for extra in model.extras)
-    return [*times, *([servers] if known else []), client, money]
+    return [*times, *([servers] if known else []), client, money, *memory]
 
 
 def shown(costs: Added, figures: Sequence[Output]) -> list[Text]:
@@ -250,6 +258,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
             "inside": each.inside,
             "connection": _numbers(each.connection),
             "operation": _numbers(each.operation),
+            "memory_bytes": None if each.memory_bytes is None else _four(each.memory_bytes),
         }
         for each in protections
     ]
@@ -282,7 +291,10 @@ def _fixed(model: CostModel) -> dict[str, float]:
     In a run at a load, the CPU time of a connection includes its queries, so the user cannot change the number of
     queries.
     """
-    return {} if model.load is None else {"operations": model.load.queries_per_connection, "clients": 0}
+    if model.load is None:
+        return {}
+    clients = {} if model.memory_bytes else {"clients": 0.0}
+    return {"operations": model.load.queries_per_connection, **clients}
 
 
 def _method(protections: list[Extras], model: CostModel) -> str:
@@ -291,6 +303,8 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     unknown = "" if set(roles) - {CLIENT} else " only; the servers' CPU time is unknown"
     money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
     cores = f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
+    if model.memory_bytes:
+        cores += " Memory for all clients = clients in all × memory that the protection adds to an idle connection."
     if model.load is not None:
         return cores if unknown else f"{cores} Only the cores of the servers have a price."
     return (
@@ -300,7 +314,7 @@ def _method(protections: list[Extras], model: CostModel) -> str:
 
 
 def _example(load: Load, model: CostModel) -> str:
-    clients = "" if model.load else f", {load.clients:,.0f} clients in all"
+    clients = "" if model.load and not model.memory_bytes else f", {load.clients:,.0f} clients in all"
     return (
         f"For {load.connections_per_second:g} new connections a second with {load.operations:g} operations each"
         f"{clients}, a round trip of {fmt.milliseconds(load.round_trip_ms)}, and {load.price:g} for a CPU hour. To "
@@ -328,5 +342,9 @@ def _numbers(extra: ExtraCost) -> dict[str, object]:
     return {
         "round_trips": extra.round_trips,
         "bytes": extra.bytes,
-        **{name: [each.value, each.low, each.high, each.rounds] for name, each in known.items()},
+        **{name: _four(each) for name, each in known.items()},
     }
+
+
+def _four(estimate: Estimate) -> list[float]:
+    return [estimate.value, estimate.low, estimate.high, estimate.rounds]

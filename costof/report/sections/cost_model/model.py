@@ -19,6 +19,7 @@ from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.results.ledger import SliceRecord
 from costof.results.load import CLIENT, way_to_target_ms
+from costof.results.memory import added_bytes
 from costof.results.run import Run, cpu_seconds_per_operation
 from costof.results.samples import in_common
 from costof.statistics.estimate import Estimate
@@ -109,6 +110,9 @@ class CostModel(Model):
     operations: list[OperationCost]
     extras: list[ExtraCost]
     predictions: list[Prediction]
+    memory_bytes: dict[str, Estimate] = Field(
+        default={}, description="Bytes that a protection adds to the servers' memory of a connection, if measured."
+    )
 
 
 def cost_model(run: Run, distances: dict[str, float], spec: Sequence[Operation]) -> CostModel:
@@ -138,6 +142,7 @@ def cost_model(run: Run, distances: dict[str, float], spec: Sequence[Operation])
         operations=operations,
         extras=extras,
         predictions=predictions,
+        memory_bytes=added_bytes(run),
     )
 
 

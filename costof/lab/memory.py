@@ -1,0 +1,91 @@
+"""The memory of processes, as the kernel counts it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from costof.lab.supervisor import parents
+
+PSS, RSS = "PSS", "RSS"
+# File-backed pages are left out: their shares change whenever any program that uses the same libraries starts or ends.
+_PSS = re.compile(rb"^Pss_(?:Anon|Shmem):\s+(\d+) kB$", re.MULTILINE)
+_AVAILABLE = re.compile(r"^(MemTotal|MemAvailable):\s+(\d+) kB$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A reading of memory in bytes, by role (group of processes). `methods` says how it was read, such as 'PSS'."""
+
+    bytes_by_role: dict[str, int] = field(default_factory=dict)
+    methods: frozenset[str] = frozenset()
+
+    def plus(self, role: str, used: int, method: str) -> Memory:
+        """Return the reading with further bytes of a role."""
+        total = self.bytes_by_role.get(role, 0) + used
+        return Memory({**self.bytes_by_role, role: total}, self.methods | {method})
+
+    def since(self, before: Memory) -> dict[str, int]:
+        """Return by how many bytes each role's memory has grown since `before`."""
+        roles = {**before.bytes_by_role, **self.bytes_by_role}
+        return {role: self.bytes_by_role.get(role, 0) - before.bytes_by_role.get(role, 0) for role in roles}
+
+    @property
+    def total(self) -> int:
+        return sum(self.bytes_by_role.values())
+
+
+def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
+    """Return the memory of processes, given as (role, pid), and of all their descendants.
+
+    Memory that several processes share counts once, in equal parts (PSS), and programs and libraries do not count.
+    Where PSS may not be read, or the kernel does not split it (Linux before 5.4), the whole resident set (RSS) counts.
+    """
+    family = _families(processes)
+    memory = Memory()
+    for pid, role in family.items():
+        if (read := _memory_of(pid)) is not None:
+            memory = memory.plus(role, *read)
+    return memory
+
+
+def _families(processes: Iterable[tuple[str, int]]) -> dict[int, str]:
+    """Return the role of each process and descendant, by pid."""
+    children: dict[int, list[int]] = {}
+    for child, parent in parents().items():
+        children.setdefault(parent, []).append(child)
+    roles = {pid: role for role, pid in processes}
+    unvisited = list(roles)
+    while unvisited:
+        pid = unvisited.pop()
+        for child in children.get(pid, []):
+            if child not in roles:
+                roles[child] = roles[pid]
+                unvisited.append(child)
+    return roles
+
+
+def _memory_of(pid: int) -> tuple[int, str] | None:
+    """Return a process's bytes and how they were read; None if the process has ended."""
+    folder = Path("/proc", str(pid))
+    try:
+        try:
+            if sizes := _PSS.findall((folder / "smaps_rollup").read_bytes()):
+                return sum(map(int, sizes)) * 1024, PSS
+        except PermissionError:
+            pass
+        except FileNotFoundError:
+            if not folder.is_dir():
+                return None
+        return int((folder / "statm").read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE"), RSS
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def available_share() -> float:
+    """Return the share of this machine's memory that programs can still take without swapping."""
+    sizes = {name: int(size) for name, size in _AVAILABLE.findall(Path("/proc/meminfo").read_text())}
+    return sizes["MemAvailable"] / sizes["MemTotal"]

@@ -1,0 +1,234 @@
+"""Measurement of the memory of a connection: the growth of the servers' memory with idle connections.
+
+Connections are opened in steps and all stay open: most servers keep the memory of a closed connection, or of a TLS
+handshake, for the next one, which would then seem to need less. For the same reason a lab starts its servers anew for
+each arm. A target cannot be started anew: there the arms take turns in each step, so that what they leave to each other
+is shared by all.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Callable
+from contextlib import ExitStack
+
+from costof.errors import CostofError
+from costof.lab.memory import Memory, available_share
+from costof.lab.program import Counters
+from costof.messages.answers import SliceAnswer
+from costof.results.ledger import Ledger, MemoryRecord
+from costof.run.evidence import mismatch
+from costof.run.instruments import WIRE, Instruments
+from costof.run.progress import Progress
+from costof.services import LabService, Service
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from costof.study.schema import SliceSize, Workload
+
+#: Sizes of the steps as shares of all connections: a first step and a second one, which together make one of the nine
+#: further steps.
+FIRST, EACH = 0.01, 0.1
+FURTHER_STEPS = 9
+#: Number of connections that are opened at the same time. Each handshake needs memory for a moment, and with many
+#: handshakes at once a server's heap grows by this memory too: with 100 at once, a TLS connection of Redis seemed to
+#: take 41 kB instead of 27 to 30 kB.
+AT_ONCE = 10
+#: Maximum seconds in which all connections of a slice perform their only operation.
+SECONDS = 30.0
+#: Readings are repeated until two in a row differ by less than this share of the step's growth, or so many times.
+SETTLED, MOST_READINGS = 0.02, 10
+#: With less than this share of its memory available, this machine could start to swap.
+LEAST_AVAILABLE = 0.15
+#: File descriptors of the engine for other purposes than connections.
+OTHER_DESCRIPTORS = 1_000
+#: Kinds of workload whose connections stay open, in the order of preference.
+STANDING = ("query", "request", "ycsb", "tpcc")
+
+
+def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: Ledger, progress: Progress) -> None:
+    """Measure the memory of each arm's connections, and append the records to the ledger.
+
+    What cannot be measured is recorded with its reason; nothing is raised.
+    """
+    if any(isinstance(record, MemoryRecord) and record.missing is None for record in ledger.records()):
+        return
+    idle = idle_plan(plan)
+    groups = [[arm] for arm in idle.arms] if plan.target is None else [idle.arms]
+    for number, arms in enumerate(groups, start=1):
+        of = f", {number} of {len(groups)}" if len(groups) > 1 else ""
+        progress.stage(f"measuring the memory of a connection{of}")
+        try:
+            records = _records(idle, idle.model_copy(update={"arms": arms}), open_service, ledger)
+        except CostofError as error:
+            records = [MemoryRecord(arm=arm.name, missing=str(error)) for arm in arms]
+        except KeyboardInterrupt:
+            for arm in (arm for group in groups[number - 1 :] for arm in group):
+                ledger.append(MemoryRecord(arm=arm.name, missing="interrupted"))
+            return
+        for record in records:
+            ledger.append(record)
+
+
+def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
+    """Start the servers of all arms, and return the records of the group's arms."""
+    service = open_service(idle)
+    service.needed_connections = idle.memory * len(group.arms)
+    with service, ExitStack() as stack:
+        instruments = Instruments(group, service, ledger)
+        instruments.start(stack)
+        service.prepare(instruments.able[0], instruments.load)
+        return Steps(group, service, instruments).measure()
+
+
+def step_sizes(connections: int) -> list[int]:
+    """Return how many connections each step opens: for 1,000 first 10, then 90, then nine times 100."""
+    first, each = max(1, int(connections * FIRST)), int(connections * EACH)
+    return [first, each - first, *[each] * FURTHER_STEPS]
+
+
+def idle_plan(plan: Plan) -> Plan:
+    """Return the plan with workloads that open idle connections instead of the study's, and with the nearest arms.
+
+    A connection's memory does not depend on its distance, and the control's copy would tell nothing new.
+    """
+    nearest = min(plan.controls, key=lambda arm: plan.study.round_trip_ms(arm.levels))
+    arms = [arm for arm in plan.arms if arm.context == nearest.context and not arm.replicate]
+    most = (resource.getrlimit(resource.RLIMIT_NOFILE)[1] - OTHER_DESCRIPTORS) // len(arms)
+    template, workloads, slices = _standing_workload(plan), {}, {}
+    for step, size in enumerate(step_sizes(min(plan.memory, max(most, 0)))):
+        for number, workers in enumerate(_parts(size)):
+            name = part_name(step, number)
+            workloads[name] = template.model_copy(update={"workers": workers})
+            slices[name] = SliceSize(operations=workers, seconds=SECONDS)
+    study = plan.study.model_copy(update={"workloads": workloads})
+    return plan.model_copy(
+        update={
+            "study": study,
+            "arms": arms,
+            "slices": slices,
+            "load": None,
+            "sweep": None,
+            "client": None,
+            # An arm that cannot run has no figures, and does not end the measurement of the others.
+            "protection_chosen": False,
+        }
+    )
+
+
+def part_name(step: int, part: int) -> str:
+    return f"idle {step}.{part}"
+
+
+def _parts(size: int) -> list[int]:
+    whole, rest = divmod(size, AT_ONCE)
+    return [*[AT_ONCE] * whole, *([rest] if rest else [])]
+
+
+def _standing_workload(plan: Plan) -> Workload:
+    """Return a workload whose connections stay open, without pace: one of the study's if it has any."""
+    of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
+    usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))
+    kind = usable[0].kind if usable else "request" if plan.study.service.kind == "http" else "query"
+    return Workload(
+        label="idle connections",
+        view=WIRE,
+        kind=kind,
+        keep_connections=kind == "request",
+        ycsb=usable[0].ycsb if usable else {},
+        tpcc=usable[0].tpcc if usable else {},
+    )
+
+
+class Steps:
+    """The steps in which the idle connections of a plan's arms are opened. Connections of earlier steps stay open."""
+
+    def __init__(self, plan: Plan, service: Service, instruments: Instruments) -> None:
+        self._plan = plan
+        self._service = service
+        self._instruments = instruments
+        self._records: dict[str, list[MemoryRecord]] = {arm.name: [] for arm in plan.arms}
+        self._missing: dict[str, str] = {}
+        steps = {tuple(map(int, name.removeprefix("idle ").split("."))) for name in plan.slices}
+        self._parts = [
+            [part_name(*each) for each in sorted(steps) if each[0] == step]
+            for step in range(1 + max((step for step, _ in steps), default=-1))
+        ]
+
+    def measure(self) -> list[MemoryRecord]:
+        """Open all connections, and return the records of all arms."""
+        for arm in self._plan.arms:
+            if not self._instruments.measures(WIRE, arm.name):
+                self._missing[arm.name] = "it cannot be measured"
+        memory = self._service.memory()
+        for step in range(len(self._parts)):
+            # The order alternates, so that no arm is always the first after the others.
+            for arm in self._plan.arms if step % 2 == 0 else reversed(self._plan.arms):
+                if memory is not None and arm.name not in self._missing:
+                    memory = self._step(step, arm, memory)
+        for arm in self._plan.arms:
+            self._check_open(arm)
+        missing = [MemoryRecord(arm=name, missing=reason) for name, reason in self._missing.items()]
+        if memory is None:
+            missing = [MemoryRecord(arm=arm.name, missing="the memory cannot be read") for arm in self._plan.arms]
+        return [*(record for records in self._records.values() for record in records), *missing]
+
+    def _step(self, step: int, arm: PlannedArm, before: Memory) -> Memory:
+        """Open the connections of a step, and return the servers' memory after it."""
+        if isinstance(self._service, LabService) and available_share() < LEAST_AVAILABLE:
+            self._missing[arm.name] = "this machine has too little memory for more connections"
+            return before
+        self._service.arrange(arm)
+        opened, reason = 0, None
+        for name in self._parts[step]:
+            answer = self._instruments.slice(0, arm, name, self._plan.slices[name])
+            opened += int(answer.evidence.get("connections", 0))
+            reason = self._reason(arm, answer, name)
+            if reason is not None:
+                break
+        memory = self._settled(before)
+        if reason is not None:
+            self._missing[arm.name] = reason
+        elif opened:
+            connections = opened + sum(record.opened for record in self._records[arm.name])
+            self._records[arm.name].append(
+                MemoryRecord(
+                    arm=arm.name,
+                    step=step,
+                    opened=opened,
+                    connections=connections,
+                    grown=memory.since(before),
+                    methods=sorted(memory.methods),
+                )
+            )
+        return memory
+
+    def _reason(self, arm: PlannedArm, answer: SliceAnswer, name: str) -> str | None:
+        """Return why no further connections of an arm can be opened; None if they can."""
+        if answer.errors:
+            return answer.errors[0].detail
+        workers = self._plan.slices[name].operations
+        other = mismatch(arm.settings, WIRE, answer, Counters(), workers)
+        return other or self._service.failure_reason(arm) or self._service.failure_reason()
+
+    def _settled(self, before: Memory) -> Memory:
+        """Return the servers' memory as soon as it no longer changes by more than a small share of its growth."""
+        memory = self._read()
+        for _ in range(MOST_READINGS):
+            last, memory = memory, self._read()
+            if abs(memory.total - last.total) <= SETTLED * abs(memory.total - before.total):
+                break
+        return memory
+
+    def _read(self) -> Memory:
+        return self._service.memory() or Memory()
+
+    def _check_open(self, arm: PlannedArm) -> None:
+        """Use the arm's first connections once more. If they are no longer open, all its figures are too small."""
+        if not self._records[arm.name]:
+            return
+        name = self._parts[0][0]
+        self._service.arrange(arm)
+        answer = self._instruments.slice(0, arm, name, self._plan.slices[name])
+        if answer.errors or int(answer.evidence.get("connections", 0)):
+            self._records[arm.name].clear()
+            self._missing[arm.name] = "the server closed idle connections during the measurement"

@@ -1,0 +1,93 @@
+"""The memory of a user's own servers, read with a command that the user gives."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+
+from costof.errors import CostofError, ErrorText
+from costof.format import bytes_text
+from costof.instruments.commands import process
+
+#: Time limit for the command. It may open a connection to another machine.
+MAX_SECONDS = 30.0
+#: No server uses less memory. A smaller number is one in another unit than bytes.
+LEAST_BYTES = 200_000
+#: The method of `Memory` for readings of the command.
+METHOD = "--server-memory"
+#: Units by their lower-case names. As the kernel does, `kB` means 1,024 bytes.
+UNITS = {"": 1, "b": 1, "kb": 1024, "kib": 1024, "k": 1024, "mib": 1024**2, "m": 1024**2, "gib": 1024**3, "g": 1024**3}
+UNITS |= {"mb": 10**6, "gb": 10**9, "bytes": 1}
+
+#: Known output formats that have memory among other data: for each, the pattern of the line, and the number of bytes of
+#: its unit. The formats are smaps_rollup and status of a process (proc(5)), a property of a systemd service, and the
+#: figure that exporters for Prometheus have in common.
+_KNOWN = (
+    (re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE), 1024),
+    (re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE), 1024),
+    (re.compile(r"^MemoryCurrent=(\d+)$", re.MULTILINE), 1),
+    (re.compile(r"^process_resident_memory_bytes(?:\{[^}]*\})? (\S+)$", re.MULTILINE), 1),
+)
+_NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e\+?\d+)?)\s*([a-z]*)(?:\s+|$)", re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> int:
+    """Return the sum of the bytes in a command's output.
+
+    The output must be one or more numbers, each of bytes or with its unit, or have a format in `_KNOWN`. Raises
+    `ValueError` for any other output.
+    """
+    for pattern, unit in _KNOWN:
+        if matches := pattern.findall(text):
+            total = sum(map(float, matches)) * unit
+            break
+    else:
+        if not text.strip() or _NUMBER.sub("", text.strip()):
+            raise ValueError(text)
+        pairs = _NUMBER.findall(text.strip())
+        if any(unit.lower() not in UNITS for _, unit in pairs):
+            raise ValueError(text)
+        total = sum(float(number) * UNITS[unit.lower()] for number, unit in pairs)
+    if not math.isfinite(total):
+        raise ValueError(text)
+    return round(total)
+
+
+class ServerMemory:
+    """A reader of the servers' memory. The user's `command` prints the bytes in use now (see `parse_bytes`)."""
+
+    def __init__(self, command: str) -> None:
+        """Split the command into words without running it. Raises `BAD_SERVER_MEMORY` if the text is not a command."""
+        try:
+            self._argv = shlex.split(command)
+        except ValueError as error:
+            raise CostofError(ErrorText.BAD_SERVER_MEMORY, text=command, detail=str(error)) from None
+        if not self._argv:
+            raise CostofError(ErrorText.BAD_SERVER_MEMORY, text=command, detail="it is empty")
+        self.command = command
+
+    def read(self) -> int:
+        """Run the command and return the bytes that the servers use.
+
+        Raises `SERVER_MEMORY_UNREAD` if the command fails, or prints less than any server uses.
+        """
+        try:
+            ended = process.run(self._argv, os.environ, MAX_SECONDS)
+        except process.NotStartedError as error:
+            raise self._unread(str(error)) from None
+        if ended.failure:
+            raise self._unread(f"{ended.failure}{process.last_line(ended)}")
+        try:
+            used = parse_bytes(ended.output)
+        except ValueError:
+            raise self._unread(f"it printed '{ended.output.strip()[:200]}'") from None
+        if used < LEAST_BYTES:
+            raise self._unread(
+                f"it printed '{ended.output.strip()[:200]}', which is {bytes_text(used)}, less than any server uses"
+            )
+        return used
+
+    def _unread(self, detail: str) -> CostofError:
+        return CostofError(ErrorText.SERVER_MEMORY_UNREAD, program=self._argv[0], detail=detail)

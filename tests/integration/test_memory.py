@@ -1,0 +1,71 @@
+"""The memory of a connection of a real server, opened and read as a run does it."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from costof.lab.memory import PSS
+from costof.results.ledger import Ledger, MemoryRecord
+from costof.results.memory import ConnectionMemory, connection_memory
+from costof.results.run import read_run
+from costof.run.memory import measure_memory, step_sizes
+from costof.services.server.lab import ServerLab
+from tests.support.small_plans import plan_of
+
+pytestmark = pytest.mark.servers
+#: The least and most that an idle connection of Redis plausibly takes: at least its reply buffer's first part.
+LEAST_BYTES, MOST_BYTES = 1_000, 100_000
+
+
+class Silent:
+    def stage(self, text: str) -> None: ...
+
+    def warn(self, text: str) -> None: ...
+
+    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
+
+
+class FullRedis(ServerLab):
+    """A lab whose Redis accepts fewer connections than the run opens."""
+
+    def _open(self, stack: ExitStack) -> None:
+        super()._open(stack)
+        self.server.ask("CONFIG", "SET", "maxclients", "90")  # type: ignore[attr-defined]
+
+
+def measured(folder: Path, service: type[ServerLab] = ServerLab) -> ConnectionMemory:
+    plan = plan_of("redis-tls", "quick", "records=1000", "transport=plain,tls").model_copy(update={"memory": 200})
+    ledger = Ledger.create(plan, folder / "run")
+    measure_memory(plan, service, ledger, Silent())
+    memory = connection_memory(read_run(ledger))
+    assert memory is not None
+    return memory
+
+
+def test_tls_connection_takes_more_memory_than_a_plain_one(tmp_path: Path) -> None:
+    memory = measured(tmp_path)
+    assert (memory.methods, [each.missing for each in memory.arms]) == ([PSS], [None, None])
+    plain, tls = memory.arms
+    assert plain.connections == tls.connections == sum(step_sizes(200))
+    assert plain.bytes is not None
+    assert tls.added is not None
+    assert LEAST_BYTES < plain.bytes.value < MOST_BYTES
+    assert tls.added.low > LEAST_BYTES
+    assert set(tls.bytes_by_role) == {"server"}
+
+
+def test_memory_is_measured_for_as_many_connections_as_the_server_accepts(tmp_path: Path) -> None:
+    for arm in measured(tmp_path, FullRedis).arms:
+        assert 0 < arm.connections < 100
+        assert arm.missing is not None
+
+
+def test_memory_is_not_measured_twice(tmp_path: Path) -> None:
+    plan = plan_of("redis-tls", "quick").model_copy(update={"memory": 200})
+    ledger = Ledger.create(plan, tmp_path / "run")
+    ledger.append(MemoryRecord(arm="plain", step=1, opened=10, connections=10, grown={"server": 1}))
+    measure_memory(plan, ServerLab, ledger, Silent())
+    assert len([*ledger.records()]) == 1
