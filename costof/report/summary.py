@@ -129,6 +129,7 @@ class Summary(Model):
     mitigation: str = Field(
         default="", description="What the best mitigation recovers, or that none recovers anything."
     )
+    room: str = Field(default="", description="How many of the machine's cores the load needs with the protection.")
     break_even: str = Field(default="", description="From how many queries a connection the cost is small.")
 
     @property
@@ -137,6 +138,7 @@ class Summary(Model):
         with its label."""
         texts = [
             ("Rounds", self.rounds),
+            ("Cores", self.room),
             ("Why", self.why),
             (MITIGATION, self.mitigation),
             (BREAK_EVEN, self.break_even),
@@ -273,6 +275,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         limits=_first(index, "limits"),
         rounds=" ".join(uneven_lines(shown, index.unit)),
         why=_first(index, "why"),
+        room=_first(index, "room"),
         mitigation=_first(index, "mitigation") or _first(index, "no_mitigation"),
         break_even=_first(index, "break_even"),
     )

@@ -365,6 +365,7 @@ class Sentence(Model):
         "leading_warning",
         "limits",
         "why",
+        "room",
         "mitigation",
         "no_mitigation",
     ]

@@ -28,9 +28,10 @@ SENTENCE = (
 
 #: The group that most clients offer first.
 MOST_OFFER = "X25519"
-USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first,"
+USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
-MITIGATION = "Let the server accept {offered} besides {groups}: saves 1 round trip for each new TLS connection."
+#: Some servers accept only one group, such as PostgreSQL before version 18. Then only the clients can change.
+MITIGATION = "Each new TLS connection saves 1 round trip if the server accepts {offered}, or if the clients offer {groups} first."
 
 
 class HelloRetry(Model):
@@ -59,7 +60,7 @@ class HelloRetrySection(Section[None, list[HelloRetry]]):
         if not groups:
             return []
         text = USUAL_FIRST if MOST_OFFER.casefold() not in map(str.casefold, groups) else CLIENTS_FIRST
-        return sentences("mitigation", [MITIGATION.format(offered=text, groups=fmt.listed(groups))])
+        return sentences("mitigation", [MITIGATION.format(offered=text, groups=fmt.listed(groups, "or"))])
 
     def blocks(self, index: Index, data: list[HelloRetry]) -> Iterator[Block]:
         for trips, group in dict.fromkeys((round(each.round_trips), each.group) for each in data):

@@ -135,6 +135,7 @@ class LoadSection(Section[None, AtLoad]):
             *sentences("warning" if verdicts else "leading_warning", _saturations(data, arms)),
             *sentences("answer", [*costs.values()]),
             *sentences("verdict", verdicts[:1]),
+            *sentences("room", [text for arm in index.answered if (text := _room(data, arm))]),
         ]
 
     def key_figures(self, index: Index, data: AtLoad) -> list[KeyFigure]:
@@ -151,6 +152,25 @@ class LoadSection(Section[None, AtLoad]):
             load = data.load
             how = "arrivals" if isinstance(load, Arrivals) else "paced" if load.per_second else "thinking"
             yield Paragraph(f"{METHOD[how]} {CORES_IN_USE.format(*load.operation)}", "note", media=FILES)
+
+
+def _room(data: AtLoad, arm: Arm) -> str | None:
+    """Return 'With TLS, the server (0.42 cores) and the client (0.25) need 0.67 of this machine's 2 cores at this
+    load.'
+
+    Return None if the arm cannot carry the load, or if servers and client do not share this machine.
+    """
+    carried = next((each for each in data.carried if each.arm == arm.name), None)
+    used = {each.who: each.used.value for each in data.cores if each.arm == arm.name}
+    if carried is None or not carried.complete or data.machine_cores is None or len(used) < 2:
+        return None
+    links = carried.link_cores_needed or 0.0
+    server, client, total = (fmt.number(each, 2) for each in (*used.values(), sum(used.values()) + links))
+    network = ", with the simulated network," if links else ""
+    return (
+        f"With {arm.label}{arm.at}, the {carried.servers} ({server} cores) and the client ({client}){network} need "
+        f"{total} of this machine's {data.machine_cores} cores at this load."
+    )
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
