@@ -180,7 +180,7 @@ def test_cores_and_cpu_time_of_the_same_server_have_the_same_verdict() -> None:
     changed = result.model_copy(update={"effects": effects})
     (cores,) = (each for each in SECTION.key_figures(Index(changed), result.sections.load) if each.name == CORES)
     assert cores.verdict is Verdict.UNRESOLVED
-    assert "an unresolved effect on the cores of the server (at most 0.3" in verdict_sentence([cores])
+    assert "an unresolved effect of at most 0.38 on the cores of the server" in verdict_sentence([cores])
 
 
 def test_overloaded_arm_has_no_costs_and_leaves_its_limits_undecided() -> None:
