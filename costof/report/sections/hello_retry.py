@@ -31,7 +31,9 @@ MOST_OFFER = "X25519"
 USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
 #: Some servers accept only one group, such as PostgreSQL before version 18. Then only the clients can change.
-MITIGATION = "Each new TLS connection saves 1 round trip if the server accepts {offered}, or if clients offer {groups} first."
+MITIGATION = (
+    "Each new TLS connection saves 1 round trip if the server accepts {offered}, or if clients offer {groups} first."
+)
 
 
 class HelloRetry(Model):
