@@ -318,5 +318,5 @@ def test_impossible_tpcc_settings_are_rejected(server: MariadbServer) -> None:
         with engine() as wire, pytest.raises(CostofError, match=word):
             wire.plan(plan(server, [Workload(name="w", **workload)]))
     arm = Arm(name="arm", service=HttpSettings(addresses=[server.address], path="/"))
-    with engine() as wire, pytest.raises(CostofError, match=r"'tpcc'.*does not have"):
+    with engine() as wire, pytest.raises(CostofError, match=r"kind 'tpcc', which protocol 'http'.*does not support"):
         wire.plan(patient_plan([arm], WORKLOADS))

@@ -169,7 +169,7 @@ def test_effect_within_the_noise_is_reported_as_no_larger_than_the_noise() -> No
     assert "unresolved; within the noise" in text
     _, *costs = answer_texts(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=ratio), "answer")
     assert costs
-    assert all("Identical copies of the control differ as much" in sentence for sentence in costs)
+    assert all("That is unresolved because identical copies of the control differ as much" in each for each in costs)
     wide = ratio.model_copy(update={"low": 0.98})
     text = printed(with_effects(verdict=Verdict.UNRESOLVED, unresolved=why, ratio=wide), 140)
     assert "unresolved; about 60 s more" in spaced(text), "the interval includes 'no effect'"

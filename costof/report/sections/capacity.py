@@ -76,7 +76,7 @@ class Capacities(Model):
 
 
 class CapacitySection(Section[None, Capacities]):
-    name, title, order = "capacity", "Capacity within the limit", 6
+    name, title, order = "capacity", "Capacity within the limit", 3
     data = Capacities
 
     def compute(self, run: Run, core: Core, spec: None) -> Capacities | None:

@@ -515,8 +515,7 @@ fn operations_of_a_poisson_pace_begin_at_random_instants() {
 }
 
 fn paced_slice(engine: &mut Engine, operations: u64, seconds: f64, field: &str, value: Value) -> Value {
-    let mut slice =
-        json!({"id": 1, "arm": "arm", "workload": "request", "operations": operations, "seconds": seconds});
+    let mut slice = json!({"id": 1, "arm": "arm", "workload": "request", "operations": operations, "seconds": seconds});
     slice[field] = value;
     engine.ask(&json!({ "slice": slice }))
 }
