@@ -147,7 +147,7 @@ def test_busy_machine_is_the_first_thing_that_the_answer_says() -> None:
     assert costs.startswith("TLS (modern suite, rsa-2048) adds ")
     assert "more cores of the server (0.263 → 0.803 of this machine's 2, which the client shares)." in costs
     assert [each.name for each in result.summary.figures] == [CONNECTION, QUERY, CORES]
-    assert "need 1.72 of this machine's 2 cores at this load" in spaced(result.summary.room)
+    assert "need 1.71 of this machine's 2 cores at this load" in spaced(result.summary.room)
     assert at_load(0.5).summary.room == "", "an arm that cannot carry the load has no room"
     answer = spaced(printed(result)).split()
     assert answer.index("busy,") < answer.index("adds")
