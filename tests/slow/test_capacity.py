@@ -30,6 +30,7 @@ pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 #: The limit is so long that the delays of a busy machine hardly matter.
 LIMIT_SECONDS, SHARE = 0.02, 0.01
+ATTEMPTS = 3
 #: Service times without and with TLS in seconds.
 PLAIN, TLS = 0.002, 0.0025
 
@@ -71,8 +72,9 @@ def sweep(access: Access, folder: Path, load: str, limit_seconds: float = LIMIT_
 
 
 def test_capacities_and_their_ratio_are_those_of_the_queues(server: Access, tmp_path: Path) -> None:
-    result = sweep(server, tmp_path, "50/s..1000/s")
-    (effect,) = [each for each in result.effects if each.metric == CAPACITY]
+    # On a busy machine a run may be too disturbed to find the capacities, and says so.
+    runs = (sweep(server, tmp_path / str(attempt), "50/s..1000/s") for attempt in range(ATTEMPTS))
+    effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))
     # Intervals of single runs miss the truth in 5 % of runs, so a run is compared with a margin.
     assert effect.control_value == pytest.approx(plain, rel=0.1)
