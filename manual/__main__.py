@@ -75,8 +75,12 @@ def reference() -> dict[str, str]:
 
 
 def index() -> str:
-    """Return README as the site's first page, with links relative to `docs/`."""
-    return re.sub(r"\]\(docs/", "](", (reports.ROOT / "README.md").read_text())
+    """Return README as the site's first page, with links relative to `docs/`.
+
+    Files beside README, such as CONTRIBUTING.md, are not on the site: their names stand without a link.
+    """
+    text = re.sub(r"\[([^]]+)\]\(([A-Z]+\.md)\)", r"\1 (`\2`)", (reports.ROOT / "README.md").read_text())
+    return re.sub(r"\]\(docs/", "](", text)
 
 
 if __name__ == "__main__":

@@ -112,3 +112,8 @@ def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.Monk
     ]
     pages_without = [line for line in text.splitlines() if line.startswith("- ") and "): " not in line]
     assert pages_without == []
+
+
+def test_first_page_links_to_no_file_that_is_not_on_the_site() -> None:
+    assert "(`CONTRIBUTING.md`)" in index()
+    assert not re.search(r"\]\([A-Z]+\.md\)", index())
