@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import shlex
 import time
 
 from costof.errors import CostofError, ErrorText
 from costof.format import plural
-from costof.instruments.commands import process
+from costof.services.server_command import ServerCommand, printed
 
-#: Time limit for the command. It may open a connection to another machine.
-MAX_SECONDS = 30.0
 #: The maximum number of cores that all servers together can plausibly use.
 MAX_CORES = 1024
 #: The maximum age in seconds of the number that the command prints, since exporters cache their last answer.
@@ -52,18 +48,14 @@ def parse_seconds(text: str) -> float:
     return seconds
 
 
-class ServerCpu:
-    """A reader of the servers' CPU time. The user's `command` prints the seconds used so far (see `parse_seconds`)."""
+class ServerCpu(ServerCommand):
+    """A reader of the servers' CPU time. The user's command prints the seconds used so far (see `parse_seconds`).
+
+    Raises `BAD_SERVER_CPU` if its text is not a command.
+    """
 
     def __init__(self, command: str) -> None:
-        """Split the command into words without running it. Raises `BAD_SERVER_CPU` if the text is not a command."""
-        try:
-            self._argv = shlex.split(command)
-        except ValueError as error:
-            raise CostofError(ErrorText.BAD_SERVER_CPU, text=command, detail=str(error)) from None
-        if not self._argv:
-            raise CostofError(ErrorText.BAD_SERVER_CPU, text=command, detail="it is empty")
-        self.command = command
+        super().__init__(command)
         self._first: float | None = None
         self._last = 0.0
         self._began = 0.0
@@ -90,16 +82,11 @@ class ServerCpu:
         used since the first reading, because its unit is then not seconds.
         """
         began = time.monotonic()
+        output = self._output()
         try:
-            ended = process.run(self._argv, os.environ, MAX_SECONDS)
-        except process.NotStartedError as error:
-            raise self._unread(str(error)) from None
-        if ended.failure:
-            raise self._unread(f"{ended.failure}{process.last_line(ended)}")
-        try:
-            seconds = parse_seconds(ended.output)
+            seconds = parse_seconds(output)
         except ValueError:
-            raise self._unread(f"it printed '{ended.output.strip()[:200]}'") from None
+            raise self._unread(printed(output)) from None
         if seconds < self._last:
             raise self._unread(f"it printed {seconds:.10g} after it had printed {self._last:.10g}")
         if self._first is None:
@@ -123,6 +110,9 @@ class ServerCpu:
             f"{self._core_limit_text}; if it prints {unit} ({rate / UNITS[unit]:.2g} cores), "
             f"divide by {UNITS[unit]:,.0f}"
         )
+
+    def _invalid(self, text: str, detail: str) -> CostofError:
+        return CostofError(ErrorText.BAD_SERVER_CPU, text=text, detail=detail)
 
     def _unread(self, detail: str) -> CostofError:
         return CostofError(ErrorText.SERVER_CPU_UNREAD, program=self._argv[0], detail=detail)

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-import shlex
 
 from costof.errors import CostofError, ErrorText
 from costof.format import bytes_text
-from costof.instruments.commands import process
+from costof.services.server_command import ServerCommand, printed
 
-#: Time limit for the command. It may open a connection to another machine.
-MAX_SECONDS = 30.0
 #: No server uses less memory. A smaller number is one in another unit than bytes.
 LEAST_BYTES = 200_000
 #: The method of `Memory` for readings of the command.
@@ -55,39 +51,28 @@ def parse_bytes(text: str) -> int:
     return round(total)
 
 
-class ServerMemory:
-    """A reader of the servers' memory. The user's `command` prints the bytes in use now (see `parse_bytes`)."""
+class ServerMemory(ServerCommand):
+    """A reader of the servers' memory. The user's command prints the bytes in use now (see `parse_bytes`).
 
-    def __init__(self, command: str) -> None:
-        """Split the command into words without running it. Raises `BAD_SERVER_MEMORY` if the text is not a command."""
-        try:
-            self._argv = shlex.split(command)
-        except ValueError as error:
-            raise CostofError(ErrorText.BAD_SERVER_MEMORY, text=command, detail=str(error)) from None
-        if not self._argv:
-            raise CostofError(ErrorText.BAD_SERVER_MEMORY, text=command, detail="it is empty")
-        self.command = command
+    Raises `BAD_SERVER_MEMORY` if its text is not a command.
+    """
 
     def read(self) -> int:
         """Run the command and return the bytes that the servers use.
 
         Raises `SERVER_MEMORY_UNREAD` if the command fails, or prints less than any server uses.
         """
+        output = self._output()
         try:
-            ended = process.run(self._argv, os.environ, MAX_SECONDS)
-        except process.NotStartedError as error:
-            raise self._unread(str(error)) from None
-        if ended.failure:
-            raise self._unread(f"{ended.failure}{process.last_line(ended)}")
-        try:
-            used = parse_bytes(ended.output)
+            used = parse_bytes(output)
         except ValueError:
-            raise self._unread(f"it printed '{ended.output.strip()[:200]}'") from None
+            raise self._unread(printed(output)) from None
         if used < LEAST_BYTES:
-            raise self._unread(
-                f"it printed '{ended.output.strip()[:200]}', which is {bytes_text(used)}, less than any server uses"
-            )
+            raise self._unread(f"{printed(output)}, which is {bytes_text(used)}, less than any server uses")
         return used
+
+    def _invalid(self, text: str, detail: str) -> CostofError:
+        return CostofError(ErrorText.BAD_SERVER_MEMORY, text=text, detail=detail)
 
     def _unread(self, detail: str) -> CostofError:
         return CostofError(ErrorText.SERVER_MEMORY_UNREAD, program=self._argv[0], detail=detail)
