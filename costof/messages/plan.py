@@ -222,9 +222,22 @@ class SliceOrder(Model):
     reconnect: bool | None = None
     opens_ns: int | None = None
 
-    def at(self, rate: SliceRate | None) -> SliceOrder:
-        """Return a copy of the order with this rate; the order itself if `rate` is None."""
-        return self if rate is None else self.model_copy(update=rate._asdict())
+    @classmethod
+    def of(
+        cls,
+        number: int,
+        arm: str,
+        workload: str,
+        operations: int,
+        seconds: float,
+        reconnect: bool = False,
+        rate: SliceRate | None = None,
+    ) -> SliceOrder:
+        """Return the order for slice `number`, at `rate` if given."""
+        order = cls(
+            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
+        )
+        return order if rate is None else order.model_copy(update=rate._asdict())
 
 
 class HostsSettings(Model):

@@ -109,9 +109,7 @@ class Instrument:
         rate: SliceRate | None = None,
     ) -> SliceAnswer:
         """Measure one slice. Return the answer. Raises `INSTRUMENT_FAILED` if the instrument ends or hangs."""
-        order = SliceOrder(
-            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
-        ).at(rate)
+        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate)
         self._send({"slice": order})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
@@ -285,9 +283,7 @@ class HostsProcess(Instrument):
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
-        order = SliceOrder(
-            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
-        ).at(rate)
+        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate)
         limits = Limits(
             proving_seconds=service.proving_seconds,
             longest_seconds=service.longest_seconds(workload),
