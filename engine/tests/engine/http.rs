@@ -533,11 +533,11 @@ fn rate_of_a_slice_replaces_the_rate_of_its_workload() {
 
 #[test]
 fn slice_ends_when_an_operation_is_delayed_too_long() {
-    let server = Http::start(Response::After(Duration::from_millis(40), OK));
+    let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 1000.0, "constant")));
-    let slice = paced_slice(&mut engine, 100_000, 100.0, "give_up_ms", json!(100.0))["slice"].take();
-    // Each request takes at least 40 ms, so after at most three requests one is due more than 100 ms ago.
+    let slice = paced_slice(&mut engine, 100_000, 100.0, "give_up_ms", json!(1000.0))["slice"].take();
+    // Each request takes at least 400 ms, so after at most three requests one is due more than a second ago.
     assert!((1..=3).contains(&slice["operations"].as_u64().unwrap()), "{slice}");
     assert_eq!((&slice["errors"], &slice["counts"]["pace.scheduled"]), (&json!([]), &json!(100_000)));
 }
