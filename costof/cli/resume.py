@@ -66,7 +66,7 @@ def reopen(
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # Of what looks have left, the completed run's verdicts have spent the part that the longer run may not.
+        # The user has seen the completed run's verdicts, so these count as a look. The rest is for the longer run.
         spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
         look = LookRecord(round=done.rounds - 1, error_rate=spent)
         # An interrupted run measures its last round again. A completed run does not, because its last round is

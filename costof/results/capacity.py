@@ -11,9 +11,6 @@ from costof.statistics.histogram import merged, upper_bounds
 from costof.study.plan import Plan
 from costof.study.sweep import CAPACITY, LatencyLimit, Sweep
 
-#: The percentiles of latency that the report draws over the load.
-PERCENTILES = (50.0, 95.0, 99.0)
-
 
 def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation:
     """Return the operations of a slice, and how many of them took longer than the limit.
@@ -61,4 +58,4 @@ def add_capacities(plan: Plan, samples: Samples) -> None:
         if estimate(sweep, observations, middle) is None:
             continue
         for number, value in by_round(observations, sweep.limit.share_beyond, middle).items():
-            samples.add(CAPACITY, arm, number, value, swapped=number in samples.swapped_rounds(arm))
+            samples.add(CAPACITY, arm, number, value)

@@ -35,6 +35,7 @@ from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
+from costof.study.sweep import CAPACITY
 
 UNFINISHED = "the process was killed, or is still running"
 
@@ -304,7 +305,7 @@ def read_run(ledger: Ledger) -> Run:
         add_samples(run.plan, run.samples, record.round, record.key, record.answer, server_readings(record))
         if run.plan.sweep is not None and record.per_second is not None:
             observed = observation(run.plan.sweep, record.round, record.per_second, record.answer)
-            run.samples.observe(record.key, observed)
+            run.samples.observe(CAPACITY, record.key, observed)
     if run.plan.sweep is not None:
         add_capacities(run.plan, run.samples)
     return run

@@ -49,17 +49,12 @@ class Samples:
     _succeeded: set[SliceKey] = field(default_factory=set)
     observations: dict[str, list[Observation]] = field(default_factory=dict)
     """In a sweep, the slices of each arm at different rates (`results/capacity.py`)."""
-    _observed_swapped: dict[str, set[int]] = field(default_factory=dict)
 
-    def observe(self, key: SliceKey, observed: Observation) -> None:
-        """Add a slice of a sweep."""
+    def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
+        """Add a slice of a sweep, from which a number of `metric` will be computed."""
         self.observations.setdefault(key.role, []).append(observed)
         if key.stands_for is not None:
-            self._observed_swapped.setdefault(key.role, set()).add(observed.round)
-
-    def swapped_rounds(self, arm: str) -> set[int]:
-        """Return the rounds in which this arm's slices of a sweep were measured on the other copy of the control."""
-        return self._observed_swapped.get(arm, set())
+            self._swapped.setdefault((metric, key.role), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
         """Add the number of a round. `swapped` says that the number was measured on the other copy of the control."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Callable
 from contextlib import ExitStack
+from itertools import groupby
 
 from costof.errors import CostofError
 from costof.lab.memory import Memory, available_share
@@ -148,11 +149,8 @@ class Steps:
         self._instruments = instruments
         self._records: dict[str, list[MemoryRecord]] = {arm.name: [] for arm in plan.arms}
         self._missing: dict[str, str] = {}
-        steps = {tuple(map(int, name.removeprefix("idle ").split("."))) for name in plan.slices}
-        self._parts = [
-            [part_name(*each) for each in sorted(steps) if each[0] == step]
-            for step in range(1 + max((step for step, _ in steps), default=-1))
-        ]
+        # The plan lists the parts of each step in succession, and their names begin with the step's number.
+        self._parts = [[*names] for _, names in groupby(plan.slices, key=lambda name: name.partition(".")[0])]
 
     def measure(self) -> list[MemoryRecord]:
         """Open all connections, and return the records of all arms."""

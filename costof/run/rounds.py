@@ -31,6 +31,7 @@ from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
+from costof.study.sweep import CAPACITY
 
 
 @dataclass
@@ -179,7 +180,7 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate
     if record.mismatch is None and state.rates is not None and rate is not None:
         observed = observation(state.rates.sweep, number, rate.per_second, record.answer)
         if not record.warm_up:
-            state.before.samples.observe(key, observed)
+            state.before.samples.observe(CAPACITY, key, observed)
         state.rates.add(key, observed)
     return MeasuredSlice(key, record.answer, start_up_seconds)
 

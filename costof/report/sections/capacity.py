@@ -40,8 +40,8 @@ METHOD = (
     "from leaving out one round at a time (jackknife)."
 )
 HOW_TO_READ = (
-    "Each dot is the {percentile} of one slice; the lines join the means of slices at nearly the same rate. Upright "
-    "lines are the capacities, with their 95 % intervals as bands; the dashed line is the limit."
+    "Each dot is the {percentile} over all slices at about one rate, those of the warm-up included. Upright lines are "
+    "the capacities, with their 95 % intervals as bands; the dashed line is the limit."
 )
 
 
@@ -58,7 +58,7 @@ class Curve(Model):
 
 
 class ArmCapacity(Model):
-    """What one arm carries. `found` says whether the capacity is within the range of the sweep."""
+    """The load that one arm carries within the limit. `found`: whether the run shows it, within the sweep's range."""
 
     arm: str
     found: bool
@@ -182,7 +182,8 @@ def _unserved(sweep: Sweep, slices: Sequence[tuple[int, Observation]]) -> float:
 
 
 def _curve(data: Capacities, arm: str) -> list[Curve]:
-    return next((each.curve for each in data.arms if each.arm == arm), [])
+    found = _of(data, arm)
+    return found.curve if found is not None else []
 
 
 def _of(data: Capacities, arm: str) -> ArmCapacity | None:
@@ -190,8 +191,8 @@ def _of(data: Capacities, arm: str) -> ArmCapacity | None:
 
 
 def _sentence(index: Index, data: Capacities, arm: Arm) -> str | None:
-    """Return text such as 'With TLS, the server carries 1,910 connections a second [1,850, 1,970] with p99 of a query
-    within 10 ms, instead of 2,340: 18 % less [16, 21].'"""
+    """Return text such as 'With TLS, 1,910 [1,850, 1,970] connections a second keep the p99 of a query within 10 ms,
+    instead of 2,340: 18 % [16, 21] fewer.'"""
     effect = index.effect(CAPACITY, arm.name)
     value = index.value(CAPACITY, arm.name)
     if effect is None or value is None or effect.ratio is None:
