@@ -65,18 +65,23 @@ class Rates:
         return min((self._estimate(arm.name) for arm in self.plan.arms), default=self.sweep.least)
 
     def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
-        """Yield slices in the middle of each arm's remaining range, until all ranges are narrow.
+        """Yield slices in the middle of each arm's remaining range, as many as make each range narrow.
 
-        The control's copy is not measured: it begins at the control's capacity.
+        A slice without a result, such as that of an arm whose server was lost, leaves the range as it is. The control's
+        copy is not measured: it begins at the control's capacity.
         """
         searched = [key for key in keys if not self.plan.arm(key.role).replicate]
         self._ranges = {key.role: (self.sweep.least, self.sweep.most) for key in searched}
-        while wide := [key for key in searched if self._ranges[key.role][1] > CLOSE * self._ranges[key.role][0]]:
-            for key in wide:
+        halvings = math.ceil(math.log2(math.log(self.sweep.most / self.sweep.least) / math.log(CLOSE)))
+        for _ in range(halvings):
+            for key in searched:
                 yield key, math.sqrt(math.prod(self._ranges[key.role]))
 
     def _near_capacity(self, number: int, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
+        # A round that is repeated, because a host was lost, replaces its first attempt.
         self._latest.clear()
+        for observations in self.samples.observations.values():
+            observations[:] = [each for each in observations if each.round != number]
         steps = [step - SLICES_IN_ROUND // 2 for step in range(SLICES_IN_ROUND)]
         random.Random(f"{self.plan.seed}/rates/{number}").shuffle(steps)
         estimates = {key.role: self._estimate(key.role) for key in keys}
