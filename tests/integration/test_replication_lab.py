@@ -116,9 +116,9 @@ def discard_reason(judged: Judgement) -> str:
     ("shape", "hops", "direct"),
     [
         ("chain", 3, 1),
-        pytest.param("tree-2", 2, 2),
+        ("tree-2", 2, 2),
         ("star", 1, 6),
-        pytest.param("natural", None, None),
+        ("natural", None, None),
     ],
 )
 def test_replication_tree_keeps_its_shape_during_writes(
