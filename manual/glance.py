@@ -29,6 +29,10 @@ def title(study: str) -> str:
     return load_study(study).title
 
 
+def _protection(result: Result) -> str:
+    return load_study(result.study).protection
+
+
 def server(result: Result) -> str:
     """Return the measured server with its version, such as 'postgres 15.18'."""
     handout = document(result).handout
@@ -41,7 +45,7 @@ def server(result: Result) -> str:
 def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     """Yield the reason for the cost, what helps, and the published figures, as items of a list in Markdown.
 
-    `results` are those of all studies, because another study of the same server may measure what helps.
+    `results` are those of all studies, because another study of the same server and protection may measure what helps.
     """
     if result.summary.why:
         yield f"- **Why:** {escape(result.summary.why)}"
@@ -49,7 +53,7 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     helping += [
         f"[{escape(title(other.study))}]({other.study}.md) {escape(helps(other))}"
         for other in same_server(result, results)
-        if other.sections.mitigations is not None
+        if other.sections.mitigations is not None and _protection(other) == _protection(result)
     ]
     yield from (f"- **What helps:** {text}" for text in helping)
     if published := claims.lead(result):
