@@ -12,7 +12,7 @@ from costof.report import document
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.sections.mitigations import SECTION, Mitigation, Mitigations
-from costof.report.summary import CORES, verdict_sentence
+from costof.report.summary import CORES, MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
@@ -76,8 +76,10 @@ def cost(result: Result) -> str:
     """Return the verdict, without the cores if it is about times or rates too."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
-    is_of_figures = result.summary.verdict == verdict_sentence(shown)
-    return verdict_sentence(others) if is_of_figures and others else result.summary.verdict
+    if not others or result.summary.verdict != verdict_sentence(shown):
+        return result.summary.verdict
+    has_one_arm = len({figure.arm for figure in shown}) == 1
+    return verdict_sentence(others[: MOST_IN_VERDICT - 1] if has_one_arm else others)
 
 
 def helps(result: Result) -> str:
