@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -76,12 +77,18 @@ def page(runs: Mapping[str, StoredRun], studies: Sequence[str], today: date) -> 
     servers: dict[str, list[StoredRun]] = {}
     for stored in runs.values():
         servers.setdefault(glance.server(stored.result), []).append(stored)
-    texts = [HEAD]
-    for name, stored_runs in sorted(servers.items()):
-        texts += [f"## {markdown.escape(name)}\n", *(_study(each, today) for each in stored_runs)]
+    ordered = sorted(servers.items())
+    texts = [HEAD, " · ".join(f"[{markdown.escape(name)}](#{_anchor(name)})" for name, _ in ordered) + "\n"]
+    for name, stored_runs in ordered:
+        head = f"## {markdown.escape(name)} {{#{_anchor(name)}}}\n"
+        texts += [head, *(_study(each, today) for each in stored_runs)]
     if missing := [f"`{study}`" for study in studies if study not in runs]:
         texts.append(f"## Without figures\n\nThe repository has no run of {fmt.listed(missing)}.\n")
     return "\n".join([*texts, RULES])
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())
 
 
 def configuration(plan: Plan) -> str:

@@ -20,8 +20,7 @@ from manual import claims
 
 HEAD = """## What each protection costs
 
-The answers of runs on 2 cores, with a link to the picture, the calculator and the evidence of each. [Costs](costs.md)
-has all figures in one place.
+Each question leads to the picture, the calculator and the evidence. [Costs](costs.md) has all figures on one page.
 """
 
 
@@ -47,15 +46,16 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
 
     `results` are those of all studies, because another study of the same server and protection may measure what helps.
     """
-    if result.summary.why:
-        yield f"- **Why:** {escape(result.summary.why)}"
     helping = [escape(text) for text in [helps(result)] if text]
     helping += [
         f"[{escape(title(other.study))}]({other.study}.md) {escape(helps(other))}"
         for other in same_server(result, results)
         if other.sections.mitigations is not None and _protection(other) == _protection(result)
     ]
-    yield from (f"- **What helps:** {text}" for text in helping)
+    reason = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
+    helping = [f"- **What helps:** {text}" for text in helping]
+    # A study of mitigations asks what helps.
+    yield from [*helping, *reason] if result.sections.mitigations is not None else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
 
@@ -65,7 +65,7 @@ def overview(results: Sequence[Result]) -> str:
     items = []
     for result in results:
         page = f"studies/{result.study}.md"
-        texts = [escape(cost(result)), escape(helps(result))]
+        texts = [escape(cost(result)), escape(helps(result)) if result.sections.mitigations is not None else ""]
         if published := claims.summary(result):
             texts.append(f"[{published}]({page}#{claims.ANCHOR}).")
         items.append(f"- **[{escape(title(result.study))}]({page})** {' '.join(filter(None, texts))}")
