@@ -115,6 +115,4 @@ def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> 
 
 def same_server(result: Result, results: Mapping[str, Result]) -> list[Result]:
     """Return the results of other studies that measured the same server in the same version."""
-    return [
-        other for other in results.values() if other.study != result.study and server(other) == server(result)
-    ]
+    return [other for other in results.values() if other.study != result.study and server(other) == server(result)]
