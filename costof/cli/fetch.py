@@ -28,7 +28,7 @@ class Source:
 
 
 PACKAGES = {
-    # The second package contains the plug-in for client_ed25519.
+    # The second package contains the plug-ins for client_ed25519 and for encryption at rest.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]

@@ -20,25 +20,27 @@ import pytest
 from costof import __version__
 
 ROOT = Path(__file__).parents[2]
-#: The file that `scripts/system-packages` unpacks from each package, and its new name.
-FILES = {
-    "openssh-server": ("usr/sbin/sshd", None),
-    "mariadb-server": ("usr/lib/mysql/plugin/auth_ed25519.so", None),
-    "haproxy": ("usr/sbin/haproxy", None),
-    "nginx": ("usr/sbin/nginx", None),
-    "libnginx-mod-stream": ("usr/lib/nginx/modules/ngx_stream_module.so", None),
-    "redis-tools": ("usr/bin/redis-check-rdb", "redis-server"),
-    "stunnel4": ("usr/bin/stunnel4", "stunnel"),
-    "pgbouncer": ("usr/sbin/pgbouncer", None),
-}
+#: The files that `scripts/system-packages` unpacks, each with its package and its new name.
+FILES = [
+    ("openssh-server", "usr/sbin/sshd", None),
+    ("mariadb-server", "usr/lib/mysql/plugin/auth_ed25519.so", None),
+    ("mariadb-server", "usr/lib/mysql/plugin/file_key_management.so", None),
+    ("haproxy", "usr/sbin/haproxy", None),
+    ("nginx", "usr/sbin/nginx", None),
+    ("libnginx-mod-stream", "usr/lib/nginx/modules/ngx_stream_module.so", None),
+    ("redis-tools", "usr/bin/redis-check-rdb", "redis-server"),
+    ("stunnel4", "usr/bin/stunnel4", "stunnel"),
+    ("pgbouncer", "usr/sbin/pgbouncer", None),
+]
 
 
 def is_installed(path: str, name: str | None) -> bool:
     return shutil.which(name) is not None if name else Path("/", path).exists()
 
 
-WANTED = {package: path for package, (path, name) in FILES.items() if not is_installed(path, name)}
-UNPACKED = {FILES[package][1] or Path(path).name for package, path in WANTED.items()}
+WANTED = [(package, path, name) for package, path, name in FILES if not is_installed(path, name)]
+UNPACKED = {name or Path(path).name for _, path, name in WANTED}
+PACKAGES = {package for package, _, _ in WANTED}
 unpacks = pytest.mark.skipif(
     not WANTED or not Path("/usr/bin/dpkg-deb").exists(), reason="no Debian, or all of them are installed"
 )
@@ -72,13 +74,15 @@ class Machine:
         """Put this version of every package into the archive; each packaged file contains the version."""
         archive = self.folder / "archive"
         (archive / "version").write_text(version + "\n")
-        for package, path in WANTED.items():
+        for package in PACKAGES:
             tree = self.folder / "tree" / version / package
+            paths = [path for name, path, _ in WANTED if name == package]
             control = CONTROL.format(package=package, version=version)
-            for name, text in (("DEBIAN/control", control), (path, f"{version}\n")):
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                (tree / name).write_text(text)
-            (tree / path).chmod(0o755)
+            for path, text in (("DEBIAN/control", control), *((path, f"{version}\n") for path in paths)):
+                (tree / path).parent.mkdir(parents=True, exist_ok=True)
+                (tree / path).write_text(text)
+            for path in paths:
+                (tree / path).chmod(0o755)
             command = ["dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, archive / f"{package}.deb"]
             subprocess.run(command, check=True, capture_output=True)
 
@@ -139,7 +143,7 @@ def test_package_without_a_recorded_version_is_unpacked_again(machine: Machine) 
 def test_older_package_stays_if_the_newer_one_cannot_be_downloaded(machine: Machine) -> None:
     machine.publish("2")
     machine.a_day_passes()
-    for package in WANTED:
+    for package in PACKAGES:
         (machine.folder / "archive" / f"{package}.deb").unlink()
     _, output = machine.run()
     assert output.count("cannot download a newer") == len(WANTED)
