@@ -31,6 +31,8 @@ FILES = [
     ("redis-tools", "usr/bin/redis-check-rdb", "redis-server"),
     ("stunnel4", "usr/bin/stunnel4", "stunnel"),
     ("pgbouncer", "usr/sbin/pgbouncer", None),
+    ("gocryptfs", "usr/bin/gocryptfs", None),
+    ("bindfs", "usr/bin/bindfs", None),
 ]
 
 

@@ -7,8 +7,6 @@ no file of the others.
 
 from __future__ import annotations
 
-import contextlib
-import mmap
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Sequence
@@ -25,6 +23,7 @@ from costof.errors import CostofError, ErrorText
 from costof.format import listed
 from costof.lab.certificates import write_private
 from costof.lab.program import UNPACKED, find_library
+from costof.programs.canary import deleted_files, files_in, files_with, new_canary
 from costof.programs.server import ServerConfiguration
 
 Store = Literal["tablespaces' files", "redo log", "temporary files", "binary log"]
@@ -132,7 +131,7 @@ class EncryptionAtRest:
         `table` is the name for a table that exists only during the search, `folder` the server's folder and `pid` its
         process. Raises `MySQLError`.
         """
-        canary = f"costof-canary-{secrets.token_hex(16)}"
+        canary = new_canary()
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, c VARCHAR(120)) ENGINE=InnoDB")
             rows = ", ".join(f"({number}, '{canary}-{number}')" for number in range(ROWS))
@@ -148,7 +147,7 @@ class EncryptionAtRest:
             # With the first row, the sort is complete. The server keeps its file until the last row is read.
             sorted_rows.fetchone()
             files = {**files_in(folder), **deleted_files(pid, folder)}
-            readable = [name for name, path in files.items() if contains(path, canary.encode())]
+            readable = files_with(canary, files)
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {table}")
         self.leak = contradiction(self.stores, readable)
@@ -193,33 +192,3 @@ def contradiction(stores: Iterable[Store], readable: Iterable[str]) -> str | Non
 
 def is_of(name: str, store: Store) -> bool:
     return any(fnmatch(name, pattern) for pattern in FILES[store])
-
-
-def contains(path: Path, text: bytes) -> bool:
-    """Return whether a file contains the text. A file that the server has removed meanwhile does not."""
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
-        if file.seek(0, 2) > 0:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                return content.find(text) >= 0
-    return False
-
-
-def files_in(folder: Path) -> dict[str, Path]:
-    """Return all ordinary files under the folder, by their relative path."""
-    return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
-
-
-def deleted_files(pid: int, folder: Path) -> dict[str, Path]:
-    """Return the files that a process holds open although they have no name any more, by their earlier relative path.
-
-    Temporary files of servers are such files. The values are paths below /proc, by which they can be read.
-    """
-    found = {}
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            name = str(descriptor.readlink())
-        except OSError:
-            continue
-        if name.startswith(f"{folder}/") and name.endswith(" (deleted)"):
-            found[f"{Path(name).relative_to(folder)} {descriptor.name}"] = descriptor
-    return found
