@@ -156,8 +156,8 @@ class ErrorText:
         f"it (Debian: apt-get install {package}), or set {variable} to its path")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
-    FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root on a "
-        "machine with FUSE, or leave out the levels that need it")
+    FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "
+        "on a machine with FUSE, or leave out the levels that need it")
     KEY_FILE_UNUSABLE = failed(lambda path, reason: f"the lab's server cannot use the key file {path}: {reason}; set "
         "TMPDIR to a folder on a local file system with Unix permissions, such as /tmp")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")

@@ -29,7 +29,8 @@ class Source:
 
 PACKAGES = {
     "bindfs": Packages(["bindfs"], ["usr/bin/bindfs"]),
-    "gocryptfs": Packages(["gocryptfs"], ["usr/bin/gocryptfs"]),
+    # gocryptfs mounts by the program fusermount.
+    "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
     # The second package contains the plug-ins for client_ed25519 and for encryption at rest.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
     "nginx": Packages(

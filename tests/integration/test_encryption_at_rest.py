@@ -59,7 +59,7 @@ def test_canary_is_readable_in_files_of_mariadb_only_without_encryption() -> Non
         assert server.at_rest._key not in command_line + str(encrypted) + str(lab.describe())
         # A server that does not encrypt must fail where encryption is required.
         control.at_rest.stores = list(FILES)
-        control.evidence()
+        control._search_for_canary()
         assert "although the server encrypts its tablespaces' files" in (control.at_rest.leak or "")
 
 
@@ -119,5 +119,3 @@ def test_mounts_and_processes_of_file_systems_are_removed_after_kill_9() -> None
 def fuse_mounts() -> set[str]:
     fields = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
     return {point for _, point, kind, *_ in fields if kind.startswith("fuse.")}
-
-

@@ -1,4 +1,5 @@
-"""Truths of `mariadb-encryption-at-rest` and `postgres-encryption-at-rest`: writes cost more, reads only from the disk."""
+"""Truths of `mariadb-encryption-at-rest` and `postgres-encryption-at-rest`: writes cost more, reads only if they
+read the disk."""
 
 from __future__ import annotations
 
@@ -20,8 +21,7 @@ class AtRestTruth(Truth):
 
 
 MARIADB = AtRestTruth(
-    MARIADB_READS
-    | {(workload, level): cost for workload in ("update", "update_8") for level, cost in UPDATES.items()}
+    MARIADB_READS | {(workload, level): cost for workload in ("update", "update_8") for level, cost in UPDATES.items()}
 )
 POSTGRES = AtRestTruth(
     {(workload, level): cost for workload in ("transaction", "transaction_8") for level, cost in TRANSACTIONS.items()}

@@ -32,6 +32,7 @@ FILES = [
     ("stunnel4", "usr/bin/stunnel4", "stunnel"),
     ("pgbouncer", "usr/sbin/pgbouncer", None),
     ("gocryptfs", "usr/bin/gocryptfs", None),
+    ("fuse3", "bin/fusermount3", "fusermount"),
     ("bindfs", "usr/bin/bindfs", None),
 ]
 

@@ -1,8 +1,8 @@
 """Encryption at rest by MariaDB's plugin file_key_management, and a search for readable data in the server's files.
 
-A server writes user data to four kinds of files (stores), and encrypts each store by settings of its own. The proof is a
-canary, a random text that the lab stores by SQL: it can be read in the files of each store that is not encrypted, and in
-no file of the others.
+A server writes user data to four kinds of files (stores), and encrypts each store by settings of its own. The proof is
+a canary, a random text that the lab stores by SQL: it can be read in the files of each store that is not encrypted, and
+in no file of the others.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ class EncryptionAtRest:
             cursor.execute("UNLOCK TABLES")
         with connection.cursor(SSCursor) as sorted_rows:
             sorted_rows.execute(
-                f"SET STATEMENT sort_buffer_size={SORT_BUFFER} FOR "
-                f"SELECT c, REPEAT('x', {PADDING}) FROM {table} ORDER BY c"  # noqa: S608  # text of our own
+                f"SET STATEMENT sort_buffer_size={SORT_BUFFER} FOR "  # noqa: S608  # text of our own
+                f"SELECT c, REPEAT('x', {PADDING}) FROM {table} ORDER BY c"
             )
             # With the first row, the sort is complete. The server keeps its file until the last row is read.
             sorted_rows.fetchone()

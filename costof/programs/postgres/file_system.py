@@ -1,7 +1,7 @@
 """The file system under the data folder of a lab's PostgreSQL: the usual one, or one in user space (FUSE).
 
-`gocryptfs` encrypts files and their names. `bindfs` passes all calls on without changing anything, so that it costs what
-FUSE costs without encryption. Both store their files in another folder, in which the lab searches for a canary.
+`gocryptfs` encrypts files and their names. `bindfs` passes all calls on without changing anything, so that it costs
+what FUSE costs without encryption. Both store their files in another folder, in which the lab searches for a canary.
 """
 
 from __future__ import annotations
@@ -102,7 +102,10 @@ class FileSystem:
             each.mkdir(mode=0o700)
             user.own(each)
         lab.undo(["/bin/sh", "-c", UNMOUNT, str(mounted)])
-        process = lab.spawn(f"{name}-{self.kind}", ROLE, self._command_line(lab, name))
+        argv = self._command_line(lab, name)
+        # gocryptfs mounts by `fusermount`, which is beside it if both were unpacked.
+        environment = {"PATH": f"{Path(argv[0]).parent}:{os.environ.get('PATH', os.defpath)}"}
+        process = lab.spawn(f"{name}-{self.kind}", ROLE, argv, environment)
         lab.wait_until(f"mounting {self.kind} for {name}", lambda: os.path.ismount(mounted), only=process)
 
     def _command_line(self, lab: Lab, name: str) -> list[str]:
@@ -124,7 +127,8 @@ class FileSystem:
     def verify(self, ask: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, str]:
         """Store a new canary, search the stored files for it, and return the facts. Sets `leak`."""
         canary = new_canary()
-        ask(f"CREATE TABLE {TABLE} AS SELECT '{canary}-' || n AS c FROM generate_series(1, {ROWS}) AS n")
+        rows = f"SELECT '{canary}-' || n AS c FROM generate_series(1, {ROWS}) AS n"  # noqa: S608  # text of our own
+        ask(f"CREATE TABLE {TABLE} AS {rows}")
         # This writes the table's pages to its file.
         ask("CHECKPOINT")
         files = files_in(self.stored)
@@ -132,8 +136,10 @@ class FileSystem:
         ask(f"DROP TABLE {TABLE}")
         kind = mounted_type(self.data)
         self.leak = self._contradiction(readable, kind)
-        found = f"readable in {len(readable)} of {len(files)} stored files" if readable else (
-            f"in none of the {len(files)} stored files"
+        found = (
+            f"readable in {len(readable)} of {len(files)} stored files"
+            if readable
+            else (f"in none of the {len(files)} stored files")
         )
         return {"file system": kind, "canary": found}
 

@@ -179,8 +179,8 @@ class ServerLab(LabService):
         entrance, own = self._entrance(arm), self._configured(arm)
         facts = own.server.evidence()
         if stage == "start" and len(self._servers) > 1:
-            facts |= {"start of the server": fmt.with_unit(f"{own.start_seconds:.2f}", "s")}
-            facts |= {} if own.load_seconds is None else {"load of the data": fmt.with_unit(f"{own.load_seconds:.2f}", "s")}
+            took = {"start of the server": own.start_seconds, "load of the data": own.load_seconds}
+            facts |= {what: fmt.with_unit(f"{each:.2f}", "s") for what, each in took.items() if each is not None}
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
