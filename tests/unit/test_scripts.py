@@ -20,30 +20,30 @@ import pytest
 from costof import __version__
 
 ROOT = Path(__file__).parents[2]
-#: The files that `scripts/system-packages` unpacks, each with its package and its new name.
-FILES = [
-    ("openssh-server", "usr/sbin/sshd", None),
-    ("mariadb-server", "usr/lib/mysql/plugin/auth_ed25519.so", None),
-    ("mariadb-server", "usr/lib/mysql/plugin/file_key_management.so", None),
-    ("haproxy", "usr/sbin/haproxy", None),
-    ("nginx", "usr/sbin/nginx", None),
-    ("libnginx-mod-stream", "usr/lib/nginx/modules/ngx_stream_module.so", None),
-    ("redis-tools", "usr/bin/redis-check-rdb", "redis-server"),
-    ("stunnel4", "usr/bin/stunnel4", "stunnel"),
-    ("pgbouncer", "usr/sbin/pgbouncer", None),
-    ("gocryptfs", "usr/bin/gocryptfs", None),
-    ("fuse3", "bin/fusermount3", "fusermount"),
-    ("bindfs", "usr/bin/bindfs", None),
-]
+#: The files that `scripts/system-packages` unpacks, with their packages and new names.
+FILES = {
+    "usr/sbin/sshd": ("openssh-server", None),
+    "usr/lib/mysql/plugin/auth_ed25519.so": ("mariadb-server", None),
+    "usr/lib/mysql/plugin/file_key_management.so": ("mariadb-server", None),
+    "usr/sbin/haproxy": ("haproxy", None),
+    "usr/sbin/nginx": ("nginx", None),
+    "usr/lib/nginx/modules/ngx_stream_module.so": ("libnginx-mod-stream", None),
+    "usr/bin/redis-check-rdb": ("redis-tools", "redis-server"),
+    "usr/bin/stunnel4": ("stunnel4", "stunnel"),
+    "usr/sbin/pgbouncer": ("pgbouncer", None),
+    "usr/bin/gocryptfs": ("gocryptfs", None),
+    "bin/fusermount3": ("fuse3", "fusermount"),
+    "usr/bin/bindfs": ("bindfs", None),
+}
 
 
 def is_installed(path: str, name: str | None) -> bool:
     return shutil.which(name) is not None if name else Path("/", path).exists()
 
 
-WANTED = [(package, path, name) for package, path, name in FILES if not is_installed(path, name)]
-UNPACKED = {name or Path(path).name for _, path, name in WANTED}
-PACKAGES = {package for package, _, _ in WANTED}
+WANTED = {path: package for path, (package, name) in FILES.items() if not is_installed(path, name)}
+PACKAGES = sorted(set(WANTED.values()))
+UNPACKED = {FILES[path][1] or Path(path).name for path in WANTED}
 unpacks = pytest.mark.skipif(
     not WANTED or not Path("/usr/bin/dpkg-deb").exists(), reason="no Debian, or all of them are installed"
 )
@@ -79,11 +79,11 @@ class Machine:
         (archive / "version").write_text(version + "\n")
         for package in PACKAGES:
             tree = self.folder / "tree" / version / package
-            paths = [path for name, path, _ in WANTED if name == package]
             control = CONTROL.format(package=package, version=version)
-            for path, text in (("DEBIAN/control", control), *((path, f"{version}\n") for path in paths)):
-                (tree / path).parent.mkdir(parents=True, exist_ok=True)
-                (tree / path).write_text(text)
+            paths = [path for path, each in WANTED.items() if each == package]
+            for name, text in {"DEBIAN/control": control, **dict.fromkeys(paths, f"{version}\n")}.items():
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                (tree / name).write_text(text)
             for path in paths:
                 (tree / path).chmod(0o755)
             command = ["dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, archive / f"{package}.deb"]
