@@ -151,7 +151,7 @@ class EncryptionAtRest:
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {table}")
         self.leak = contradiction(self.stores, readable)
-        found = [store for store in FILES if any(is_of(name, store) for name in readable)]
+        found: list[str] = [store for store in FILES if any(is_of(name, store) for name in readable)]
         return {
             "canary": f"readable in the {listed(found)}" if found else f"in none of the server's {len(files)} files"
         }
