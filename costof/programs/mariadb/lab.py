@@ -12,6 +12,7 @@ import pwd
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -27,7 +28,9 @@ from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.messages.answers import SliceAnswer
 from costof.programs.mariadb.connection import MysqlSettings
+from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, MariadbConfiguration
 from costof.programs.server import LabServer, Place
 
 PACKAGE = "mariadb-server-core"
@@ -137,6 +140,8 @@ def quoted(text: str) -> str:
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
+#: The table in which a canary is stored while the server's files are searched for it.
+CANARIES = "canaries"
 ROLE = "server"
 PROBE_SECONDS = 5.0
 
@@ -146,6 +151,7 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
+    `at_rest` says which of its files the server encrypts; None if that does not matter.
     """
 
     port = PORT
@@ -160,6 +166,7 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
+        at_rest: EncryptionAtRest | None = None,
     ) -> None:
         self.addresses = list(addresses)
         self.address = self.addresses[0]
@@ -171,7 +178,8 @@ class MariadbServer:
         self._authority = authority
         self._kinds = list(keys)
         self._host = host
-        self._settings = {**SETTINGS, **settings}
+        self.at_rest = at_rest
+        self._settings = {**SETTINGS, **(at_rest.settings if at_rest else {}), **settings}
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -187,6 +195,8 @@ class MariadbServer:
         names = [*self.addresses, self.name, "localhost"]
         self._certificates = self._authority.issue_all(self.name, self._kinds, names)
         self._install_certificate()
+        if self.at_rest is not None:
+            self.at_rest.write_key(self._folder)
         self._bootstrap(binary)
         (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
         environment = {"OPENSSL_CONF": str(self._folder / "openssl.cnf")}
@@ -304,6 +314,7 @@ class MariadbServer:
             # servers.
             f"--tmpdir={self._folder / 'temporary'}",
             f"--user={os_user()}",
+            *(self.at_rest.options(base_folder(binary), self._folder) if self.at_rest else []),
             *(f"--{name}={value}" for name, value in self._settings.items()),
         ]
 
@@ -373,10 +384,14 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
 
+    configuration_type = MariadbConfiguration
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
-        self._configuration = place.configuration
+        configuration = place.configuration
+        assert isinstance(configuration, MariadbConfiguration)
+        self._configured = configuration.settings
+        stores = configuration.encrypt
         super().__init__(
             place.lab,
             place.authority,
@@ -384,7 +399,8 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-            settings=place.configuration.settings,
+            settings=configuration.settings,
+            at_rest=None if stores is None else EncryptionAtRest(stores, configuration.cipher),
         )
 
     def accept(self, connections: int) -> None:
@@ -394,9 +410,15 @@ class SysbenchServer(MariadbServer, LabServer):
         self.ask(create_table(DATABASE))
 
     def settle(self) -> None:
-        """Create the index and statistics as sysbench does, and read every row so that it is in memory."""
+        """Create the index and statistics as sysbench does, and read every row so that it is in memory.
+
+        Wait until the server has encrypted what it must encrypt.
+        """
         for statement in after_load(DATABASE):
             self.ask(statement)
+        if self.at_rest is not None:
+            encrypted = partial(self.at_rest.is_finished, self.ask)
+            self._lab.wait_until(f"encrypting the tablespaces of {self.name}", encrypted)
 
     def client_settings(self) -> MysqlSettings:
         return super().client_settings().model_copy(update={"table": TABLE})
@@ -405,9 +427,26 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them."""
-        variables = {name: name.replace("-", "_") for name in self._configuration.settings}
-        return {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        """Return the settings of this server's configuration as the running server shows them.
+
+        If the study encrypts servers' files, also search the server's files for a canary.
+        """
+        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configured}
+        variables = {name: name.replace("-", "_") for name in chosen}
+        facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        return facts | self._search_for_canary()
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        return self.at_rest.leak if self.at_rest else None
+
+    def _search_for_canary(self) -> dict[str, str]:
+        if self.at_rest is None or self._admin is None:
+            return {}
+        pid = self._lab.processes[self.name].pid
+        try:
+            return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
+        except MySQLError as error:
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)

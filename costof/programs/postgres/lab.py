@@ -11,7 +11,7 @@ import secrets
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
 from costof.lab.unprivileged import Unprivileged
+from costof.messages.answers import SliceAnswer
 from costof.programs.postgres.connection import PostgresSettings
+from costof.programs.postgres.file_system import FileSystem, PostgresConfiguration
 from costof.programs.server import LabServer, Place
 
 PACKAGE = "postgresql"
@@ -91,12 +93,15 @@ host all all all scram-sha-256
 #: The shell script that removes PostgreSQL's shared memory segment, which outlives a killed server. The server uses the
 #: segment to check that no other server uses its data. The segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
+#: The file with the segment's ID, and the line in it, counted from 0.
+PID_FILE, SEGMENT_LINE = "postmaster.pid", 6
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
 
 class PostgresServer(LabServer):
     """One PostgreSQL server with pgbench's tables, which clients at all distances use."""
 
+    configuration_type = PostgresConfiguration
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
 
     def __init__(self, place: Place) -> None:
@@ -109,6 +114,7 @@ class PostgresServer(LabServer):
         self._user = Unprivileged()
         self._admin: psycopg.Connection[Any] | None = None
         self._settings = SETTINGS | place.configuration.settings
+        self._file_system: FileSystem | None = None
         self._counted: Counter[str] = Counter()
 
     def accept(self, connections: int) -> None:
@@ -119,6 +125,11 @@ class PostgresServer(LabServer):
         self._version = postgres_version(binary)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
+        configuration = self._place.configuration
+        assert isinstance(configuration, PostgresConfiguration)
+        if configuration.file_system is not None:
+            self._file_system = FileSystem(configuration.file_system, configuration.cipher, self._folder)
+            self._file_system.mount(self._place.lab, self.name, self._user)
         self._certificates = self._place.authority.issue_all(
             self.name, self._place.keys, [self.address, self.name, "localhost"]
         )
@@ -132,6 +143,10 @@ class PostgresServer(LabServer):
         ready = b"database system is ready to accept connections"
         self._place.lab.wait_until(f"starting {self.name}", lambda: ready in self._log.read_bytes(), only=self._process)
         self._make_database()
+        if self._file_system is not None:
+            # At the end, the file system of the data folder may end before the segment can be looked up in it.
+            segment = (self._data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
+            self._place.lab.undo(["ipcrm", "-m", segment])
 
     def close(self) -> None:
         if self._admin is not None:
@@ -182,8 +197,15 @@ class PostgresServer(LabServer):
         return Counters(self._counted.total(), tls)
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them."""
-        return {name: self.ask(f"SHOW {name}")[0][0] for name in self._place.configuration.settings}
+        """Return the settings of this server's configuration as the running server shows them.
+
+        If the study varies the file system of the data folder, also search the stored files for a canary.
+        """
+        facts = {name: self.ask(f"SHOW {name}")[0][0] for name in self._place.configuration.settings}
+        return facts | (self._file_system.verify(self.ask) if self._file_system else {})
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        return self._file_system.leak if self._file_system else None
 
     def describe(self) -> Description:
         ((library,),) = self.ask("SHOW ssl_library")
@@ -236,7 +258,7 @@ class PostgresServer(LabServer):
 
     @property
     def _data(self) -> Path:
-        return self._folder / "data"
+        return self._file_system.data if self._file_system else self._folder / "data"
 
     @property
     def _certificate_file(self) -> Path:
