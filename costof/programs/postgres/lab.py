@@ -22,6 +22,7 @@ from costof.datasets.pgbench import TABLES, after_load, create_tables
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
+from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
 from costof.lab.unprivileged import Unprivileged
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.server import LabServer, Place
@@ -51,7 +52,10 @@ SETTINGS = {
 }
 
 
-def find_postgres() -> Path:
+def find_postgres(version: str = "") -> Path:
+    """Return the path of PostgreSQL: the installed one, or that of a version (`find_release`)."""
+    if version:
+        return find_release(version, "postgres", RELEASES)
     versions = [
         folder / "bin"
         for root in (Path("/"), UNPACKED / PACKAGE, fetched_folder("postgres"))
@@ -63,6 +67,27 @@ def find_postgres() -> Path:
 
 def postgres_version(binary: Path) -> str:
     return first_words([str(binary), "--version"], "postgres", PACKAGE).removeprefix("postgres (PostgreSQL) ")
+
+
+def _release(version: str, sha256: str, sha256_aarch64: str) -> Release:
+    """Return a release of PostgreSQL as packed by zonky.io, by the SHA-256 of its JARs for two machines."""
+    machines = {"x86_64": ("amd64", sha256), "aarch64": ("arm64v8", sha256_aarch64)}
+    packed = "io.zonky.test.postgres:embedded-postgres-binaries-linux"
+    jars = {machine: Jar(f"{packed}-{name}:{version}.0", each) for machine, (name, each) in machines.items()}
+    return Release("postgres", version.partition(".")[0], version, jars, unpack_archive, "bin/postgres", postgres_version)
+
+
+#: The releases of `costof fetch postgres@18`. All have the same packer and options, so that two of them differ only in
+#: PostgreSQL's version. Debian's packages are built with other options.
+RELEASES = {
+    release.series: release
+    for release in (
+        _release("18.1", "", ""),
+        _release("17.7", "", ""),
+        _release("16.11", "", ""),
+        _release("15.15", "", ""),
+    )
+}
 
 
 def _version(folder: Path) -> tuple[int, ...]:
