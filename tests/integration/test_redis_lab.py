@@ -36,7 +36,7 @@ class Lab:
 def lab() -> Iterator[Lab]:
     plan = plan_of("redis-tls", "quick", "records=1000", EVERY_WAY, "key=rsa-2048,ecdsa-p256")
     with ServerLab(plan) as service, Engines(plan, service) as engines:
-        service.prepare(plan.arms[0], engines.load)
+        service.prepare(plan.arms[:1], engines.load)
         yield Lab(plan, service, engines)
 
 

@@ -397,7 +397,16 @@ class SysbenchServer(MariadbServer, LabServer):
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
-        super().__init__(place.lab, place.authority, [place.new_address()], keys=place.keys, host=place.host)
+        self._configuration = place.configuration
+        super().__init__(
+            place.lab,
+            place.authority,
+            [place.new_address()],
+            keys=place.keys,
+            name=place.name("mariadb"),
+            host=place.host,
+            settings=place.configuration.settings,
+        )
 
     def accept(self, connections: int) -> None:
         self._settings["max-connections"] = str(connections + RESERVED)
@@ -415,6 +424,11 @@ class SysbenchServer(MariadbServer, LabServer):
 
     def counters(self, server: str = "") -> Counters:
         return super().counters()
+
+    def evidence(self) -> dict[str, str]:
+        """Return the settings of this server's configuration as the running server shows them."""
+        variables = {name: name.replace("-", "_") for name in self._configuration.settings}
+        return {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)

@@ -128,11 +128,12 @@ class PostgresServer(LabServer):
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
+        self.name = place.name(NAME)
         self._place = place
         self._key = place.keys[0]
         self._user = Unprivileged()
         self._admin: psycopg.Connection[Any] | None = None
-        self._settings = dict(SETTINGS)
+        self._settings = SETTINGS | place.configuration.settings
         self._counted: Counter[str] = Counter()
 
     def accept(self, connections: int) -> None:
@@ -143,14 +144,18 @@ class PostgresServer(LabServer):
         self._version = postgres_version(binary)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
-        self._certificates = self._place.authority.issue_all(NAME, self._place.keys, [self.address, NAME, "localhost"])
+        self._certificates = self._place.authority.issue_all(
+            self.name, self._place.keys, [self.address, self.name, "localhost"]
+        )
         self._install_certificate()
         self._make_cluster(binary.with_name("initdb"))
         self._place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(self._data)])
-        self._process = self._place.lab.spawn(NAME, ROLE, self.command_line(binary), forks=True, host=self._place.host)
+        self._process = self._place.lab.spawn(
+            self.name, ROLE, self.command_line(binary), forks=True, host=self._place.host
+        )
         self._log = self._process.log
         ready = b"database system is ready to accept connections"
-        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in self._log.read_bytes(), only=self._process)
+        self._place.lab.wait_until(f"starting {self.name}", lambda: ready in self._log.read_bytes(), only=self._process)
         self._make_database()
 
     def close(self) -> None:
@@ -201,6 +206,10 @@ class PostgresServer(LabServer):
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
 
+    def evidence(self) -> dict[str, str]:
+        """Return the settings of this server's configuration as the running server shows them."""
+        return {name: self.ask(f"SHOW {name}")[0][0] for name in self._place.configuration.settings}
+
     def describe(self) -> Description:
         ((library,),) = self.ask("SHOW ssl_library")
         return Description(
@@ -243,12 +252,12 @@ class PostgresServer(LabServer):
 
     def ask(self, statement: str) -> list[tuple[Any, ...]]:
         if self._admin is None:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME} is not running")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
         try:
             cursor = self._admin.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
         except psycopg.Error as error:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     @property
     def _data(self) -> Path:
@@ -276,7 +285,7 @@ class PostgresServer(LabServer):
         # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk: nobody needs them
         # after the run.
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
-        self._place.lab.run(f"{NAME}-initdb", [*self._user.prefix, str(initdb), *options])
+        self._place.lab.run(f"{self.name}-initdb", [*self._user.prefix, str(initdb), *options])
         password_file.unlink()
 
     def write_access_rules(self, access: str) -> None:
@@ -294,7 +303,7 @@ class PostgresServer(LabServer):
                 autocommit=True,
             )
         except psycopg.Error as error:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def _make_database(self) -> None:
         self._admin = self._log_in("postgres")
