@@ -45,6 +45,16 @@ class ServerConfiguration(Model):
     settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
 
 
+class VersionedConfiguration(ServerConfiguration):
+    """The configuration of a server whose version a study can vary."""
+
+    version: str = Field(
+        default="",
+        description="The series of a release, such as '18', or the absolute path of a folder with the server's programs; "
+        "'' for the installed server.",
+    )
+
+
 @dataclass(frozen=True)
 class Place:
     """The place of a server in a lab: its host, and the authority that issues its certificates.

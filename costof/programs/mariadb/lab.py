@@ -29,7 +29,7 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
 from costof.lab.releases import Jar, Release, find_release, unpack_folder
 from costof.programs.mariadb.connection import MysqlSettings
-from costof.programs.server import LabServer, Place
+from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "mariadb-server-core"
 
@@ -167,6 +167,7 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
+    `version` is that of `find_mariadbd`.
     """
 
     port = PORT
@@ -181,6 +182,7 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
+        version: str = "",
     ) -> None:
         self.addresses = list(addresses)
         self.address = self.addresses[0]
@@ -193,6 +195,7 @@ class MariadbServer:
         self._kinds = list(keys)
         self._host = host
         self._settings = {**SETTINGS, **settings}
+        self._chosen_version = version
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -202,7 +205,7 @@ class MariadbServer:
 
         Raises `PROGRAM_MISSING` or `LAB_FAILED`.
         """
-        binary = find_mariadbd()
+        binary = find_mariadbd(self._chosen_version)
         self.version = mariadbd_version(binary)
         self._folder.mkdir(mode=0o700)
         names = [*self.addresses, self.name, "localhost"]
@@ -395,8 +398,10 @@ class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
 
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+    configuration_type = VersionedConfiguration
 
     def __init__(self, place: Place) -> None:
+        assert isinstance(place.configuration, VersionedConfiguration)
         self._configuration = place.configuration
         super().__init__(
             place.lab,
@@ -406,6 +411,7 @@ class SysbenchServer(MariadbServer, LabServer):
             name=place.name("mariadb"),
             host=place.host,
             settings=place.configuration.settings,
+            version=place.configuration.version,
         )
 
     def accept(self, connections: int) -> None:
@@ -426,8 +432,9 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them."""
+        """Return the settings of this server's configuration as the running server shows them, and a chosen version."""
         variables = {name: name.replace("-", "_") for name in self._configuration.settings}
+        variables |= {"version": "version"} if self._configuration.version else {}
         return {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
 
     def answers(self, address: str, port: int, host: Host) -> bool:

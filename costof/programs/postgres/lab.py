@@ -25,7 +25,7 @@ from costof.lab.program import UNPACKED, Counters, Description, find_program, fi
 from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
 from costof.lab.unprivileged import Unprivileged
 from costof.programs.postgres.connection import PostgresSettings
-from costof.programs.server import LabServer, Place
+from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "postgresql"
 #: The folder in which Debian's packages install each version of PostgreSQL. scripts/system-packages unpacks the package
@@ -123,8 +123,11 @@ class PostgresServer(LabServer):
     """One PostgreSQL server with pgbench's tables, which clients at all distances use."""
 
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
+    configuration_type = VersionedConfiguration
 
     def __init__(self, place: Place) -> None:
+        assert isinstance(place.configuration, VersionedConfiguration)
+        self._chosen_version = place.configuration.version
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
@@ -140,8 +143,10 @@ class PostgresServer(LabServer):
         self._settings["max_connections"] = str(connections + RESERVED)
 
     def start(self) -> None:
-        binary = find_postgres()
+        binary = find_postgres(self._chosen_version)
         self._version = postgres_version(binary)
+        if self._chosen_version:
+            binary = copy_if_private(binary, self._place.lab.new_folder)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
         self._certificates = self._place.authority.issue_all(
@@ -207,8 +212,9 @@ class PostgresServer(LabServer):
         return Counters(self._counted.total(), tls)
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them."""
-        return {name: self.ask(f"SHOW {name}")[0][0] for name in self._place.configuration.settings}
+        """Return the settings of this server's configuration as the running server shows them, and a chosen version."""
+        shown = [*self._place.configuration.settings, *(["server_version"] if self._chosen_version else [])]
+        return {name: self.ask(f"SHOW {name}")[0][0] for name in shown}
 
     def describe(self) -> Description:
         ((library,),) = self.ask("SHOW ssl_library")

@@ -62,10 +62,11 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, the names of its processes, and the session tickets for it."""
+    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it."""
 
     server: LabServer
     processes: frozenset[str]
+    entrances: Sequence[Entrances]
     tickets: Tickets = field(default_factory=Tickets)
 
 
@@ -79,7 +80,7 @@ class ServerLab(LabService):
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
         """Prepare a lab with the study's server program, or with `program` if given. Raises `NO_SERVICE`."""
         self._program = program or lab_server(plan.study.service.program)
-        #: The configurations, the first control's first, because its server is the one behind the entrances.
+        #: The configurations, the first control's first.
         self._configurations: list[ServerConfiguration] = []
         for arm in sorted(plan.arms, key=lambda arm: not arm.control):
             if (configuration := self._configuration(arm)) not in self._configurations:
@@ -92,8 +93,16 @@ class ServerLab(LabService):
         self._star = Star(
             self._lab, round_trips, plan.seed, separate=self._program.separate_clients, middle=middle_cores(plan.arms)
         )
-        site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])
-        self._entrances: list[Entrances] = [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, plan.seed)]
+        self._by_server = [
+            self._entrances_before(number, configuration, plan.seed)
+            for number, configuration in enumerate(self._configurations, start=1)
+        ]
+        self._entrances = [each for entrances in self._by_server for each in entrances]
+
+    def _entrances_before(self, number: int, configuration: ServerConfiguration, seed: int) -> Sequence[Entrances]:
+        arms = [arm for arm in self._arms if self._configuration(arm) == configuration]
+        site = Site(self._lab, self._star, arms, self._distances, self._keys[0], number)
+        return [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, seed)]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -104,9 +113,10 @@ class ServerLab(LabService):
             for number, configuration in enumerate(self._configurations, start=1)
         ]
         self._current = self._servers[0]
-        for each in self._entrances:
-            stack.callback(each.close)
-            each.start(self.server, self.authority)
+        for configured in self._servers:
+            for each in configured.entrances:
+                stack.callback(each.close)
+                each.start(configured.server, self.authority)
         self._star.measure()
 
     def _start(self, number: int, configuration: ServerConfiguration, stack: ExitStack) -> Configured:
@@ -121,11 +131,12 @@ class ServerLab(LabService):
         server.start()
         # Make the tables before the load, because instruments may look at the tables as soon as they connect.
         server.make_tables()
-        return Configured(server, frozenset(set(self._lab.processes) - others))
+        started = frozenset(set(self._lab.processes) - others)
+        return Configured(server, started, self._by_server[number - 1])
 
     @property
     def server(self) -> LabServer:
-        """The first server: the control's, and the one behind the entrances."""
+        """The first server: the first control's."""
         return self._servers[0].server
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -215,13 +226,15 @@ class ServerLab(LabService):
         return self._star.lost()
 
     def describe(self) -> Description:
-        described = self.server.describe()
+        described, *others = [each.server.describe() for each in self._servers]
         count = len(self._servers)
         topology = described.topology if count == 1 else f"{count} servers, one for each configuration,"
         return Description(
-            versions=described.versions | _merged(each.versions() for each in self._entrances),
+            versions=_joined([described.versions, *(each.versions for each in others)])
+            | _merged(each.versions() for each in self._entrances),
             topology=f"{topology} {self._star.words()}",
-            facts=described.facts | _merged(each.facts() for each in self._entrances),
+            facts=_joined([described.facts, *(each.facts for each in others)])
+            | _merged(each.facts() for each in self._entrances),
         )
 
     def _configuration(self, arm: PlannedArm) -> ServerConfiguration:
@@ -238,6 +251,15 @@ class ServerLab(LabService):
 
 def _merged(dictionaries: Iterable[dict[str, Value]]) -> dict[str, Value]:
     return {name: value for each in dictionaries for name, value in each.items()}
+
+
+def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Return the dictionaries as one. Different texts with the same key are separated by '|'."""
+    joined: dict[str, dict[str, None]] = {}
+    for each in dictionaries:
+        for name, text in each.items():
+            joined.setdefault(name, {})[text] = None
+    return {name: " | ".join(texts) for name, texts in joined.items()}
 
 
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:

@@ -113,7 +113,8 @@ class Poolers(Entrances):
                 settings = PoolerSettings(pool.server_tls, pool.processes, arm.settings.lab.get("key", site.key))
                 self._settings[arm.name] = settings, Pool(f"pool-{number}", pool.mode, pool.size)
         different = dict.fromkeys(settings for settings, _ in self._settings.values())
-        self._ports = {settings: FIRST_PORT + number for number, settings in enumerate(different)}
+        self._site = site
+        self._ports = {settings: site.port(FIRST_PORT) + number for number, settings in enumerate(different)}
         self._poolers: dict[PoolerSettings, PgBouncer] = {}
         self._failed: dict[PoolerSettings, str] = {}
         self._mismatches: dict[str, str] = {}
@@ -237,13 +238,14 @@ class Poolers(Entrances):
 
         upstream = Upstream.of(self._server, authority.ca_file if settings.server_tls else None)
         addresses = list(dict.fromkeys(self._star.middle_addresses.values()))
+        name = self._site.name(settings.name)
         return PgBouncer(
             self._lab,
-            settings.name,
+            name,
             self._star.middle,
             addresses,
             self._ports[settings],
-            authority.issue(settings.name, settings.key, addresses),
+            authority.issue(name, settings.key, addresses),
             upstream,
             [pool for each, pool in self._settings.values() if each == settings],
             settings.processes,
