@@ -43,6 +43,7 @@ class ServerConfiguration(Model):
     """
 
     settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
+    client_certificates: bool = Field(default=False, description="Whether every client needs a certificate, over TLS.")
 
 
 class VersionedConfiguration(ServerConfiguration):

@@ -167,7 +167,7 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
-    `version` is that of `find_mariadbd`.
+    `version` is that of `find_mariadbd`. With `client_certificates`, the users need a certificate.
     """
 
     port = PORT
@@ -183,6 +183,7 @@ class MariadbServer:
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
         version: str = "",
+        client_certificates: bool = False,
     ) -> None:
         self.addresses = list(addresses)
         self.address = self.addresses[0]
@@ -196,6 +197,7 @@ class MariadbServer:
         self._host = host
         self._settings = {**SETTINGS, **settings}
         self._chosen_version = version
+        self._client_certificates = client_certificates
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -218,6 +220,8 @@ class MariadbServer:
         ready = b"ready for connections"
         self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._log_in()
+        if self._client_certificates:
+            self._query(f"ALTER USER {USER} REQUIRE X509")
 
     def close(self) -> None:
         if self._admin is not None:
@@ -240,6 +244,7 @@ class MariadbServer:
             f"--ssl-cert={self._certificate_file}",
             f"--ssl-key={self._certificate_file}",
             f"--tls-version={TLS_VERSIONS}",
+            *([f"--ssl-ca={self.ca_file}"] if self._client_certificates else []),
         ]
 
     @property
@@ -401,8 +406,7 @@ class SysbenchServer(MariadbServer, LabServer):
     configuration_type = VersionedConfiguration
 
     def __init__(self, place: Place) -> None:
-        assert isinstance(place.configuration, VersionedConfiguration)
-        self._configuration = place.configuration
+        self._configuration = VersionedConfiguration.model_validate(dict(place.configuration))
         super().__init__(
             place.lab,
             place.authority,
@@ -410,8 +414,9 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-            settings=place.configuration.settings,
-            version=place.configuration.version,
+            settings=self._configuration.settings,
+            version=self._configuration.version,
+            client_certificates=self._configuration.client_certificates,
         )
 
     def accept(self, connections: int) -> None:
@@ -432,10 +437,14 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them, and a chosen version."""
+        """Return what distinguishes this server's configuration, as the running server shows it."""
         variables = {name: name.replace("-", "_") for name in self._configuration.settings}
         variables |= {"version": "version"} if self._configuration.version else {}
-        return {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        if self._configuration.client_certificates:
+            (account,) = self.ask(f"SHOW CREATE USER {USER}")
+            facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
+        return facts
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
-from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
@@ -86,7 +87,8 @@ class ServerLab(LabService):
             if (configuration := self._configuration(arm)) not in self._configurations:
                 self._configurations.append(configuration)
         self._arms = plan.arms
-        self._keys = keys_to_show([key for arm in plan.arms if (key := arm.settings.lab.get("key"))])
+        self._client_certificates: dict[str, Path] = {}
+        self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
         self._lab = Lab()
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
@@ -143,7 +145,10 @@ class ServerLab(LabService):
         settings = self._configured(arm).server.client_settings().with_settings(arm.settings.service)
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
-        return Endpoint(service=settings, transport=arm.settings.transport_trusting(self.authority.ca_file))
+        transport = arm.settings.transport_trusting(self.authority.ca_file)
+        if self._configuration(arm).client_certificates:
+            transport = transport.presenting(self._client_certificate(arm))
+        return Endpoint(service=settings, transport=transport)
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._star.client(self._distances[arm.name]).prefix
@@ -165,7 +170,7 @@ class ServerLab(LabService):
             each.arrange(arm)
         entrance = self._entrance(arm)
         self._current.server.expect_tls(arm.settings.speaks_tls and not (entrance and entrance.end_tls))
-        key = arm.settings.lab.get("key")
+        key = certificate_kind(arm.settings.lab)
         if key is not None and self._current.server.show_key(key):
             self._current.tickets.invalidate()
 
@@ -239,6 +244,13 @@ class ServerLab(LabService):
 
     def _configuration(self, arm: PlannedArm) -> ServerConfiguration:
         return self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))
+
+    def _client_certificate(self, arm: PlannedArm) -> Path:
+        """Return the client's certificate, with the same kind of key as the server's."""
+        kind = str(arm.settings.lab.get("key", DEFAULT_KEY))
+        if kind not in self._client_certificates:
+            self._client_certificates[kind] = self.authority.issue("client", kind, ["client"])
+        return self._client_certificates[kind]
 
     def _configured(self, arm: PlannedArm) -> Configured:
         """Return the server that an arm uses."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
 from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
@@ -131,4 +131,4 @@ class Stunnels(Entrances):
 
 
 def _key(arm: PlannedArm) -> str:
-    return str(arm.settings.lab.get("key", DEFAULT_KEY))
+    return certificate_kind(arm.settings.lab, DEFAULT_KEY) or DEFAULT_KEY
