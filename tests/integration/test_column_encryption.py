@@ -140,6 +140,7 @@ def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) ->
     return service
 
 
+@pytest.mark.slow
 def test_target_is_measured_behind_a_gateway_and_left_unchanged(users_server: MariadbServer, tmp_path: Path) -> None:
     before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
     service, ledger = target_of(plan, users_server), Ledger.create(plan, tmp_path / "run")
