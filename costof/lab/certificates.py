@@ -38,10 +38,10 @@ CHAIN = "-chain-"
 
 
 def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
-    """Return the kind of certificate that the `lab` settings of an arm require, such as 'rsa-2048' or 'rsa-2048-chain-3'.
+    """Return the kind of certificate that an arm's `lab` settings require, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
-    The chain has the server's certificate and the intermediate ones, which the server sends, but not the root. Without a
-    kind of key in the settings, return `default`.
+    The chain has the server's certificate and the intermediate ones, which the server sends, but not the root. Without
+    a kind of key in the settings, return `default`.
     """
     key, length = settings.get("key", default), int(settings.get("chain", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"
@@ -151,7 +151,9 @@ class Authority:
                 .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
                 .add_extension(_key_usage(signs_certificates=True), critical=True)
                 .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-                .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key()), critical=False)
+                .add_extension(
+                    x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key()), critical=False
+                )
                 .sign(above.key, hashes.SHA256())
             )
             issuers.append(_Issuer(certificate, key))

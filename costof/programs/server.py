@@ -51,8 +51,8 @@ class VersionedConfiguration(ServerConfiguration):
 
     version: str = Field(
         default="",
-        description="The series of a release, such as '18', or the absolute path of a folder with the server's programs; "
-        "'' for the installed server.",
+        description="The series of a release, such as '18', or the absolute path of a folder with the server's "
+        "programs; '' for the installed server.",
     )
 
 

@@ -251,7 +251,8 @@ class Factor(Model):
     )
 
     paths: bool = Field(
-        default=False, description="True if the absolute path of a folder is a level too, such as that of a server's build."
+        default=False,
+        description="True if the absolute path of a folder is a level too, such as that of a server's build.",
     )
 
     @field_validator("levels", mode="before", json_schema_input_type=dict[str, Level] | list[str])

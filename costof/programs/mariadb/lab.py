@@ -95,12 +95,12 @@ def _release(version: str, sha256: str) -> Release:
     return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
 
 
-#: The releases of `costof fetch mariadb@11.4`. They have the same packer, so that they differ only in MariaDB's version.
+#: The releases of `costof fetch mariadb@11.4`. They have one packer, so that they differ only in MariaDB's version.
 RELEASES = {
     release.series: release
     for release in (
-        _release("11.4.5", ""),
-        _release("10.11.5", ""),
+        _release("11.4.5", "5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854"),
+        _release("10.11.5", "b9775a3256caa0d97698f7512587db43dbcec57b242cc3a70bf7bc6ddcc4a9f8"),
     )
 }
 

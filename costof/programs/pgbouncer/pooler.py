@@ -302,9 +302,9 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # From a plain-text password PgBouncer has to derive the key at each log-in, on its only thread. The SCRAM secret
-        # is the same as the server's, so that PgBouncer can log in to the server with the key that a client's log-in has
-        # revealed.
+        # From a plain-text password PgBouncer has to derive the key at each log-in, on its only thread. The SCRAM
+        # secret is the same as the server's, so that PgBouncer can log in to the server with the key that a client's
+        # log-in has revealed.
         secret = upstream.password if self._plain_passwords else upstream.secret
         yield "users.txt", f'"{upstream.username}" "{secret.get_secret_value()}"\n'.encode()
         if upstream.ca_file:

@@ -72,23 +72,37 @@ def postgres_version(binary: Path) -> str:
     return first_words([str(binary), "--version"], "postgres", PACKAGE).removeprefix("postgres (PostgreSQL) ")
 
 
-def _release(version: str, sha256: str, sha256_aarch64: str) -> Release:
-    """Return a release of PostgreSQL as packed by zonky.io, by the SHA-256 of its JARs for two machines."""
-    machines = {"x86_64": ("amd64", sha256), "aarch64": ("arm64v8", sha256_aarch64)}
+def _release(version: str, **sha256: str) -> Release:
+    """Return a release of PostgreSQL as packed by zonky.io, by the SHA-256 of its JAR for each machine."""
     packed = "io.zonky.test.postgres:embedded-postgres-binaries-linux"
-    jars = {machine: Jar(f"{packed}-{name}:{version}.0", each) for machine, (name, each) in machines.items()}
-    return Release("postgres", version.partition(".")[0], version, jars, unpack_archive, "bin/postgres", postgres_version)
+    names = {"x86_64": "amd64", "aarch64": "arm64v8"}
+    jars = {machine: Jar(f"{packed}-{names[machine]}:{version}.0", each) for machine, each in sha256.items()}
+    return Release(
+        "postgres", version.partition(".")[0], version, jars, unpack_archive, "bin/postgres", postgres_version
+    )
 
 
-#: The releases of `costof fetch postgres@18`. All have the same packer and options, so that two of them differ only in
+#: The releases of `costof fetch postgres@18`. All have the same packer and options, so that they differ only in
 #: PostgreSQL's version. Debian's packages are built with other options.
 RELEASES = {
     release.series: release
     for release in (
-        _release("18.1", "", ""),
-        _release("17.7", "", ""),
-        _release("16.11", "", ""),
-        _release("15.15", "", ""),
+        _release(
+            "18.1",
+            x86_64="65d0723e0274ad3ec6230dcbdfe034af6ee096fce15a77b0f9b8be71d2702934",
+            aarch64="ea0f16b754fc0a10d9d8993bbd426c20f8c709b318b28e49b42d9cac1c958b8f",
+        ),
+        _release(
+            "17.7",
+            x86_64="ceb1c01cf5e71d6f906b8614982f6ed61e96b3740dd30758fa6262f97e752b69",
+            aarch64="85622d56a394c424db4b15185bad31f51848809cb0810fe87059ec38be23caad",
+        ),
+        _release("16.11", x86_64="7f78235db9c0d94e933e81ec43d00708a5533841d7eb3a9b6b86bb1fd465ae2f"),
+        _release(
+            "15.15",
+            x86_64="7c73da91870b0615b37a8ceb84871bd42f28c3600f87a97ca9747f4a0b8d2dbb",
+            aarch64="623ee4c35cfdccd585d4473ff9b51942d465a7f8280687e6b960f56066f58909",
+        ),
     )
 }
 
@@ -250,7 +264,7 @@ class PostgresServer(LabServer):
         shown += ["data_checksums"] if configuration.data_checksums else []
         facts = {name: str(self.ask(f"SHOW {name}")[0][0]) for name in shown}
         if configuration.scram_iterations != SCRAM_ITERATIONS:
-            secret = self.ask(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{USER}'")[0][0]
+            secret = self.ask(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{USER}'")[0][0]  # noqa: S608  # our own name
             facts["SCRAM iterations"] = secret.split("$")[1].partition(":")[0]
         if configuration.client_certificates:
             rules = self.ask("SELECT array_to_string(options, ',') FROM pg_hba_file_rules WHERE type LIKE 'host%'")

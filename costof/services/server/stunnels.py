@@ -65,7 +65,12 @@ class Stunnels(Entrances):
         server_address = server.client_settings().addresses[0]
         self._address = server_address.rpartition(":")[0]
         ends = [
-            End(key, self._listen_address(key), server_address, authority.issue(self._site.name("stunnel"), key, [self._address]))
+            End(
+                key,
+                self._listen_address(key),
+                server_address,
+                authority.issue(self._site.name("stunnel"), key, [self._address]),
+            )
             for key in self._ports
         ]
         self._server = Stunnel(self._lab, self._site.name("stunnel"), SERVER_ROLE, ends, self._star.server)
