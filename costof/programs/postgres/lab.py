@@ -112,7 +112,7 @@ def _version(folder: Path) -> tuple[int, ...]:
 
 
 def scram_secret(password: str, iterations: int) -> str:
-    """Return a password as PostgreSQL stores it for SCRAM-SHA-256 (RFC 5803), with a new salt. The password is ASCII."""
+    """Return an ASCII password as PostgreSQL stores it for SCRAM-SHA-256 (RFC 5803), with a new salt."""
     salt = secrets.token_bytes(16)
     salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations)
     client_key, server_key = (hmac.digest(salted, text, "sha256") for text in (b"Client Key", b"Server Key"))
