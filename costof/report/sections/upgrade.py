@@ -16,6 +16,7 @@ from costof.format import Text
 from costof.model import Model
 from costof.report.blocks import Block, Paragraph, Table
 from costof.report.sections import Section, sentences
+from costof.report.summary import KeyFigure
 from costof.results.index import Index, in_view
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
@@ -82,6 +83,17 @@ class UpgradeSection(Section[Spec, Upgrade]):
             if changes:
                 texts.append(_sentence(index, data.versions, changes))
         return sentences("answer", texts)
+
+    def key_figures(self, index: Index, data: Upgrade) -> list[KeyFigure]:
+        """Return the changes in headline metrics, those on the wire first."""
+        metrics = sorted(index.headline_metrics, key=lambda metric: metric.view != "wire")
+        by_key = {(each.after, each.metric): each for each in data.changes}
+        return [
+            _key_figure(index, data.versions, change)
+            for after in dict.fromkeys(each.after for each in data.changes)
+            for metric in metrics
+            if (change := by_key.get((after, metric.name))) is not None
+        ]
 
     def blocks(self, index: Index, data: Upgrade) -> Iterator[Block]:
         for pair in dict.fromkeys((each.before, each.after) for each in data.changes):
@@ -179,6 +191,27 @@ def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[Versi
             clauses.append(f"{words.format(margin)} {fmt.listed([_metric(index, each) for each in same])}")
     label = index.label(changes[0].after)
     return f"{fmt.capital(after)} instead of {before}, with {label}: {'; '.join(clauses)}."
+
+
+def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange) -> KeyFigure:
+    metric = index.metrics[change.metric]
+    before, after = versions[change.before], versions[change.after]
+    return KeyFigure(
+        name=metric.name,
+        arm=change.after,
+        arm_label=f"{fmt.capital(after)} instead of {before} ({index.label(change.after)})",
+        label=index.metric_title(metric.name) if index.many_views else metric.label,
+        words=_metric(index, change),
+        unit=metric.unit,
+        better=metric.better,
+        without=change.before_value,
+        value=change.value,
+        difference=change.difference,
+        ratio=change.ratio,
+        control_label=before,
+        verdict=change.verdict,
+        margin=metric.margin,
+    )
 
 
 def _metric(index: Index, change: VersionChange) -> str:

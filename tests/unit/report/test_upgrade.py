@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from costof.format import without_intervals
 from costof.report.result import Result
 from costof.report.sections.upgrade import Upgrade, version_pairs
 from costof.statistics.estimate import Verdict
@@ -56,8 +57,11 @@ def test_answer_names_both_versions_and_the_arm(result: Result) -> None:
         "PostgreSQL 18 instead of PostgreSQL 15, with plain",
         "PostgreSQL 18 instead of PostgreSQL 15, with TLS 1.3 (rsa-2048)",
     ]
-    assert all("+2" in text and "in 'query on open connection' on the wire" in text for text in texts)
-    assert "What the other version costs" in printed(result, 100)
+    assert all(
+        "% in 'query on open connection' on the wire; no difference" in without_intervals(text) for text in texts
+    )
+    assert "PostgreSQL 18 instead of PostgreSQL 15 (plain)" in {each.arm_label for each in result.summary.figures}
+    assert "plain: PostgreSQL 18 instead of PostgreSQL 15" in printed(result, 100)
 
 
 def test_arms_of_one_version_make_no_pair() -> None:
