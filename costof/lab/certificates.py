@@ -43,7 +43,7 @@ def certificate_kind(settings: Mapping[str, Any], default: str | None = None) ->
     The chain has the server's certificate and the intermediate ones, which the server sends, but not the root. Without
     a kind of key in the settings, return `default`.
     """
-    key, length = settings.get("key", default), int(settings.get("chain", 1))
+    key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"
 
 

@@ -16,7 +16,7 @@ STUDIES = ["postgres-tls", "mysql-transport", "redis-tls"]
 
 
 def plan(study: str) -> Plan:
-    levels = ("transport=tls", "client_certificate=none,required", "chain=3", "key=ecdsa-p256", "distance=lan")
+    levels = ("transport=tls", "client_certificate=off,on", "chain=3", "key=ecdsa-p256", "distance=lan")
     return plan_of(study, "quick", *levels, "records=100")
 
 

@@ -107,7 +107,7 @@ def test_certificates_of_the_authority_of_a_lab_satisfy_rfc_5280(tmp_path: Path)
 
 def test_server_sends_the_intermediate_certificates_of_its_chain(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-    kind = certificate_kind({"key": "ecdsa-p256", "chain": "3"})
+    kind = certificate_kind({"key": "ecdsa-p256", "certificates": "3"})
     assert kind is not None
     leaf, *intermediates = x509.load_pem_x509_certificates(authority.issue("server", kind, ["db.lab"]).read_bytes())
     assert len(intermediates) == 2
