@@ -28,16 +28,11 @@ from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
-<<<<<<< HEAD
+from costof.lab.releases import Jar, Release, find_release, unpack_folder
 from costof.messages.answers import SliceAnswer
 from costof.programs.mariadb.connection import MysqlSettings
-from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, MariadbConfiguration
-from costof.programs.server import LabServer, Place
-=======
-from costof.lab.releases import Jar, Release, find_release, unpack_folder
-from costof.programs.mariadb.connection import MysqlSettings
+from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
 from costof.programs.server import LabServer, Place, VersionedConfiguration
->>>>>>> versions
 
 PACKAGE = "mariadb-server-core"
 
@@ -177,11 +172,7 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
-<<<<<<< HEAD
-    `at_rest` says which of its files the server encrypts; None if that does not matter.
-=======
-    `version` is that of `find_mariadbd`. With `client_certificates`, the users need a certificate.
->>>>>>> versions
+    `at_rest` says which of its files the server encrypts; None if that does not matter. `version` is that of `find_mariadbd`. With `client_certificates`, the users need a certificate.
     """
 
     port = PORT
@@ -196,12 +187,9 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
-<<<<<<< HEAD
         at_rest: EncryptionAtRest | None = None,
-=======
         version: str = "",
         client_certificates: bool = False,
->>>>>>> versions
     ) -> None:
         self.addresses = list(addresses)
         self.address = self.addresses[0]
@@ -213,14 +201,10 @@ class MariadbServer:
         self._authority = authority
         self._kinds = list(keys)
         self._host = host
-<<<<<<< HEAD
         self.at_rest = at_rest
         self._settings = {**SETTINGS, **(at_rest.settings if at_rest else {}), **settings}
-=======
-        self._settings = {**SETTINGS, **settings}
         self._chosen_version = version
         self._client_certificates = client_certificates
->>>>>>> versions
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -425,22 +409,19 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
         return False
 
 
+class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration):
+    """The configuration of a lab's MariaDB server."""
+
+
 class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
 
     configuration_type = MariadbConfiguration
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
-    configuration_type = VersionedConfiguration
 
     def __init__(self, place: Place) -> None:
-<<<<<<< HEAD
-        configuration = place.configuration
-        assert isinstance(configuration, MariadbConfiguration)
-        self._configured = configuration.settings
-        stores = configuration.encrypt
-=======
-        self._configuration = VersionedConfiguration.model_validate(dict(place.configuration))
->>>>>>> versions
+        self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
+        stores = self._configuration.encrypt
         super().__init__(
             place.lab,
             place.authority,
@@ -448,14 +429,10 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-<<<<<<< HEAD
-            settings=configuration.settings,
-            at_rest=None if stores is None else EncryptionAtRest(stores, configuration.cipher),
-=======
             settings=self._configuration.settings,
+            at_rest=None if stores is None else EncryptionAtRest(stores, self._configuration.cipher),
             version=self._configuration.version,
             client_certificates=self._configuration.client_certificates,
->>>>>>> versions
         )
 
     def accept(self, connections: int) -> None:
@@ -482,14 +459,17 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-<<<<<<< HEAD
-        """Return the settings of this server's configuration as the running server shows them.
+        """Return what distinguishes this server's configuration, as the running server shows it.
 
         If the study encrypts servers' files, also search the server's files for a canary.
         """
-        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configured}
+        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configuration.settings}
         variables = {name: name.replace("-", "_") for name in chosen}
+        variables |= {"version": "version"} if self._configuration.version else {}
         facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        if self._configuration.client_certificates:
+            (account,) = self.ask(f"SHOW CREATE USER {USER}")
+            facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
         return facts | self._search_for_canary()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
@@ -503,16 +483,6 @@ class SysbenchServer(MariadbServer, LabServer):
             return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
         except MySQLError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
-=======
-        """Return what distinguishes this server's configuration, as the running server shows it."""
-        variables = {name: name.replace("-", "_") for name in self._configuration.settings}
-        variables |= {"version": "version"} if self._configuration.version else {}
-        facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
-        if self._configuration.client_certificates:
-            (account,) = self.ask(f"SHOW CREATE USER {USER}")
-            facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
-        return facts
->>>>>>> versions
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)

@@ -2,12 +2,8 @@
 
 from costof.lab.program import located
 from costof.programs.postgres.connection import PostgresLeftovers
-<<<<<<< HEAD
 from costof.programs.postgres.file_system import bindfs_version, find_bindfs, find_gocryptfs, gocryptfs_version
-from costof.programs.postgres.lab import PostgresServer, find_postgres, postgres_version
-=======
 from costof.programs.postgres.lab import RELEASES, PostgresServer, find_postgres, postgres_version
->>>>>>> versions
 from costof.programs.postgres.target import PgbenchTarget
 
 __all__ = ["NEEDED", "RELEASES", "lab_server", "leftovers", "target_server"]

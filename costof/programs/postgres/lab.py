@@ -29,12 +29,8 @@ from costof.lab.releases import Jar, Release, copy_if_private, find_release, unp
 from costof.lab.unprivileged import Unprivileged
 from costof.messages.answers import SliceAnswer
 from costof.programs.postgres.connection import PostgresSettings
-<<<<<<< HEAD
-from costof.programs.postgres.file_system import FileSystem, PostgresConfiguration
-from costof.programs.server import LabServer, Place
-=======
+from costof.programs.postgres.file_system import FileSystem, FileSystemConfiguration
 from costof.programs.server import LabServer, Place, VersionedConfiguration
->>>>>>> versions
 
 PACKAGE = "postgresql"
 #: The folder in which Debian's packages install each version of PostgreSQL. scripts/system-packages unpacks the package
@@ -163,7 +159,7 @@ PID_FILE, SEGMENT_LINE = "postmaster.pid", 6
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
 
-class PostgresConfiguration(VersionedConfiguration):
+class PostgresConfiguration(VersionedConfiguration, FileSystemConfiguration):
     """The configuration of a PostgreSQL server. Every version has the same defaults of the lab."""
 
     scram_iterations: int = Field(
@@ -203,8 +199,7 @@ class PostgresServer(LabServer):
             binary = copy_if_private(binary, self._place.lab.new_folder)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
-        configuration = self._place.configuration
-        assert isinstance(configuration, PostgresConfiguration)
+        configuration = self._configuration
         if configuration.file_system is not None:
             self._file_system = FileSystem(configuration.file_system, configuration.cipher, self._folder)
             self._file_system.mount(self._place.lab, self.name, self._user)
@@ -276,18 +271,10 @@ class PostgresServer(LabServer):
         return Counters(self._counted.total(), tls)
 
     def evidence(self) -> dict[str, str]:
-<<<<<<< HEAD
-        """Return the settings of this server's configuration as the running server shows them.
+        """Return what distinguishes this server's configuration, as the running server shows it.
 
         If the study varies the file system of the data folder, also search the stored files for a canary.
         """
-        facts = {name: self.ask(f"SHOW {name}")[0][0] for name in self._place.configuration.settings}
-        return facts | (self._file_system.verify(self.ask) if self._file_system else {})
-
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        return self._file_system.leak if self._file_system else None
-=======
-        """Return what distinguishes this server's configuration, as the running server shows it."""
         configuration = self._configuration
         shown = [*configuration.settings]
         shown += ["server_version"] if configuration.version else []
@@ -299,8 +286,10 @@ class PostgresServer(LabServer):
         if configuration.client_certificates:
             rules = self.ask("SELECT array_to_string(options, ',') FROM pg_hba_file_rules WHERE type LIKE 'host%'")
             facts["access over the network"] = ", ".join(options or "without a certificate" for (options,) in rules)
-        return facts
->>>>>>> versions
+        return facts | (self._file_system.verify(self.ask) if self._file_system else {})
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        return self._file_system.leak if self._file_system else None
 
     def describe(self) -> Description:
         ((library,),) = self.ask("SHOW ssl_library")

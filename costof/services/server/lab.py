@@ -13,12 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-<<<<<<< HEAD
 from costof import format as fmt
-from costof.lab.certificates import DEFAULT_KEY, Authority
-=======
 from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
->>>>>>> versions
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
@@ -69,23 +65,16 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-<<<<<<< HEAD
-    """One server of the lab, the names of its processes, and the session tickets for it.
+    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it.
 
     Its start and the load of its data took `start_seconds` and `load_seconds`.
     """
 
     server: LabServer
     processes: frozenset[str]
+    entrances: Sequence[Entrances]
     start_seconds: float
     load_seconds: float | None = None
-=======
-    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it."""
-
-    server: LabServer
-    processes: frozenset[str]
-    entrances: Sequence[Entrances]
->>>>>>> versions
     tickets: Tickets = field(default_factory=Tickets)
 
 
@@ -153,12 +142,8 @@ class ServerLab(LabService):
         start_seconds = time.monotonic() - started
         # Make the tables before the load, because instruments may look at the tables as soon as they connect.
         server.make_tables()
-<<<<<<< HEAD
-        return Configured(server, frozenset(set(self._lab.processes) - others), start_seconds)
-=======
-        started = frozenset(set(self._lab.processes) - others)
-        return Configured(server, started, self._by_server[number - 1])
->>>>>>> versions
+        own = frozenset(set(self._lab.processes) - others)
+        return Configured(server, own, self._by_server[number - 1], start_seconds)
 
     @property
     def server(self) -> LabServer:
