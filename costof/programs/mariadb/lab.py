@@ -172,7 +172,8 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
-    `at_rest` says which of its files the server encrypts; None if that does not matter. `version` is that of `find_mariadbd`. With `client_certificates`, the users need a certificate.
+    `at_rest` says which of its files the server encrypts; None if that does not matter. `version` is that of
+    `find_mariadbd`. With `client_certificates`, the users need a certificate.
     """
 
     port = PORT
