@@ -6,7 +6,6 @@ Only sweeps (`--load 100/s..3000/s` with a limit such as `--limit 'p99 of a quer
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import log10
 from statistics import fmean
 
 from pydantic import Field
@@ -14,7 +13,7 @@ from pydantic import Field
 from costof import format as fmt
 from costof.model import Finite, Model
 from costof.report.blocks import HTML, Block, Figure, Paragraph, Table
-from costof.report.canvas import Legend, Panel, Scale, Sheet, log
+from costof.report.canvas import Legend, Panel, Scale, Sheet, decades, log
 from costof.report.palette import colour_of
 from costof.report.sections import Section, sentences
 from costof.report.summary import KeyFigure, of_effect
@@ -280,8 +279,8 @@ def _figure(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -
             x=Scale(min(rates) / 1.05, max(rates) * 1.05, log),
             y=Scale(lowest, highest, log),
             x_label=f"{data.load.operation[1]} a second",
-            x_ticks=_decades(min(rates), max(rates)),
-            y_ticks={value: fmt.number(value) for value in _decades(lowest, highest)},
+            x_ticks=decades(min(rates), max(rates)),
+            y_ticks={value: fmt.number(value) for value in decades(lowest, highest)},
             grid="y",
         )
         panel.across(limit.milliseconds, "error", 1.2, dashes="5 3")
@@ -311,17 +310,6 @@ def _capacity_words(index: Index, data: Capacities, arm: Arm) -> str | None:
     return (
         f"{fmt.capital(arm.label)}: {fmt.absolute(value.mean, '')} {data.load.operation[1]} a second within the limit."
     )
-
-
-def _decades(low: float, high: float) -> list[float]:
-    """Return the numbers 1, 2 and 5 times a power of ten between two values."""
-    first, last = int(log10(low)) - 1, int(log10(high)) + 1
-    return [
-        each * 10.0**power
-        for power in range(first, last + 1)
-        for each in (1, 2, 5)
-        if low <= each * 10.0**power <= high
-    ]
 
 
 SECTION = CapacitySection()
