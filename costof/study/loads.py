@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from costof.errors import CostofError, ErrorText
-from costof.study.load import Arrivals, CommandRate, Load, Pool, RequestedLoad, parse_rate
+from costof.study.load import Arrivals, CommandRate, Load, RequestedLoad, parse_rate
 from costof.study.schema import Factor, Level, Profile, SliceSize, Study
 from costof.study.sweep import is_latency_limit, parse_range, split_range
 
@@ -79,13 +79,18 @@ def _with_short_rounds(study: Study, profile: Profile, load: Load, lowest: float
     return profile.model_copy(update={"factors": levels, "also": [], "slices": kept})
 
 
+def rate_in_words(per_second: float) -> str:
+    return f"{per_second:,.6g}"
+
+
 def in_words(load: Load, per_second: float) -> str:
     """Return a load without the properties that all loads share, such as '2,000 queries a second'."""
-    rate = f"{per_second:,.6g}"
-    match load:
-        case Arrivals():
-            return f"{rate} new connection{'' if per_second == 1 else 's'} a second"
-        case Pool():
-            return f"{rate} {load.operation[0 if per_second == 1 else 1]} a second"
-        case CommandRate():
-            return f"a rate of {rate}/s"
+    rate = rate_in_words(per_second)
+    return f"a rate of {rate}/s" if isinstance(load, CommandRate) else f"{rate} {unit_in_words(load, per_second)}"
+
+
+def unit_in_words(load: Load, per_second: float = 2) -> str:
+    """Return the unit of a load, such as 'queries a second'; 'operations a second' for commands."""
+    one, several = load.operation
+    new = "new " if isinstance(load, Arrivals) else ""
+    return f"{new}{one if per_second == 1 else several} a second"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import Field
 
 from costof.errors import CostofError, ErrorText
+from costof.format import listed
 from costof.instruments.clients import Client, client
 from costof.instruments.commands.readers import reader
 from costof.instruments.commands.settings import RATE, RATE_OF_SLICE, SECONDS, CommandProgram
@@ -20,7 +21,7 @@ from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
 from costof.study.commands import COMMAND, DEFAULT_SECONDS, FIGURE_PREFIX, MARGIN
 from costof.study.load import CommandRate, Load, RequestedLoad, at_load, parse_load
-from costof.study.loads import LOAD, OVERHEAD_SECONDS, at_loads, level_of, parse_loads
+from costof.study.loads import LOAD, OVERHEAD_SECONDS, at_loads, level_of, parse_loads, rate_in_words, unit_in_words
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -183,6 +184,19 @@ class Plan(Model):
     def start_budget_seconds(self) -> float | None:
         """The equal share of the budget that each start of the servers gets; None without a budget."""
         return None if self.budget_seconds is None else self.budget_seconds / self.starts
+
+    @property
+    def load_in_words(self) -> str:
+        """The load, all loads, or the range with its limit, as text; '' without a load."""
+        if self.load is None:
+            return ""
+        if self.sweep is not None:
+            ends = " to ".join(map(rate_in_words, (self.sweep.least, self.sweep.most)))
+            return f"{ends} {unit_in_words(self.load)}; {self.sweep.limit.in_words}"
+        if not self.rates:
+            return self.load.in_words
+        first = rate_in_words(self.rates[0])
+        return self.load.in_words.replace(first, listed([*map(rate_in_words, self.rates)]), 1)
 
     def load_of(self, arm: PlannedArm) -> Load | None:
         """Return the load of an arm: if the run has several loads, that of the arm's context."""

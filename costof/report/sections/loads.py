@@ -25,7 +25,7 @@ from costof.results.samples import NS_PER_UNIT
 from costof.statistics.histogram import merged
 from costof.study.arms import PlannedArm
 from costof.study.load import Load
-from costof.study.loads import LOAD, in_words
+from costof.study.loads import LOAD, in_words, rate_in_words, unit_in_words
 from costof.study.sweep import percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -106,9 +106,9 @@ class LoadsSection(Section[None, Loads]):
         figures = []
         for arm in index.answered:
             for name in data.metrics[-1:]:
-                effect, words = index.effect(name, arm.name), fmt.with_article(index.metric_label(name))
+                effect, words = index.effect(name, arm.name), _words(index.metrics[name])
                 if effect is not None:
-                    label = f"{words}, {fmt.number(_rate(arm), 0 if _rate(arm) >= 10 else None)}/s"
+                    label = f"{words}, {rate_in_words(_rate(arm))}/s"
                     figure = of_effect(index, index.metrics[name], effect)
                     figures.append(figure.model_copy(update={"label": label, "words": f"{words}{arm.at}"}))
         return figures
@@ -119,9 +119,8 @@ class LoadsSection(Section[None, Loads]):
             yield from _plots(index, data, index.metrics[name], data.groups[0])
 
     def blocks(self, index: Index, data: Loads) -> Iterator[Block]:
-        rates = fmt.listed([fmt.number(each, 0 if each >= 10 else None) for each in data.rates])
-        several = in_words(data.load, 2).partition(" ")[2]
-        yield Paragraph(f"{rates} {several}." if several else f"{rates} a second.", label="Loads.")
+        rates = fmt.listed([*map(rate_in_words, data.rates)])
+        yield Paragraph(f"{rates} {unit_in_words(data.load)}.", label="Loads.")
         yield Paragraph(METHOD, "note")
         for name in reversed(data.metrics):
             metric = index.metrics[name]
@@ -192,7 +191,7 @@ def _cost(index: Index, data: Loads, highest: float | None) -> str | None:
     figures = []
     for arm in index.answered:
         for name in data.metrics if _rate(arm) == highest else []:
-            effect, words = index.effect(name, arm.name), fmt.with_article(index.metric_label(name))
+            effect, words = index.effect(name, arm.name), _words(index.metrics[name])
             if effect is not None:
                 figures.append(of_effect(index, index.metrics[name], effect).model_copy(update={"words": words}))
     if highest is None or not figures:
@@ -238,10 +237,18 @@ def _known(data: Loads, metric: Metric, group: Group) -> list[str]:
     return sorted(names, key=lambda name: float(name[1:])) or ["mean"]
 
 
+def _words(metric: Metric) -> str:
+    """Return the operation, such as 'a query'; the label of a figure that a command reports, in quotes."""
+    return fmt.with_article(metric.label) if metric.view == "wire" else f"'{metric.label}'"
+
+
+def _heading(metric: Metric, what: str) -> str:
+    return f"{what} of {_words(metric)}, {fmt.UNITS.get(metric.unit, metric.unit)}"
+
+
 def _title(data: Loads, metric: Metric, group: Group, what: str) -> str:
     place = f", {group.title}" if group.title else ""
-    several = in_words(data.load, 2).partition(" ")[2]
-    return f"{what} of {fmt.with_article(metric.label)}, {fmt.UNITS.get(metric.unit, metric.unit)}, over the {several}{place}"
+    return f"{_heading(metric, what)}, over {unit_in_words(data.load)}{place}"
 
 
 def _plots(index: Index, data: Loads, metric: Metric, group: Group) -> Iterator[Block]:
@@ -261,7 +268,7 @@ def _figure(index: Index, data: Loads, metric: Metric, group: Group) -> Figure:
         panels = []
         for what, each in curves.items():
             panel = Panel(
-                title=f"{what} of {fmt.with_article(metric.label)}, {fmt.UNITS.get(metric.unit, metric.unit)}",
+                title=_heading(metric, what),
                 x=Scale(data.rates[0] / 1.1, data.rates[-1] * 1.1, log),
                 y=Scale(lowest, highest, log),
                 x_label="a second",
@@ -290,7 +297,7 @@ def _table(index: Index, data: Loads, metric: Metric, group: Group) -> Table:
     for arm in (index.arm(name) for name in group.arms):
         if arm is None:
             continue
-        rate = fmt.number(_rate(arm), 0 if _rate(arm) >= 10 else None)
+        rate = rate_in_words(_rate(arm))
         if arm.name in overloaded:
             rows.append([rate, arm.label, "not carried", *[fmt.NONE] * (len(known) + 2)])
             continue
