@@ -101,8 +101,8 @@ class ErrorText:
                               "from 50 to 99.9 and a time, such as 'p99 of a query' 10ms")
     LIMIT_NEEDS_RANGE = usage(lambda metric: f"a limit on '{metric}' needs a range of loads in which to look for the "
                               'capacity; add --load 100/s..3000/s')
-    ONE_LATENCY_LIMIT = usage(lambda: "a range of loads can have only one limit on a percentile; keep one of them, such "
-        "as --limit 'p99 of a query' 10ms")
+    ONE_LATENCY_LIMIT = usage(lambda: "a range of loads can have only one limit on a percentile; keep one of them, "
+        "such as --limit 'p99 of a query' 10ms")
     NO_PERCENTILE = usage(lambda command, name, known: f"no capacity can be found at a limit on '{name}', because the "
         f"report of {command} has no such percentile ({known}); to see all figures over the load, remove --limit")
     TOO_MANY_LOADS = usage(lambda count, most: f"--load lists {count} loads; give at most {most}, such as "

@@ -23,8 +23,8 @@ import numpy as np
 #: because the share is linear only nearby (biweight kernel, as in local regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
-#: The smallest and the largest percentile that count, as multiples of the limit. Beyond them, a percentile counts as the
-#: nearer of the two: that of an overloaded server only tells how long its queue could grow.
+#: The smallest and the largest percentile that count, as multiples of the limit. Beyond them, a percentile counts as
+#: the nearer of the two: that of an overloaded server only tells how long its queue could grow.
 SHOWN_RATIOS = (1 / 3, 3.0)
 #: The smallest slope that counts: a share that hardly depends on the rate shows no capacity.
 LEAST_SLOPE = 1.0

@@ -97,7 +97,11 @@ def _load(plan: Plan) -> Iterator[str]:
         yield from ["--think-time", f"{load.think_ms:g}ms"] if load.think_ms else []
     if sweep is not None:
         yield from ("--load", f"{level_of(sweep.least)}/s..{level_of(sweep.most)}/s")
-        yield from ("--limit", f"p{sweep.limit.percentile:g} of a {sweep.limit.label}", f"{sweep.limit.milliseconds:g}ms")
+        yield from (
+            "--limit",
+            f"p{sweep.limit.percentile:g} of a {sweep.limit.label}",
+            f"{sweep.limit.milliseconds:g}ms",
+        )
     elif load.per_second is not None:
         yield from ("--load", ",".join(f"{level_of(each)}/s" for each in plan.rates or [load.per_second]))
     if isinstance(load, Arrivals):

@@ -19,7 +19,7 @@ LOAD = "load"
 LOADS_OF_A_RANGE = 5
 MOST_LOADS = 12
 #: The length of a slice: the time in which this many connections or operations arrive at the lowest load, within two
-#: limits in seconds. Slices are shorter than those at one load, because each round has a slice of each arm at each load.
+#: limits in seconds. They are shorter than at one load, because each round has a slice of each arm at each load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
 #: Seconds of overhead of a slice, for the time that a verdict takes.
 OVERHEAD_SECONDS = 0.5
@@ -61,7 +61,9 @@ def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
         raise CostofError(ErrorText.FACTOR_NAMED_LOAD, study=study.name, factor=LOAD)
     names = [level_of(each) for each in loads]
     phrases = {name: in_words(load, each) for name, each in zip(names, loads, strict=True)}
-    factor = Factor(label="load", phrases=phrases, levels={name: Level() for name in names}, default=names, context=True)
+    factor = Factor(
+        label="load", phrases=phrases, levels={name: Level() for name in names}, default=names, context=True
+    )
     changes = {
         "factors": {**study.factors, LOAD: factor},
         "profiles": {name: _with_short_rounds(study, each, load, loads[0]) for name, each in study.profiles.items()},

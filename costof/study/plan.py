@@ -313,7 +313,9 @@ def resolve(study: Study, options: Options) -> Plan:
         # A load determines the length of slices, so the profile's budget may be too short for the rounds that a verdict
         # needs.
         overhead = OVERHEAD_SECONDS if rates else 1.0
-        needed = _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
+        needed = (
+            _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
+        )
         budget_seconds = max(budget_seconds, needed)
     starts = _starts(options)
     return Plan(

@@ -15,7 +15,7 @@ from pydantic import Field
 from costof.errors import CostofError, ErrorText, nearest
 from costof.model import Model
 from costof.study.commands import FIGURE_PREFIX
-from costof.study.load import CONNECTION, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool, RequestedLoad, parse_rate
+from costof.study.load import CONNECTION, QUERY, WORKLOAD, Arrivals, CommandRate, Load, RequestedLoad, parse_rate
 from costof.study.schema import Metric, Profile, SliceSize, Study, Workload
 
 CAPACITY = f"{WORKLOAD}.capacity"
@@ -42,7 +42,9 @@ class LatencyLimit(Model):
     """A limit on a percentile of an operation's latency, such as 'p99 of a query within 10 ms'."""
 
     metric: str = Field(description="The operation's metric in a run at one load, such as clients.query.")
-    phase: str = Field(description="The phase of an operation, or 'figure.p99_ms' for a percentile that a command prints.")
+    phase: str = Field(
+        description="The phase of an operation, or 'figure.p99_ms' for a percentile that a command prints."
+    )
     label: str
     percentile: float
     milliseconds: float

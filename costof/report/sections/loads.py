@@ -29,16 +29,16 @@ from costof.study.loads import LOAD, in_words, rate_in_words, unit_in_words
 from costof.study.sweep import percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
-#: A percentile has a point in the picture if at least this many operations lie beyond it. Its neighbours show whether it
-#: is out of line.
+#: A percentile has a point in the picture if at least this many operations lie beyond it. Its neighbours show whether
+#: it is out of line.
 FEWEST_BEYOND = 5
 METHOD = (
-    "Each round has a slice of each variant at each load, in random order. Each cost is that of a variant and its control "
-    "at the same load. Percentiles are over all operations of all rounds, or the mean of those that commands print."
+    "Each round has a slice of each variant at each load, in random order. Each cost is that of a variant and its "
+    "control at the same load. Percentiles are over all operations of all rounds, or means of what commands print."
 )
 HOW_TO_READ = (
-    "Each dot is a load at which the run measured. A line ends at the last load that its variant carried, because above "
-    "it times only grow with the length of the run."
+    "Each dot is a load at which the run measured. A line ends at the last load that its variant carried: "
+    "above it, times only grow with the length of the run."
 )
 
 
@@ -69,7 +69,7 @@ class Loads(Model):
 
 
 class LoadsSection(Section[None, Loads]):
-    name, title, order = "loads", "Latency over load", 4
+    name, title, order = "loads", "Latency over load", 7
     data = Loads
 
     def compute(self, run: Run, core: Core, spec: None) -> Loads | None:
@@ -98,7 +98,10 @@ class LoadsSection(Section[None, Loads]):
         highest, overloaded = _highest(index, data), _overloaded(index, data)
         texts = [text for text in (_cost(index, data, highest), overloaded) if text]
         if highest is None and overloaded:
-            texts = [f"Not every variant carries even {in_words(data.load, data.rates[0])}: list lower loads.", overloaded]
+            texts = [
+                f"Not every variant carries even {in_words(data.load, data.rates[0])}: list lower loads.",
+                overloaded,
+            ]
         return [*sentences("answer", texts), *sentences("verdict", texts)]
 
     def key_figures(self, index: Index, data: Loads) -> Sequence[KeyFigure]:
@@ -201,8 +204,9 @@ def _cost(index: Index, data: Loads, highest: float | None) -> str | None:
 
 
 def _overloaded(index: Index, data: Loads) -> str | None:
-    """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).'; None if all loads are carried."""
-    overloaded, first = _not_carried(data), {}
+    """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).', or None."""
+    overloaded = _not_carried(data)
+    first: dict[str, Arm] = {}
     for arm in sorted((arm for arm in index.shown_arms if arm.name in overloaded), key=_rate):
         first.setdefault(arm.protection, arm)
     texts = [
@@ -308,10 +312,8 @@ def _table(index: Index, data: Loads, metric: Metric, group: Group) -> Table:
         relative = effect.printed_ratio if effect is not None else None
         percentiles = _of(data, metric.name, arm.name)
         shown = [fmt.number(percentiles[each]) if each in percentiles else fmt.NONE for each in known]
-        rows.append(
-            [rate, arm.label, fmt.number(value.mean.value), added, fmt.relative(relative) if relative else fmt.NONE]
-            + shown
-        )
+        share = fmt.relative(relative) if relative else fmt.NONE
+        rows.append([rate, arm.label, fmt.number(value.mean.value), added, share, *shown])
     unit = fmt.UNITS.get(metric.unit, metric.unit)
     head = ["a second", "arm", f"mean, {unit}", f"added, {unit}", "relative", *(f"{each}, {unit}" for each in known)]
     place = f", {group.title}" if group.title else ""
