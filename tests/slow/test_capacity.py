@@ -91,9 +91,11 @@ def test_capacities_and_their_ratio_are_those_of_the_queues(server: Access, tmp_
 def test_two_servers_of_the_same_capacity_have_no_difference(tmp_path: Path) -> None:
     with queues(tmp_path, TLS, TLS) as access:
         runs = (sweep(access, tmp_path / str(attempt), "50/s..1000/s") for attempt in range(ATTEMPTS))
-        verdicts = [each.verdict for result in runs for each in result.effects if each.metric == CAPACITY]
-    assert Verdict.COSTS not in verdicts
-    assert Verdict.NO_DIFFERENCE in verdicts
+        effects = (each for result in runs for each in result.effects if each.metric == CAPACITY)
+        verdicts = [next(effects).verdict]
+        while verdicts[-1] is Verdict.UNRESOLVED and len(verdicts) < ATTEMPTS:
+            verdicts.append(next(effects).verdict)
+    assert verdicts[-1] is Verdict.NO_DIFFERENCE
 
 
 def test_loads_of_a_list_have_costs_up_to_the_highest_that_both_carry(server: Access, tmp_path: Path) -> None:
@@ -141,7 +143,7 @@ def test_capacities_of_commands_are_those_of_their_queues(tmp_path: Path) -> Non
 
 def test_commands_at_several_loads_show_which_they_carry(tmp_path: Path) -> None:
     result = commands(tmp_path, "100/s,300/s,450/s")
-    assert "slow cannot carry a rate of 450/s (it served 400" in result.summary.verdict.casefold()
+    assert "Slow cannot carry a rate of 450/s (it served " in result.summary.verdict
     effects = {each.arm for each in result.effects if each.metric == "queue.p99_ms"}
     assert effects == {"slow", "slow@load-300"}
 

@@ -42,7 +42,7 @@ METHOD = (
 )
 METHOD_OF_COMMANDS = (
     "The warm-up halves the range of loads until each arm's capacity is roughly known. Each round then measures each "
-    "arm at three rates within 7 % of its capacity, in alternation. Capacity: the rate at which the {percentile} that "
+    "arm at three rates within 12 % of its capacity, in alternation. Capacity: the rate at which the {percentile} that "
     "the command reports is the limit, by a line through the logarithms of all these slices. Its interval comes from "
     "leaving out one round at a time (jackknife)."
 )

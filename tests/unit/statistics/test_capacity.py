@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from costof.run.rates import SPREAD, SPREAD_OF_PERCENTILES
 from costof.statistics.capacity import Observation, by_round, crossing
 from costof.statistics.intervals import mean_over_rounds
 
@@ -36,9 +37,13 @@ def simulate(chance: np.random.Generator, rate: float, seconds: float) -> np.nda
 
 
 def run(
-    chance: np.random.Generator, rounds: int, near: float, observe: Callable[..., Observation] = observe
+    chance: np.random.Generator,
+    rounds: int,
+    near: float,
+    observe: Callable[..., Observation] = observe,
+    spread: float = SPREAD,
 ) -> list[Observation]:
-    rates = [near * math.exp(0.07 * step) for step in (-1, 0, 1)]
+    rates = [near * math.exp(spread * step) for step in (-1, 0, 1)]
     return [observe(chance, number, rate, 3.0) for number in range(rounds) for rate in rates]
 
 
@@ -71,7 +76,7 @@ def test_share_that_does_not_depend_on_the_rate_shows_no_capacity() -> None:
 
 
 def test_capacity_by_percentiles_of_slices_is_found_but_slightly_too_high() -> None:
-    observations = run(np.random.default_rng(3), 100, CAPACITY, observe_percentile)
+    observations = run(np.random.default_rng(3), 100, CAPACITY, observe_percentile, SPREAD_OF_PERCENTILES)
     found = crossing(observations, SHARE, 0.9 * CAPACITY)
     assert found is not None
     assert CAPACITY < found < 1.05 * CAPACITY
