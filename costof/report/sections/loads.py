@@ -263,7 +263,8 @@ def _plots(index: Index, data: Loads, metric: Metric, group: Group) -> Iterator[
 
 
 def _figure(index: Index, data: Loads, metric: Metric, group: Group) -> Figure:
-    curves = {what: _series(index, data, metric, group, what) for what in _known(data, metric, group)}
+    # The first panel is at the top of a page: the highest percentile differs most from load to load.
+    curves = {what: _series(index, data, metric, group, what) for what in reversed(_known(data, metric, group))}
     points = [point for each in curves.values() for _, series in each for point in series.points]
     times = [time for _, time in points]
     lowest, highest = min(times) / 1.3, max(times) * 1.3
@@ -315,7 +316,7 @@ def _table(index: Index, data: Loads, metric: Metric, group: Group) -> Table:
         share = fmt.relative(relative) if relative else fmt.NONE
         rows.append([rate, arm.label, fmt.number(value.mean.value), added, share, *shown])
     unit = fmt.UNITS.get(metric.unit, metric.unit)
-    head = ["a second", "arm", f"mean, {unit}", f"added, {unit}", "relative", *(f"{each}, {unit}" for each in known)]
+    head = ["load, /s", "arm", f"mean, {unit}", f"added, {unit}", "relative", *(f"{each}, {unit}" for each in known)]
     place = f", {group.title}" if group.title else ""
     return Table.of(head, rows, title=f"{fmt.capital(metric.label)} over the load{place}", texts=(1,))
 
