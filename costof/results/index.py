@@ -70,7 +70,7 @@ def find_contexts(core: Core) -> list[Context]:
         arms = [arm for arm in members if not arm.control and not arm.replicate]
         shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
         words, away = members[0].context_in_words, core.distances.get(context)
-        title = words.removeprefix("with ").removeprefix("at ") or context
+        title = words.removeprefix("with ") or context
         if context and away is not None and len(set(core.distances.values())) > 1 and "," not in context:
             title = distance = fmt.milliseconds(away)
             # A context whose name is its distance in milliseconds needs no second number.
