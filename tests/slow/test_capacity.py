@@ -113,6 +113,8 @@ control.service = "fast"
 factors.service.levels = {{ fast = {{ set.time = "{fast}" }}, slow = {{ set.time = "{slow}" }} }}
 [workloads.queue.command]
 run = "{python} -S {program} {{rate}} {{time}} {{seconds}}"
+# Simulated seconds, which pass at once.
+seconds = 20
 [workloads.queue.command.figures]
 rate = {{ regex = "rate (.*)", unit = "per_second", better = "higher" }}
 p50_ms = {{ regex = "p50 (.*)", unit = "ms" }}
@@ -120,8 +122,9 @@ p99_ms = {{ regex = "p99 (.*)", unit = "ms" }}
 """
 
 
-def commands(folder: Path, load: str, *limits: tuple[str, str]) -> Result:
-    text = COMMANDS.format(fast=PLAIN, slow=TLS, python=sys.executable, program=queue_command.__file__)
+def commands(folder: Path, load: str, *limits: tuple[str, str], slow: float = TLS) -> Result:
+    """Run the simulated queue as a command, with a service time of `PLAIN` and with `slow`."""
+    text = COMMANDS.format(fast=PLAIN, slow=slow, python=sys.executable, program=queue_command.__file__)
     path = folder / "queue.toml"
     path.write_text(text)
     plan = resolve(load_study(str(path)), Options("quick", rounds="8", load=RequestedLoad(load), limits=limits, seed=1))
@@ -130,13 +133,19 @@ def commands(folder: Path, load: str, *limits: tuple[str, str]) -> Result:
     return analyse(ledger)
 
 
+LIMIT = "p99 of a request", f"{LIMIT_SECONDS * 1000:g}ms"
+
+
+def test_two_commands_of_the_same_capacity_have_no_difference(tmp_path: Path) -> None:
+    (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT, slow=PLAIN).effects
+    assert effect.verdict is Verdict.NO_DIFFERENCE
+
+
 def test_capacities_of_commands_are_those_of_their_queues(tmp_path: Path) -> None:
-    limit = "p99 of a request", f"{LIMIT_SECONDS * 1000:g}ms"
-    (effect,) = (each for each in commands(tmp_path, "50/s..1000/s", limit).effects if each.metric == CAPACITY)
+    (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT).effects
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))
-    assert effect.control_value == pytest.approx(plain, rel=0.1)
-    assert effect.ratio is not None
-    assert effect.ratio.value == pytest.approx(tls / plain, rel=0.1)
+    assert effect.control_value == pytest.approx(plain, rel=0.05)
+    assert effect.value == pytest.approx(tls, rel=0.05)
     assert effect.verdict is Verdict.COSTS
 
 
