@@ -8,8 +8,8 @@ from costof.format import listed, milliseconds
 from costof.results.models import Arm, Cpu, Evidence, Factor
 from costof.results.run import Run, cpu_by_role, cpu_seconds_per_operation, slices_with_cpu
 from costof.study.arms import PlannedArm
-from costof.study.loads import LOAD
 from costof.study.plan import Plan
+from costof.study.several_loads import LOAD
 
 MEASURING = ("wire", "app", "command")
 """The views in which instruments measure: on the wire, in the application, or of a command. Evidence may also have the

@@ -9,8 +9,8 @@ from costof.studies import study_names
 from costof.study.arms import plan_arms
 from costof.study.commands import COMMAND
 from costof.study.load import Arrivals, Pool
-from costof.study.loads import level_of
 from costof.study.plan import Plan
+from costof.study.several_loads import level_of
 
 VERSUS = "versus"
 """The name of the study that `costof versus` makes from its commands."""

@@ -21,7 +21,6 @@ from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
 from costof.study.commands import COMMAND, DEFAULT_SECONDS, FIGURE_PREFIX, MARGIN
 from costof.study.load import CommandRate, Load, RequestedLoad, at_load, parse_load
-from costof.study.loads import LOAD, OVERHEAD_SECONDS, at_loads, level_of, parse_loads, rate_in_words, unit_in_words
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -37,6 +36,15 @@ from costof.study.options import (
     parse_whole_number,
 )
 from costof.study.schema import AS_SERVED, CPU_PREFIX, FAR, Level, Metric, Profile, SliceSize, Study, Workload
+from costof.study.several_loads import (
+    LOAD,
+    OVERHEAD_SECONDS,
+    at_loads,
+    level_of,
+    parse_loads,
+    rate_in_words,
+    unit_in_words,
+)
 from costof.study.sweep import Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
 #: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at

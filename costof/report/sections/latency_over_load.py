@@ -25,7 +25,7 @@ from costof.results.samples import NS_PER_UNIT
 from costof.statistics.histogram import merged
 from costof.study.arms import PlannedArm
 from costof.study.load import Load
-from costof.study.loads import LOAD, in_words, rate_in_words, unit_in_words
+from costof.study.several_loads import LOAD, in_words, rate_in_words, unit_in_words
 from costof.study.sweep import percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -57,7 +57,7 @@ class Group(Model):
     arms: list[str] = Field(description="In ascending order of their loads, each control before its arms.")
 
 
-class Loads(Model):
+class LatencyOverLoad(Model):
     """The loads of the run, what each arm carried of them, and the latency of each arm at its load."""
 
     load: Load = Field(description="The lowest load.")
@@ -68,16 +68,16 @@ class Loads(Model):
     groups: list[Group]
 
 
-class LoadsSection(Section[None, Loads]):
-    name, title, order = "loads", "Latency over load", 7
-    data = Loads
+class LatencyOverLoadSection(Section[None, LatencyOverLoad]):
+    name, title, order = "latency_over_load", "Latency over load", 7
+    data = LatencyOverLoad
 
-    def compute(self, run: Run, core: Core, spec: None) -> Loads | None:
+    def compute(self, run: Run, core: Core, spec: None) -> LatencyOverLoad | None:
         if run.plan.load is None or not run.plan.rates:
             return None
         metrics = [each for each in core.metrics if each.headline and each.unit in NS_PER_UNIT]
         arms = [arm for arm in run.plan.arms if not arm.replicate]
-        return Loads(
+        return LatencyOverLoad(
             load=run.plan.load,
             rates=run.plan.rates,
             metrics=[each.name for each in metrics],
@@ -90,11 +90,11 @@ class LoadsSection(Section[None, Loads]):
             groups=_groups(run, arms),
         )
 
-    def lead(self, index: Index, data: Loads) -> Lead:
+    def lead(self, index: Index, data: LatencyOverLoad) -> Lead:
         headline = [metric.name for metric in index.headline_metrics]
         return Lead(leads=True, follow=frozenset((name, arm.name) for name in headline for arm in index.answered))
 
-    def answer(self, index: Index, data: Loads) -> list[Sentence]:
+    def answer(self, index: Index, data: LatencyOverLoad) -> list[Sentence]:
         highest, overloaded = _highest(index, data), _overloaded(index, data)
         texts = [text for text in (_cost(index, data, highest), overloaded) if text]
         if highest is None and overloaded:
@@ -104,7 +104,7 @@ class LoadsSection(Section[None, Loads]):
             ]
         return [*sentences("answer", texts), *sentences("verdict", texts)]
 
-    def key_figures(self, index: Index, data: Loads) -> Sequence[KeyFigure]:
+    def key_figures(self, index: Index, data: LatencyOverLoad) -> Sequence[KeyFigure]:
         """Return the effects on the most important operation at each load."""
         figures = []
         for arm in index.answered:
@@ -116,12 +116,12 @@ class LoadsSection(Section[None, Loads]):
                     figures.append(figure.model_copy(update={"label": label, "words": f"{words}{arm.at}"}))
         return figures
 
-    def brief(self, index: Index, data: Loads) -> Iterator[Block]:
+    def brief(self, index: Index, data: LatencyOverLoad) -> Iterator[Block]:
         """Return a plot of the most important operation's highest percentile that is known, for the first context."""
         for name in data.metrics[-1:]:
             yield from _plots(index, data, index.metrics[name], data.groups[0])
 
-    def blocks(self, index: Index, data: Loads) -> Iterator[Block]:
+    def blocks(self, index: Index, data: LatencyOverLoad) -> Iterator[Block]:
         rates = fmt.listed([*map(rate_in_words, data.rates)])
         yield Paragraph(f"{rates} {unit_in_words(data.load)}.", label="Loads.")
         yield Paragraph(METHOD, "note")
@@ -173,11 +173,11 @@ def _groups(run: Run, arms: Sequence[PlannedArm]) -> list[Group]:
     ]
 
 
-def _not_carried(data: Loads) -> dict[str, Carried]:
+def _not_carried(data: LatencyOverLoad) -> dict[str, Carried]:
     return {each.arm: each for each in data.carried if not each.complete}
 
 
-def _highest(index: Index, data: Loads) -> float | None:
+def _highest(index: Index, data: LatencyOverLoad) -> float | None:
     """Return the highest load that every variant carries, with all lower loads; None if there is none."""
     overloaded, highest = _not_carried(data), None
     for rate in data.rates:
@@ -188,7 +188,7 @@ def _highest(index: Index, data: Loads) -> float | None:
     return highest
 
 
-def _cost(index: Index, data: Loads, highest: float | None) -> str | None:
+def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | None:
     """Return text such as 'TLS adds 0.03 ms (+16 %) to a query at 1,000 queries a second, the highest of these loads
     that every variant carries.'"""
     figures = []
@@ -203,7 +203,7 @@ def _cost(index: Index, data: Loads, highest: float | None) -> str | None:
     return f"{verdict_sentence(figures).rstrip('.')} at {in_words(data.load, highest)}, {which}."
 
 
-def _overloaded(index: Index, data: Loads) -> str | None:
+def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
     """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).', or None."""
     overloaded = _not_carried(data)
     first: dict[str, Arm] = {}
@@ -218,12 +218,12 @@ def _overloaded(index: Index, data: Loads) -> str | None:
     return f"{fmt.capital(fmt.listed(texts))}." if texts else None
 
 
-def _of(data: Loads, metric: str, arm: str) -> dict[str, float]:
+def _of(data: LatencyOverLoad, metric: str, arm: str) -> dict[str, float]:
     found = (each.percentiles for each in data.latencies if (each.metric, each.arm) == (metric, arm))
     return dict(next(found, {}))
 
 
-def _series(index: Index, data: Loads, metric: Metric, group: Group, what: str) -> list[tuple[Arm, Series]]:
+def _series(index: Index, data: LatencyOverLoad, metric: Metric, group: Group, what: str) -> list[tuple[Arm, Series]]:
     """Return the curve of each protection: a percentile such as 'p99', or the 'mean', over the load."""
     curves: dict[str, tuple[Arm, list[tuple[float, float]]]] = {}
     for arm in (index.arm(name) for name in group.arms):
@@ -235,7 +235,7 @@ def _series(index: Index, data: Loads, metric: Metric, group: Group, what: str) 
     return [(arm, Series(arm.label, points)) for arm, points in curves.values()]
 
 
-def _known(data: Loads, metric: Metric, group: Group) -> list[str]:
+def _known(data: LatencyOverLoad, metric: Metric, group: Group) -> list[str]:
     """Return the percentiles that are known of any arm; the mean if there are none."""
     names = dict.fromkeys(name for arm in group.arms for name in _of(data, metric.name, arm))
     return sorted(names, key=lambda name: float(name[1:])) or ["mean"]
@@ -250,19 +250,19 @@ def _heading(metric: Metric, what: str) -> str:
     return f"{what} of {_words(metric)}, {fmt.UNITS.get(metric.unit, metric.unit)}"
 
 
-def _title(data: Loads, metric: Metric, group: Group, what: str) -> str:
+def _title(data: LatencyOverLoad, metric: Metric, group: Group, what: str) -> str:
     place = f", {group.title}" if group.title else ""
     return f"{_heading(metric, what)}, over {unit_in_words(data.load)}{place}"
 
 
-def _plots(index: Index, data: Loads, metric: Metric, group: Group) -> Iterator[Block]:
+def _plots(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) -> Iterator[Block]:
     what = _known(data, metric, group)[-1]
     series = [each for _, each in _series(index, data, metric, group, what)]
     if any(each.points for each in series):
         yield Plot(_title(data, metric, group, what), series)
 
 
-def _figure(index: Index, data: Loads, metric: Metric, group: Group) -> Figure:
+def _figure(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) -> Figure:
     # The first panel is at the top of a page: the highest percentile differs most from load to load.
     curves = {what: _series(index, data, metric, group, what) for what in reversed(_known(data, metric, group))}
     points = [point for each in curves.values() for _, series in each for point in series.points]
@@ -296,7 +296,7 @@ def _figure(index: Index, data: Loads, metric: Metric, group: Group) -> Figure:
     return Figure(name, title, caption, draw, legend, reading=HOW_TO_READ, rank=10, media=HTML)
 
 
-def _table(index: Index, data: Loads, metric: Metric, group: Group) -> Table:
+def _table(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) -> Table:
     overloaded, known = _not_carried(data), [each for each in _known(data, metric, group) if each != "mean"]
     rows: list[list[str | fmt.Text]] = []
     for arm in (index.arm(name) for name in group.arms):
@@ -321,4 +321,4 @@ def _table(index: Index, data: Loads, metric: Metric, group: Group) -> Table:
     return Table.of(head, rows, title=f"{fmt.capital(metric.label)} over the load{place}", texts=(1,))
 
 
-SECTION = LoadsSection()
+SECTION = LatencyOverLoadSection()

@@ -47,7 +47,7 @@ def test_terminal_shows_latency_over_load_as_a_picture(golden: Golden) -> None:
     console = Console(file=io.StringIO(), width=80, color_system=None)
     render_terminal(over_loads(200.0), console)
     assert isinstance(console.file, io.StringIO)
-    golden("loads.txt", console.file.getvalue())
+    golden("latency_over_load.txt", console.file.getvalue())
 
 
 def test_page_has_a_panel_for_each_percentile() -> None:

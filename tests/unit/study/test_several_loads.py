@@ -6,8 +6,8 @@ import pytest
 
 from costof.errors import CostofError
 from costof.study.load import WORKLOAD, Arrivals, RequestedLoad
-from costof.study.loads import LOAD
 from costof.study.plan import Options, Plan, resolve
+from costof.study.several_loads import LOAD
 from tests.support.small_plans import plan_of
 from tests.unit.study.test_load import study_of_commands
 
