@@ -11,7 +11,7 @@ import click
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import Packages, fetched_folder, unpack_packages
 from costof.lab.wheel import FetchError
-from costof.programs import haproxy
+from costof.programs import haproxy, modsecurity
 from costof.programs.mongod import lab as mongod
 from costof.programs.server import programs_needed
 
@@ -30,6 +30,9 @@ class Source:
 PACKAGES = {
     # The second package contains the plug-in for client_ed25519.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
+    modsecurity.NAME: Packages(
+        modsecurity.PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{modsecurity.MODULE}"]
+    ),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
     ),

@@ -27,6 +27,7 @@ FILES = {
     "haproxy": ("usr/sbin/haproxy", None),
     "nginx": ("usr/sbin/nginx", None),
     "libnginx-mod-stream": ("usr/lib/nginx/modules/ngx_stream_module.so", None),
+    "libnginx-mod-http-modsecurity": ("usr/lib/nginx/modules/ngx_http_modsecurity_module.so", None),
     "redis-tools": ("usr/bin/redis-check-rdb", "redis-server"),
     "stunnel4": ("usr/bin/stunnel4", "stunnel"),
     "pgbouncer": ("usr/sbin/pgbouncer", None),
