@@ -27,6 +27,7 @@ from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, RequestedLoad
 from costof.study.options import Limit
 from tests.report.results import (
     ENCRYPTION,
+    FIREWALL,
     HTTP,
     MONGODB,
     POOLING,
@@ -52,6 +53,7 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 #: The smallest runs that have every section of their study.
 SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
+    FIREWALL: ("request=json-1kb",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MONGODB: (),
     POOLING: (),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.fake_run import Truth
+from tests.truths.http_firewall import FirewallTruth
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mongodb_tls import MongodbTruth
@@ -13,6 +14,7 @@ from tests.truths.postgres_tls import PostgresTruth
 from tests.truths.redis_tls import RedisTruth
 
 TRUTHS: dict[str, Truth] = {
+    "http-firewall": FirewallTruth(),
     "http-tls-termination": HttpTruth(),
     "mongodb-chained-replication": ReplicationTruth(),
     "mongodb-tls": MongodbTruth(),
