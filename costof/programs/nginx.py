@@ -179,6 +179,10 @@ class Nginx(Balancer):
             f"server {{ listen unix:{self._socket}; location / {{ stub_status; }} }}",
         ]
 
+    def _server_options(self) -> list[str]:
+        """Return further directives for each entrance."""
+        return []
+
     def _entrance(self, entrance: Entrance) -> list[str]:
         tls = ""
         if entrance.certificate:
@@ -193,6 +197,7 @@ class Nginx(Balancer):
             "}",
             "server {",
             f"    listen {self._listen_options(entrance)}{' ssl' if tls else ''}; {tls}",
+            *(f"    {line}" for line in self._server_options()),
             f'    location = {EVIDENCE_PATH} {{ default_type text/plain; return 200 "$ssl_protocol $ssl_cipher"; }}',
             f"    location / {{ proxy_pass {scheme}://to-{entrance.name}; }}",
             "}",
