@@ -154,8 +154,8 @@ class ErrorText:
         "or set COSTOF_MONGOD to its path")
     PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"the lab needs {program} ({detail}); install "
         f"it (Debian: apt-get install {package}), or set {variable} to its path")
-    FIREWALL_MISSING = failed(lambda detail, packages: f"the lab needs nginx with ModSecurity and the OWASP core rule set "
-        f"({detail}); run `costof fetch modsecurity`, or install it (Debian: apt-get install {packages})")
+    FIREWALL_MISSING = failed(lambda detail, packages: "the lab needs nginx with ModSecurity and the OWASP core rule "
+        f"set ({detail}); run `costof fetch modsecurity`, or install it (Debian: apt-get install {packages})")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -30,10 +31,10 @@ BODY_BUFFER = "128k"
 
 Engine = Literal["Off", "DetectionOnly", "On"]
 
-# The settings that ModSecurity recommends (its file modsecurity.conf-recommended), without the Unicode map. They are written
-# here because the packages have that file in different places. JSON and XML bodies are parsed; bodies of up to 13 MB are
-# accepted, and of 128 KB apart from uploads; a body that cannot be parsed is refused; bodies of text responses are
-# inspected too.
+# The settings that ModSecurity recommends (its file modsecurity.conf-recommended), without the Unicode map. They are
+# written here because the packages have that file in different places. JSON and XML bodies are parsed; bodies of up to
+# 13 MB are accepted, and of 128 KB apart from uploads; a body that cannot be parsed is refused; bodies of text
+# responses are inspected too.
 RECOMMENDED = r"""
 SecRequestBodyAccess On
 SecRule REQUEST_HEADERS:Content-Type "^(?:application(?:/soap\+|/)|text/)xml" \
@@ -82,11 +83,8 @@ def find_installation() -> Installation:
     """
     fetched = fetched_folder(NAME)
     places = [(fetched / "usr/sbin/nginx", fetched / FILES)]
-    try:
+    with suppress(CostofError):
         places.insert(0, (find_nginx(), Path("/")))
-    except CostofError:
-        # There is no nginx outside the cache.
-        pass
     absent: list[str] = []
     for nginx, root in places:
         folders = [nginx.parent, *modules_folder(nginx), UNPACKED] if nginx.is_file() else []
@@ -118,7 +116,7 @@ NEEDED = {NAME: _described}
 
 @dataclass(frozen=True)
 class Rules:
-    """What the firewall does: the mode of its engine (`SecRuleEngine`), the paranoia level, and directives of one's own.
+    """What a firewall does: the mode of its engine (`SecRuleEngine`), its paranoia level, and further directives.
 
     `before` and `after` are directives that are read before and after those of the core rule set.
     """
@@ -176,8 +174,8 @@ class ModSecurityNginx(Nginx):
 
     def facts(self) -> dict[str, str]:
         return {
-            Nginx.name: f"1 process, 1 core, worker_connections {DESCRIPTORS:,}, no access log, request bodies of up to "
-            f"{BODY_BUFFER} in memory",
+            Nginx.name: f"1 process, 1 core, worker_connections {DESCRIPTORS:,}, no access log, bodies of requests of up "
+            f"to {BODY_BUFFER} in memory",
             "ModSecurity": "its recommended settings (modsecurity.conf-recommended), responses inspected too, a log of "
             "requests that match a rule",
         }
@@ -215,7 +213,7 @@ class ModSecurityNginx(Nginx):
         )
 
     def _server_options(self) -> list[str]:
-        # In each arm, nginx reads the whole body before it asks the origin. The rules would block status requests, which
-        # are not for the entrance.
+        # In each arm, nginx reads the whole body before it asks the origin. Only the entrance is inspected, because the
+        # rules would block the lab's status requests.
         inspection = ["modsecurity on;", f"modsecurity_rules_file {self._rules_file};"] if self._rules else []
         return [f"client_body_buffer_size {BODY_BUFFER};", *inspection]

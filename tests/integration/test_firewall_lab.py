@@ -24,7 +24,9 @@ PASSED, LOGGED, BLOCKED = "200, not logged", "200, logged", "403, logged"
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return plan_of(STUDY, "quick", "firewall=loaded,on", "paranoia=2", "tuning=as-shipped,body-limit", "request=json-64kb")
+    return plan_of(
+        STUDY, "quick", "firewall=engine-off,on", "paranoia=2", "tuning=as-shipped,body-limit", "request=json-64kb"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -34,15 +36,13 @@ def lab(plan: Plan) -> Iterator[FirewallLab]:
 
 
 def arm_of(plan: Plan, firewall: str, tuning: str | None = None) -> PlannedArm:
-    return next(
-        arm for arm in plan.arms if (arm.levels["firewall"], arm.levels.get("tuning")) == (firewall, tuning)
-    )
+    return next(arm for arm in plan.arms if (arm.levels["firewall"], arm.levels.get("tuning")) == (firewall, tuning))
 
 
 def test_each_arm_recognizes_the_attacks_of_its_level_at_start_and_end(lab: FirewallLab, plan: Plan) -> None:
     expected = {
         ("off", None): (PASSED, PASSED, PASSED, PASSED),
-        ("loaded", None): (PASSED, PASSED, PASSED, PASSED),
+        ("engine-off", None): (PASSED, PASSED, PASSED, PASSED),
         ("on", "as-shipped"): (PASSED, BLOCKED, BLOCKED, BLOCKED),
         ("on", "body-limit"): (PASSED, BLOCKED, PASSED, BLOCKED),
     }
@@ -84,7 +84,14 @@ def test_firewall_that_does_not_do_what_its_level_says_has_no_evidence() -> None
 @pytest.mark.parametrize("request_level", ["no-body", "json-1kb", "json-64kb", "form-1kb", "form-64kb"])
 def test_every_level_of_the_study_gives_its_evidence(request_level: str) -> None:
     tunings = "as-shipped,without-languages,by-content-type,body-limit,no-bodies"
-    plan = plan_of(STUDY, "quick", "firewall=loaded,detection,on", "paranoia=1,2", f"tuning={tunings}", f"request={request_level}")
+    plan = plan_of(
+        STUDY,
+        "quick",
+        "firewall=engine-off,detection,on",
+        "paranoia=1,2",
+        f"tuning={tunings}",
+        f"request={request_level}",
+    )
     with FirewallLab(plan) as lab:
         for arm in plan.arms:
             assert lab.collect_evidence(arm, "start")

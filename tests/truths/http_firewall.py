@@ -16,7 +16,7 @@ NGINX_MS, ELSEWHERE_MS, CONNECT_MS = 0.03, 0.05, 0.06
 RULES_MS, RULES_KB_MS = 0.4, 0.15
 #: Share of the rules' time by level of the factors `firewall`, `paranoia` and `tuning`.
 SHARES = {
-    "firewall": {"off": 0.0, "loaded": 0.02, "detection": 1.0, "on": 1.0},
+    "firewall": {"off": 0.0, "engine-off": 0.02, "detection": 1.0, "on": 1.0},
     "paranoia": {"2": 1.4},
     "tuning": {"without-languages": 0.8, "by-content-type": 0.6},
 }
@@ -57,7 +57,9 @@ class FirewallTruth(Truth):
         phases = {name: phase_of(request, OPERATIONS, 1, 200.0 + size, 140.0) for name in names}
         whole = request
         if workload == "connect":
-            phases |= {name: phase_of(CONNECT_MS * chance.times, OPERATIONS, 1, 0.0, 0.0) for name in ("tcp", "connect")}
+            phases |= {
+                name: phase_of(CONNECT_MS * chance.times, OPERATIONS, 1, 0.0, 0.0) for name in ("tcp", "connect")
+            }
             whole += CONNECT_MS
         opened = OPERATIONS if workload == "connect" else 0
         return Slice(

@@ -1,4 +1,4 @@
-"""The lab for studies of web application firewalls: an HTTP server (the origin), and nginx with ModSecurity before it."""
+"""The lab for studies of web application firewalls: an HTTP server (the origin), and nginx with ModSecurity."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class ArmLabSettings(Model):
     """The settings of an arm that concern the firewall and the requests.
 
     `engine` is ModSecurity's mode; None means an nginx without ModSecurity. `rules_before` and `rules_after` are
-    directives that are read before and after those of the core rule set. `inspects_bodies_up_to` is the size in bytes of
-    the largest body that the rules inspect, None if they inspect all. Without `recognizes_html_in_json` they ignore HTML
-    in requests with JSON. `body` is that of the client's requests.
+    directives that are read before and after those of the core rule set. `inspects_bodies_up_to` is the size in bytes
+    of the largest body that the rules inspect, None if they inspect all. Without `recognizes_html_in_json` they ignore
+    HTML in requests with JSON. `body` is that of the client's requests.
     """
 
     engine: Engine | None = None
@@ -136,7 +136,9 @@ class FirewallLab(LabService):
             headers=[f"{name}: {value}" for name, value in sent.headers.items()],
             body=sent.body,
         )
-        return Endpoint(service=settings.with_settings(arm.settings.service), transport=arm.settings.transport_trusting(None))
+        return Endpoint(
+            service=settings.with_settings(arm.settings.service), transport=arm.settings.transport_trusting(None)
+        )
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
@@ -213,7 +215,9 @@ class FirewallLab(LabService):
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
         marks = {secrets.token_hex(8): attack for attack in attacks(settings.body)}
         before = firewall.logged_bytes()
-        statuses = {mark: self._status(firewall, attack.request.with_parameter(MARK, mark)) for mark, attack in marks.items()}
+        statuses = {
+            mark: self._status(firewall, attack.request.with_parameter(MARK, mark)) for mark, attack in marks.items()
+        }
         last = next(reversed(marks))
         if settings.expected(marks[last]) != _outcome(PASSED, logged=False):
             # nginx logs a request after its answer. When the last one is logged, so are all others.

@@ -19,10 +19,10 @@ HEADERS = {"Accept": "application/json, text/html", "Accept-Language": "en"}
 CONTENT_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
 GET_PATH, POST_PATH = "/orders?page=2&customer=3170", "/orders"
 #: Words without a meaning in SQL, in shells or in HTML.
-WORDS = (
-    "amber birch copper harbour linen meadow orchard pebble quartz river saffron timber velvet walnut yellow zephyr "
-    "autumn basket candle dahlia ember feather garden hazel island jasmine kettle lantern maple nutmeg olive pepper"
-).split()
+WORDS = """
+amber birch copper harbour linen meadow orchard pebble quartz river saffron timber velvet walnut yellow zephyr
+autumn basket candle dahlia ember feather garden hazel island jasmine kettle lantern maple nutmeg olive pepper
+"""
 #: Number of words of an order's note. A note has about 250 characters.
 NOTE_WORDS = 36
 #: SQL injection that is recognized at paranoia level 1.
@@ -74,13 +74,15 @@ def _filled(encode: Callable[[list[dict[str, str]], str], str], size: int, endin
             break
         orders.append(order)
         text = longer
-    missing = size - len(text)
-    letters = "".join(word for _ in range(missing // 100 + 1) for word in WORDS)[: max(0, missing)]
+    missing = max(0, size - len(text))
+    letters = "".join(WORDS.split())
+    letters = (letters * (missing // len(letters) + 1))[:missing]
     return encode(orders, letters + ending)
 
 
 def _orders() -> Iterator[dict[str, str]]:
-    words = (WORDS[(number * 7 + number // len(WORDS)) % len(WORDS)] for number in count())
+    known = WORDS.split()
+    words = (known[(number * 7 + number // len(known)) % len(known)] for number in count())
     for number in count(1001):
         note = " ".join(next(words) for _ in range(NOTE_WORDS))
         yield {
