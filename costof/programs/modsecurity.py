@@ -174,8 +174,8 @@ class ModSecurityNginx(Nginx):
 
     def facts(self) -> dict[str, str]:
         return {
-            Nginx.name: f"1 process, 1 core, worker_connections {DESCRIPTORS:,}, no access log, bodies of requests of up "
-            f"to {BODY_BUFFER} in memory",
+            Nginx.name: f"1 process, 1 core, worker_connections {DESCRIPTORS:,}, no access log, request bodies of "
+            f"up to {BODY_BUFFER} in memory",
             "ModSecurity": "its recommended settings (modsecurity.conf-recommended), responses inspected too, a log of "
             "requests that match a rule",
         }

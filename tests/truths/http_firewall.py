@@ -57,10 +57,10 @@ class FirewallTruth(Truth):
         phases = {name: phase_of(request, OPERATIONS, 1, 200.0 + size, 140.0) for name in names}
         whole = request
         if workload == "connect":
-            phases |= {
-                name: phase_of(CONNECT_MS * chance.times, OPERATIONS, 1, 0.0, 0.0) for name in ("tcp", "connect")
-            }
-            whole += CONNECT_MS
+            connect = CONNECT_MS * chance.times
+            whole += connect
+            phases |= {name: phase_of(connect, OPERATIONS, 1, 0.0, 0.0) for name in ("tcp", "connect")}
+            phases["connect_and_first_operation"] = phase_of(whole, OPERATIONS, 2, 200.0 + size, 140.0)
         opened = OPERATIONS if workload == "connect" else 0
         return Slice(
             operations=OPERATIONS,
