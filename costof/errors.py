@@ -164,6 +164,8 @@ class ErrorText:
     RELEASE_NOT_FETCHED = failed(lambda name: f"{name} has not been fetched; run `costof fetch {name}`")
     NO_PROGRAM_IN_FOLDER = usage(lambda program, folder: f"the folder {folder} has no program {program}; give the "
         "absolute path of the folder that has it")
+    FIREWALL_MISSING = failed(lambda detail, packages: "the lab needs nginx with ModSecurity and the OWASP core rule "
+        f"set ({detail}); run `costof fetch modsecurity`, or install it (Debian: apt-get install {packages})")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "

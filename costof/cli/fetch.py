@@ -11,7 +11,7 @@ import click
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import Packages, fetched_folder, unpack_packages
 from costof.lab.download import FetchError
-from costof.programs import haproxy
+from costof.programs import haproxy, modsecurity
 from costof.programs.mongod import lab as mongod
 from costof.programs.server import fetchable_releases, programs_needed
 
@@ -33,6 +33,9 @@ PACKAGES = {
     "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
     # The second package contains the plug-ins for client_ed25519 and for encryption at rest.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
+    modsecurity.NAME: Packages(
+        modsecurity.PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{modsecurity.MODULE}"]
+    ),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
     ),

@@ -14,7 +14,7 @@ from costof.services.open import open_service
 from tests.support.engines import WORKLOADS, Engines
 from tests.support.kill_9 import lab_process, left_by_kill_9
 from tests.support.programs import eventually
-from tests.support.services import HTTP, HTTP_WORKLOADS, LABS
+from tests.support.services import FIREWALL, HTTP, HTTP_WORKLOADS, LABS
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
 #: Labs that share their code with another lab here, so they are tested only with --slow.
-SLOW = ("redis", "pooling")
+SLOW = ("redis", "pooling", "firewall")
 
 
 @needs_root
@@ -118,13 +118,19 @@ DEATHS = [
         {"haproxy": ("none", "balancer")},
         "origin",
     ),
+    Deaths(
+        "http-firewall",
+        ("firewall=off,detection,on", "request=json-1kb"),
+        {"nginx-2-on-1": ("on",)},
+        "origin",
+    ),
 ]
 
 
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
 def test_dead_process_fails_only_its_arms_but_a_dead_server_fails_the_run(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
-    workloads = HTTP_WORKLOADS if deaths.study == HTTP.study else WORKLOADS
+    workloads = HTTP_WORKLOADS if deaths.study in (HTTP.study, FIREWALL.study) else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:
         lab.prepare(plan.arms[:1], engines.load)
         failed: set[str] = set()

@@ -27,6 +27,7 @@ from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, RequestedLoad
 from costof.study.options import Limit
 from tests.report.results import (
     ENCRYPTION,
+    FIREWALL,
     HTTP,
     MARIADB_AT_REST,
     MONGODB,
@@ -54,6 +55,7 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 #: The smallest runs that have every section of their study.
 SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
+    FIREWALL: ("request=json-1kb",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MARIADB_AT_REST: ("data=in-memory",),
     MONGODB: (),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.fake_run import Truth
 from tests.truths import encryption_at_rest
+from tests.truths.http_firewall import FirewallTruth
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mongodb_tls import MongodbTruth
@@ -14,6 +15,7 @@ from tests.truths.postgres_tls import PostgresTruth
 from tests.truths.redis_tls import RedisTruth
 
 TRUTHS: dict[str, Truth] = {
+    "http-firewall": FirewallTruth(),
     "http-tls-termination": HttpTruth(),
     "mariadb-encryption-at-rest": encryption_at_rest.MARIADB,
     "mongodb-chained-replication": ReplicationTruth(),

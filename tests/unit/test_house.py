@@ -41,7 +41,7 @@ WORDS_OF_PYTHON = {
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
     # Names of server programs, and of a role.
     "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
-    "nginx": ("cli/fetch.py", "programs/nginx.py"),
+    "nginx": ("cli/fetch.py", "programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
     # Shapes of a replica set that this service creates.
     "star": ("services/replication/shape.py",),
