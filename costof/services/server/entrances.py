@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
@@ -22,7 +23,7 @@ class Site:
     """What programs in front of a server (entrances) need to know: the lab, its network (`star`), the run's arms.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
-    presents before the first slice.
+    presents before the first slice. `seed` is the run's seed.
     """
 
     lab: Lab
@@ -30,6 +31,7 @@ class Site:
     arms: Sequence[PlannedArm]
     distances: Mapping[str, str]
     key: str
+    seed: int
 
 
 class Entrances(ABC):
@@ -38,11 +40,18 @@ class Entrances(ABC):
     An entrance that fails affects only the arms that connect through it.
     """
 
+    #: The name of the lab setting (`ArmSettings.lab`) of arms that connect through an entrance of this kind.
+    setting: ClassVar[str]
+    #: Whether clients always run on another host than the server, so that entrances at both ends are apart.
+    separate_clients: ClassVar[bool] = False
     #: Roles of the entrances' processes in CPU figures. The end of such a process does not end the run. Only the arms
     #: that need the process fail.
     roles: frozenset[str]
     #: Whether clients' TLS ends at the entrance, so that the server gets plain connections.
     end_tls: bool = False
+
+    @abstractmethod
+    def __init__(self, site: Site) -> None: ...
 
     @abstractmethod
     def has(self, arm: PlannedArm) -> bool:

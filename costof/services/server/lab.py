@@ -24,6 +24,8 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 
 Value = TypeVar("Value")
+#: All kinds of programs in front of a server.
+ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Relays)
 
 
 class Tickets:
@@ -60,12 +62,12 @@ class ServerLab(LabService):
         self._lab = Lab()
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
-        self._star = Star(
-            self._lab, round_trips, plan.seed, separate=self._program.separate_clients, middle=middle_cores(plan.arms)
-        )
+        used = {kind for kind in ENTRANCES for arm in plan.arms if kind.setting in arm.settings.lab}
+        separate = self._program.separate_clients or any(kind.separate_clients for kind in used)
+        self._star = Star(self._lab, round_trips, plan.seed, separate=separate, middle=middle_cores(plan.arms))
         self._tickets = Tickets()
-        site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])
-        self._entrances: list[Entrances] = [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, plan.seed)]
+        site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0], plan.seed)
+        self._entrances = [kind(site) for kind in ENTRANCES]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -144,6 +146,13 @@ class ServerLab(LabService):
         own = self._lab.cpu_seconds() | self._star.cpu_seconds() | self.server.cpu_seconds()
         return own | _merged(each.cpu_seconds() for each in self._entrances)
 
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [*super().server_processes(), *self.server.further_processes()]
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        return super().process_ids | dict(self.server.further_processes())
+
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
             entrance = self._entrance(arm)
@@ -152,7 +161,7 @@ class ServerLab(LabService):
         for process in self._lab.dead():
             if process.role not in entrance_roles:
                 return ended(process.name, process.exit_status)
-        return self._star.lost()
+        return self.server.failure_reason() or self._star.lost()
 
     def describe(self) -> Description:
         described = self.server.describe()
