@@ -16,6 +16,7 @@ from costof.messages.plan import Endpoint
 from costof.programs.server import LabServer, Place, lab_server
 from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.server.entrances import Entrances, Site
+from costof.services.server.pairs import Pairs
 from costof.services.server.poolers import Poolers, middle_cores
 from costof.services.server.relays import Relays
 from costof.services.server.stunnels import Stunnels
@@ -25,7 +26,7 @@ from costof.study.plan import Plan
 
 Value = TypeVar("Value")
 #: All kinds of programs in front of a server.
-ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Relays)
+ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Relays)
 
 
 class Tickets:
