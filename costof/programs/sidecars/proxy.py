@@ -107,9 +107,14 @@ class Sidecar(ABC):
         self._host = host
         self._process: Process | None = None
 
+    @classmethod
+    @abstractmethod
+    def find(cls) -> Path:
+        """Return the program's path. Raises `PROGRAM_MISSING`, `ENVOY_MISSING`."""
+
     @abstractmethod
     def start(self) -> None:
-        """Start the process and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start the process and wait until it answers. Raises `LAB_FAILED`, and the errors of `find`."""
 
     @abstractmethod
     def configuration(self) -> str:

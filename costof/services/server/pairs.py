@@ -160,12 +160,14 @@ class Pairs(Entrances):
         return arm.name in self._routes
 
     def start(self, server: LabServer, authority: Authority) -> None:
+        """Start the sidecars. Raises `PROGRAM_MISSING`, `ENVOY_MISSING`."""
         if not self._routes:
             return
         self._authority = authority
         server_address = server.client_settings().addresses[0]
         self._address = server_address.rpartition(":")[0]
         for program in dict.fromkeys(route.settings.program for route in self._routes.values()):
+            PROGRAMS[program].find()
             arms = {name: route for name, route in self._routes.items() if route.settings.program == program}
             passages = [self._passage_at_server(route, server_address) for route in dict.fromkeys(arms.values())]
             sidecar = PROGRAMS[program](self._lab, f"{program}-server", SERVER_ROLE, passages, self._star.server)
@@ -246,12 +248,10 @@ class Pairs(Entrances):
         return {PROGRAMS[program].shown: PROGRAMS[program].facts() for program in self._at_server}
 
     def _started(self, sidecar: Sidecar) -> Sidecar:
-        """Start a sidecar. If it does not start, the arms of its program fail. Raises `PROGRAM_MISSING`."""
+        """Start a sidecar. If it does not start, the arms of its program fail."""
         try:
             sidecar.start()
         except CostofError as error:
-            if error.problem is ErrorText.PROGRAM_MISSING:
-                raise
             self._failed[sidecar.name] = str(error)
         return sidecar
 
