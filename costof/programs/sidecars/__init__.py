@@ -1,4 +1,4 @@
-"""Sidecars: Envoy, HAProxy or nginx beside a client or a server, with mutual TLS between them."""
+"""Sidecars: Envoy or HAProxy beside a client or a server, with mutual TLS between them."""
 
 from costof.lab.program import located
 from costof.programs.sidecars.envoy import Envoy, envoy_version, find_envoy
