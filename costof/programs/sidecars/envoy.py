@@ -133,7 +133,9 @@ class Envoy(Sidecar):
         self._request("POST", f"/runtime_modify?{RECORDED}={100 if on else 0}")
 
     def sights(self, passage: str) -> list[Sight]:
-        lines = self._access_log.read_text().splitlines() if self._access_log.exists() else []
+        text = self._access_log.read_text() if self._access_log.exists() else ""
+        # The last line may be incomplete.
+        lines = text.rpartition("\n")[0].splitlines()
         entries = [entry for line in lines if (entry := json.loads(line))["passage"] == passage]
         return [Sight(_common_name(each["client"]), _common_name(each["server"]), _tls(each)) for each in entries]
 
