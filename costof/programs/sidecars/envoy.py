@@ -209,7 +209,6 @@ class Envoy(Sidecar):
             "cluster": passage.name,
             "idle_timeout": f"{IDLE_SECONDS}s",
             "access_log": [self._access_log_entry(passage)],
-            "access_log_options": {"flush_access_log_on_connected": True},
         }
         kind = f"{TYPES}.filters.network.tcp_proxy.v3.TcpProxy"
         return {"name": "envoy.filters.network.tcp_proxy", "typed_config": {"@type": kind, **settings}}

@@ -115,7 +115,6 @@ class HaproxySidecar(Sidecar):
             f'    log-format "sight {passage.name} client={client} server={server} {sides}"',
             # No line is written unless the list of patterns has the entry.
             f"    {rule} set-log-level silent unless {{ str({RECORDED}) -m str -f {self._patterns} }}",
-            *([] if passage.http else ["    option logasap"]),
             # Another client's certificate is refused, although the authority is the same.
             *([f"    {rule} {_reject(passage)} unless {{ ssl_c_s_dn(CN) -m str {passage.inward.peer} }}"] if passage.inward else []),
             f"    default_backend to-{passage.name}",
