@@ -154,8 +154,8 @@ class ErrorText:
         "or set COSTOF_MONGOD to its path")
     PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"the lab needs {program} ({detail}); install "
         f"it (Debian: apt-get install {package}), or set {variable} to its path")
-    ENVOY_MISSING = failed(lambda detail: f"the lab needs envoy ({detail}); run `costof fetch envoy`, or set COSTOF_ENVOY "
-        "to its path")
+    ENVOY_MISSING = failed(lambda detail: f"the lab needs envoy ({detail}); run `costof fetch envoy`, or set "
+        "COSTOF_ENVOY to its path")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")

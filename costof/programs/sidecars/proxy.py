@@ -33,8 +33,8 @@ REQUESTS_PER_CONNECTION = 1_000_000_000
 class MutualTls:
     """One side of mutual TLS: the certificate to show (PEM with its key), and the name that the peer must have.
 
-    `ca_file` has the authority that must have signed the peer's certificate. With `resumption`, later connections resume
-    the TLS session of an earlier one.
+    `ca_file` has the authority that must have signed the peer's certificate. With `resumption`, later connections
+    resume the TLS session of an earlier one.
     """
 
     certificate: Path

@@ -117,7 +117,7 @@ class SplitSection(Section[list[Spec], list[Split]]):
         for each in data:
             if each.context == index.nearest.name:
                 yield _table(index, each)
-        others = [_table(index, each) for each in data if each.context != index.nearest.name]
+        others: list[Block] = [_table(index, each) for each in data if each.context != index.nearest.name]
         if others:
             yield Details("At other distances", others, media=FILES)
         words = METHOD.format(between=index.label(data[0].between), control=index.control_label)
@@ -125,7 +125,7 @@ class SplitSection(Section[list[Spec], list[Split]]):
 
 
 def _arm_between(run: Run, spec: Spec, arm: PlannedArm) -> PlannedArm | None:
-    """Return the arm in the same context that has the way alone, and otherwise the levels of `arm`; None if none has."""
+    """Return the arm in the same context that has the way alone, and otherwise the levels of `arm`; None without one."""
     main = run.plan.study.main_factor
     for other in run.plan.protected:
         same = all(arm.levels.get(name) == level for name, level in other.levels.items() if name != main)
@@ -198,7 +198,7 @@ def _differences(before: Percentiles, after: Percentiles, rounds: int, ns_per_un
 
 
 def _sentence(index: Index, split: Split) -> str | None:
-    """Return text such as "Of the 0.35 ms that … adds to 'request', the way … takes 0.31 ms and the encryption 0.04 ms."
+    """Return text such as "Of the 0.35 ms that … adds to 'request', the way takes 0.31 ms and the encryption 0.04 ms."
 
     Return None if the cost is not resolved.
     """

@@ -47,8 +47,8 @@ class SidecarSettings(Model):
 
     With `mutual_tls`, the two speak TLS with each other, and each verifies the other's certificate. With `http` they
     read and forward HTTP/1.1 requests and keep connections to the next hop open; otherwise they forward bytes, with one
-    connection for each of the client's. With `resumption`, new connections resume the TLS session of earlier ones. `key`
-    is the kind of key of both certificates.
+    connection for each of the client's. With `resumption`, new connections resume the TLS session of earlier ones.
+    `key` is the kind of key of both certificates.
     """
 
     program: str
@@ -97,8 +97,8 @@ class PairObservation(Observation):
 class RouteEvidence:
     """What a test of a route has shown.
 
-    `at_server` and `at_client` are what the sidecars saw of a test connection. `accepted` lists the kinds of connections
-    that the sidecar of the server should have refused, but accepted.
+    `at_server` and `at_client` are what the sidecars saw of a test connection. `accepted` lists the kinds of
+    connections that the sidecar of the server should have refused, but accepted.
     """
 
     at_server: Sight
@@ -240,7 +240,9 @@ class Pairs(Entrances):
         if route is None:
             return None
         dead = (each.why_dead() for each in self._sidecars(route, self._distances[arm.name]))
-        return next(filter(None, dead), None) or self._failed.get(route.settings.program) or self._mismatches.get(arm.name)
+        return (
+            next(filter(None, dead), None) or self._failed.get(route.settings.program) or self._mismatches.get(arm.name)
+        )
 
     def versions(self) -> dict[str, str]:
         return {program: sidecar.version for program, sidecar in self._at_server.items() if sidecar.version}
