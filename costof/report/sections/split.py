@@ -15,9 +15,9 @@ from pydantic import Field
 from costof import format as fmt
 from costof.format import Text
 from costof.model import Finite, Model
-from costof.report.blocks import FILES, Block, Details, Paragraph, Table
+from costof.report.blocks import FILES, Block, Details, Paragraph, Part, Table
 from costof.report.sections import Section, sentences
-from costof.results.index import Index
+from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
 from costof.results.samples import NS_PER_UNIT
@@ -34,6 +34,8 @@ from costof.statistics.intervals import (
 from costof.statistics.tails import RESAMPLES, Percentiles, bootstrap_percentiles, operations_needed
 from costof.study.arms import PlannedArm
 
+#: Position of the section's blocks in the report: after the costs.
+PLACE = 24
 MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
@@ -81,7 +83,8 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    name, title, order = "split", "Where the cost comes from", 24
+    # The section comes before that of the cost model, so that its reason is the one in the short answer.
+    name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
 
     def metrics(self, spec: list[Spec]) -> list[str]:
@@ -109,9 +112,16 @@ class SplitSection(Section[list[Spec], list[Split]]):
                     )
         return splits or None
 
+    def lead(self, index: Index, data: list[Split]) -> Lead:
+        """Leave the arms in between out of the answer, because they are not protections."""
+        return Lead(without=frozenset(each.between for each in data))
+
     def answer(self, index: Index, data: list[Split]) -> list[Sentence]:
         texts = [text for each in data if each.context == data[0].context and (text := _sentence(index, each))]
-        return [*sentences("answer", texts[:1]), *sentences("why", texts[:1]), *sentences("detail", texts[1:])]
+        return [*sentences("why", texts[:1]), *sentences("detail", texts)]
+
+    def parts(self, index: Index, data: list[Split]) -> list[Part]:
+        return [Part(self.name, self.title, [*self.blocks(index, data)], order=PLACE)]
 
     def blocks(self, index: Index, data: list[Split]) -> Iterator[Block]:
         for each in data:
@@ -125,7 +135,7 @@ class SplitSection(Section[list[Spec], list[Split]]):
 
 
 def _arm_between(run: Run, spec: Spec, arm: PlannedArm) -> PlannedArm | None:
-    """Return the arm in the same context that has the way alone, and otherwise the levels of `arm`; None without one."""
+    """Return the arm in the same context that has the way alone, and otherwise the levels of `arm`; None if absent."""
     main = run.plan.study.main_factor
     for other in run.plan.protected:
         same = all(arm.levels.get(name) == level for name, level in other.levels.items() if name != main)
@@ -205,10 +215,12 @@ def _sentence(index: Index, split: Split) -> str | None:
     figure = next((each for each in split.figures if each.figure == MEAN), None)
     if figure is None or figure.both.low <= 0:
         return None
-    whole, first, second = (fmt.absolute(each, figure.unit) for each in (figure.both, figure.first, figure.second))
+    whole, first = (fmt.absolute(each, figure.unit) for each in (figure.both, figure.first))
+    resolved = figure.second.low > 0
+    second = fmt.absolute(figure.second, figure.unit) if resolved else fmt.at_most(figure.second, figure.unit)
     return (
         f"Of the {whole} that {index.label_at(split.protected)} adds to '{index.metric_label(figure.metric)}', "
-        f"{split.first} takes {first} and {split.second} {second}."
+        f"{split.first} takes {first} and {split.second} {'' if resolved else 'at most '}{second}."
     )
 
 
