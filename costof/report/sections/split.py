@@ -13,9 +13,8 @@ import numpy as np
 from pydantic import Field
 
 from costof import format as fmt
-from costof.format import Text
 from costof.model import Finite, Model
-from costof.report.blocks import FILES, Block, Details, Paragraph, Part, Table
+from costof.report.blocks import FILES, Block, Cell, Column, Details, Paragraph, Part, Row, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
@@ -225,15 +224,19 @@ def _sentence(index: Index, split: Split) -> str | None:
 
 
 def _table(index: Index, split: Split) -> Table:
-    rows: list[list[str | Text]] = []
+    rows: list[Row] = []
     for each in split.figures:
-        metric = index.metric_label(each.metric) if each.figure == MEAN else ""
-        shown = fmt.with_unit(fmt.number(each.control_value, fmt.significant_decimals(each.control_value)), each.unit)
-        steps = (fmt.absolute(step, each.unit, signed=True) for step in (each.both, each.first, each.second))
-        rows.append([metric, each.figure, shown, *steps, fmt.percentage(each.share) if each.share else ""])
-    head = ["metric", "figure", index.control_heading, "added", split.first, split.second, f"share of {split.second}"]
-    title = f"{index.label_at(split.protected)}: what each step adds"
-    return Table.of(head, rows, title=title, texts=(0, 1))
+        if each.figure == MEAN:
+            rows.append(Row([Cell(fmt.titled(index.metric_label(each.metric), each.unit))], "group"))
+        control = fmt.number(each.control_value, fmt.significant_decimals(each.control_value))
+        steps = (Cell.of(fmt.absolute(step, signed=True)) for step in (each.both, each.first, each.second))
+        share = Cell.of(fmt.percentage(each.share)) if each.share else Cell("")
+        rows.append(Row([Cell(each.figure), Cell(control), *steps, share]))
+    columns = [
+        Column("figure", "text"),
+        *map(Column, (index.control_heading, "added", split.first, split.second, f"share of {split.second}")),
+    ]
+    return Table(columns, rows, f"{fmt.capital(index.label_at(split.protected))}: what each step adds", group="metric")
 
 
 SECTION = SplitSection()
