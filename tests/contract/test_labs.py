@@ -116,7 +116,7 @@ DEATHS = [
     ),
     Deaths(
         SERVICE,
-        ("path=direct,pair-mtls,one-proxy",),
+        ("path=direct,pair-mtls,one-proxy", "program=envoy"),
         {"envoy-client-lan": ("pair-mtls",), "envoy-server": ("one-proxy", "pair-mtls")},
         "origin",
     ),

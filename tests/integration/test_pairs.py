@@ -64,7 +64,7 @@ def test_sidecars_see_each_others_certificates_and_refuse_other_connections(lab:
             assert facts[f"refused by the {SERVER_ROLE}"] == " and ".join(REFUSED)
         else:
             assert seen == {CLIENT_ROLE: None, SERVER_ROLE: None}
-            assert facts.get("between the proxies", "plain") == "plain"
+            assert facts.get("between the proxies", "no TLS") == "no TLS"
 
 
 @pytest.mark.parametrize("workload", ["connect", "request"])

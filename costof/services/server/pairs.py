@@ -108,7 +108,7 @@ class RouteEvidence:
     def facts(self, settings: SidecarSettings) -> dict[str, str]:
         facts = {"proxies": f"{2 if settings.at_client else 1} × {PROGRAMS[settings.program].shown}"}
         if self.at_client is not None:
-            facts["between the proxies"] = self.at_server.tls or "plain"
+            facts["between the proxies"] = self.at_server.tls or "no TLS"
         if settings.mutual_tls and self.at_client is not None:
             facts[f"certificate that the {CLIENT_ROLE} saw"] = self.at_client.server or "none"
             facts[f"certificate that the {SERVER_ROLE} saw"] = self.at_server.client or "none"
