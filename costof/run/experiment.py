@@ -18,6 +18,7 @@ from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
     EvidenceRecord,
+    FlushRecord,
     Ledger,
     LinksRecord,
     LookRecord,
@@ -143,7 +144,7 @@ def run(
 
 
 def _record_evidence(state: State, stage: Stage) -> None:
-    """Write the service's evidence on arms and links to the ledger."""
+    """Write the service's evidence on arms, links and the disk to the ledger."""
     for arm in state.plan.arms:
         facts = state.service.collect_evidence(arm, stage)
         if facts:
@@ -151,6 +152,8 @@ def _record_evidence(state: State, stage: Stage) -> None:
     links = state.service.links()
     if links:
         state.ledger.append(LinksRecord(links=links))
+    if (flush := state.service.measure_flush()) is not None:
+        state.ledger.append(FlushRecord(flush=flush))
 
 
 def _measure(state: State) -> str | None:

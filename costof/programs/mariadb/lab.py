@@ -21,12 +21,15 @@ from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
+from costof.datasets import ycsb
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.messages.answers import SliceAnswer
+from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.server import LabServer, Place
 
@@ -134,6 +137,8 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+#: The settings that decide whether a commit waits for a flush of the redo log and of the binary log.
+REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
@@ -371,9 +376,9 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
+    """A MariaDB server with sysbench's table and YCSB's. Clients at all distances use it, directly or through tunnels."""
 
-    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+    writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 
     def __init__(self, place: Place) -> None:
         self._configuration = place.configuration
@@ -392,6 +397,7 @@ class SysbenchServer(MariadbServer, LabServer):
 
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))
+        self.ask(ycsb.create_table(f"`{DATABASE}`.{ycsb.TABLE}"))
 
     def settle(self) -> None:
         """Create the index and statistics as sysbench does, and read every row so that it is in memory."""
@@ -408,6 +414,25 @@ class SysbenchServer(MariadbServer, LabServer):
         """Return the settings of this server's configuration as the running server shows them."""
         variables = {name: name.replace("-", "_") for name in self._configuration.settings}
         return {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+
+    def readings(self) -> dict[str, float]:
+        """Return the flushes of InnoDB's files and of the binary log, and the bytes written to the redo log.
+
+        Without a level that configures commits, return nothing.
+        """
+        settings = self._configuration.settings
+        if not {REDO, BINLOG} & settings.keys():
+            return {}
+        status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
+        flushes = int(status["Innodb_data_fsyncs"])
+        if settings.get(BINLOG) == "1":
+            # Each group of transactions flushes the binary log once.
+            flushes += int(self.status("Binlog_group_commits")["Binlog_group_commits"])
+        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"])}
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        settings = self._configuration.settings
+        return flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)
