@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.fake_run import Truth
+from tests.truths.durability import DurabilityTruth
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mongodb_tls import MongodbTruth
@@ -14,11 +15,27 @@ from tests.truths.redis_tls import RedisTruth
 
 TRUTHS: dict[str, Truth] = {
     "http-tls-termination": HttpTruth(),
+    "mariadb-durability": DurabilityTruth(
+        {"0-0": (0, 0.0), "2-0": (0, 0.004), "1-0": (1, 0.02), "0-1": (1, 0.03), "2-1": (1, 0.03), "1-1": (2, 0.05)}
+    ),
     "mongodb-chained-replication": ReplicationTruth(),
     "mongodb-tls": MongodbTruth(),
     "mysql-column-encryption": EncryptionTruth(),
     "mysql-transport": TransportTruth(),
+    "postgres-durability": DurabilityTruth(
+        {
+            "off": (0, 0.0),
+            "local": (1, 0.02),
+            "remote_write": (1, 0.12),
+            "on": (1, 0.71),
+            "remote_apply": (1, 0.78),
+            "unsafe": (0, 0.01),
+        }
+    ),
     "postgres-pooling": PoolingTruth(),
     "postgres-tls": PostgresTruth(),
+    "redis-durability": DurabilityTruth(
+        {"memory-only": (0, 0.0), "by-system": (0, 0.002), "each-second": (0, 0.003), "each-answer": (1, 0.012)}
+    ),
     "redis-tls": RedisTruth(),
 }
