@@ -75,7 +75,7 @@ def test_cost_on_a_slower_disk_is_the_predicted_one(study: str, shim: Path, tmp_
     slower = measured_on(tmp_path / "slower", study, shim)
     (model, slow_model) = (each.sections.cost_model for each in (usual, slower))
     assert slow_model.flush_ms.value - model.flush_ms.value == pytest.approx(MORE_MS, rel=0.2)
-    (extra,) = extras(Index(usual.core), model)
+    (extra,) = extras(Index(usual), model)
     load = Load(0.0, operations=1.0, flush_ms=slow_model.flush_ms.value)
     predicted = added(extra, load).operation_ms
     (effect,) = (each for each in slower.effects if each.metric == "wire.commit")
