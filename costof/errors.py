@@ -157,8 +157,8 @@ class ErrorText:
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
-    NO_DISK = failed(lambda folders: f"{folders} are in memory, where a flush costs nothing; set TMPDIR to a folder on a "
-        "disk that all users can enter")
+    NO_DISK = failed(lambda folders: f"{folders} are in memory, where a flush costs nothing; set TMPDIR to a folder on "
+        "a disk that all users can enter")
     NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")
     ARMS_CANNOT_RUN = failed(lambda detail: f"no arm can run: {detail}")

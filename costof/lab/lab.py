@@ -128,7 +128,8 @@ class Lab:
 
     def new_folder(self) -> Path:
         """Create a folder for files that other users need, directly under /tmp. It is removed with the lab."""
-        folder = Path(tempfile.mkdtemp(prefix="costof-", dir=folder_on_disk() if self.on_disk else "/tmp"))
+        parent = folder_on_disk() if self.on_disk else "/tmp"  # noqa: S108
+        folder = Path(tempfile.mkdtemp(prefix="costof-", dir=parent))
         self._tell(directory=str(folder))
         return folder
 

@@ -52,7 +52,7 @@ from tests.report.results import (
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 #: The smallest runs that have every section of their study.
 SMALL = {
-    **{study: () for study in DURABILITY},
+    **dict.fromkeys(DURABILITY, ()),
     ENCRYPTION: ("encrypted=direct,0,100",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MONGODB: (),

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from costof.results.ledger import Ledger
 from costof.report import analyse
 from costof.report.result import Result
 from costof.report.sections.cost_model.calculator import Load, added, extras
 from costof.results.index import Index
+from costof.results.ledger import Ledger
 from tests.integration.conftest import COSTOF
 
 pytestmark = [pytest.mark.slow, pytest.mark.servers]
@@ -63,9 +63,7 @@ def measured_on(folder: Path, study: str, preloaded: Path | None) -> Result:
     """Run the study for one client, with all of its processes under the shim if given, and return the result."""
     chosen = ["--profile", "quick", "--set", STUDIES[study], "--set", "clients=1", "--budget", "15s"]
     variables = {"LD_PRELOAD": str(preloaded)} if preloaded else {}
-    subprocess.run(
-        [*COSTOF, "run", study, *chosen, "--out", str(folder)], check=True, env={**os.environ, **variables}
-    )
+    subprocess.run([*COSTOF, "run", study, *chosen, "--out", str(folder)], check=True, env={**os.environ, **variables})
     return analyse(Ledger.open(folder))
 
 

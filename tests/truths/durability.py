@@ -29,7 +29,7 @@ class DurabilityTruth(Truth):
     def flushes(self) -> list[FlushEvidence]:
         return [
             FlushEvidence(
-                folder="/var/tmp",  # noqa: S108
+                folder="/var/tmp",
                 file_system="ext4 on /dev/vda",
                 appends=False,
                 mean_ms=FLUSH_MS + more,

@@ -376,7 +376,7 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table and YCSB's. Clients at all distances use it, directly or through tunnels."""
+    """A MariaDB server with sysbench's table and YCSB's, for clients at all distances, directly or through tunnels."""
 
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 

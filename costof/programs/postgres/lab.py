@@ -396,7 +396,7 @@ class PostgresServer(LabServer):
 
     def _standby_state(self) -> str | None:
         """Return text such as 'streaming, sync' or 'catchup, async'; None if the standby is not connected."""
-        rows = self.ask(f"SELECT state, sync_state FROM pg_stat_replication WHERE application_name = '{STANDBY}'")
+        rows = self.ask(f"SELECT state, sync_state FROM pg_stat_replication WHERE usename = '{STANDBY}'")  # noqa: S608
         return ", ".join(rows[0]) if rows else None
 
     def _presented_certificate(self) -> bytes | None:

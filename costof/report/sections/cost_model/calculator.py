@@ -326,7 +326,9 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
             "fixed": fixed,
             "outputs": [each.name for each in figures],
             "protections": numbers,
-            "without": {field.key: WITHOUT[field.key] for field in fields if field.name in fixed and field.key in WITHOUT},
+            "without": {
+                field.key: WITHOUT[field.key] for field in fields if field.name in fixed and field.key in WITHOUT
+            },
         },
         instead=_instead(index, model),
         media=HTML,

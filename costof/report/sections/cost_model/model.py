@@ -273,9 +273,7 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
     control_trips, control_moved = _counted(run, operation, control)
     change = next(each for each in run.changes[operation.metric] if each.arm is arm)
     flushes = _flushes(run, operation, arm) - _flushes(run, operation, control)
-    own = combined(
-        [(1, change.difference), (control_trips - trips, round_trip(run, arm)), (-flushes, flush_time(run))]
-    )
+    own = combined([(1, change.difference), (control_trips - trips, round_trip(run, arm)), (-flushes, flush_time(run))])
     roles = [role for role, seconds in _cpu_seconds(_slices(run, operation, arm)).items() if seconds]
     by_side = [{*roles} & {CLIENT}, {*roles} - {CLIENT}] if run.plan.load is not None else [set(), set()]
     client, servers = (_extra_cpu_ms(run, operation, control, arm, side) if side else None for side in by_side)
