@@ -52,8 +52,10 @@ def test_servers_count_the_flushes_of_commits(study: str) -> None:
         measured = lab.measure_flush()
         assert measured is not None
         assert measured.file_system in lab.describe().facts["servers' data"]
+        if "synchronous_commit" in (facts := lab.collect_evidence(durable, "start")):
+            assert facts["synchronous_commit"] == "on"
         if standby := next((name for name in lab.process_ids if name.endswith("standby")), None):
-            assert lab.collect_evidence(durable, "start")["standby"] == "streaming, sync"
+            assert facts["standby"] == "streaming, sync"
             os.kill(lab.process_ids[standby], signal.SIGKILL)
             eventually("notice of the standby", lambda: lab.failure_reason(durable) is not None)
             assert f"{standby} ended" in (lab.failure_reason(durable) or "")

@@ -59,6 +59,8 @@ WORDS_OF_RUST = {
     # The transport of a client, and a phase of a connection.
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
+    # The scope of a session's variable in MySQL.
+    "local": ("crates/gateway/src/session_statements.rs",),
     # The kind of key of a certificate.
     "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),

@@ -97,8 +97,6 @@ REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcr
 #: The settings that decide whether a commit waits for a flush. The server's flushes are counted if a level sets one.
 COMMIT_SETTINGS = frozenset({"synchronous_commit", "fsync"})
 STANDBY = "standby"
-#: An administrator's statements do not wait for the standby, which starts after the server.
-ADMINISTRATORS_OPTIONS = "-c synchronous_commit=local"
 #: PostgreSQL's view with the flushes of its log, from version 18 on and before.
 COUNTED_FLUSHES = {
     True: "SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io WHERE object = 'wal'",
@@ -336,7 +334,6 @@ class PostgresServer(LabServer):
                 password=self._admin_password.get_secret_value(),
                 dbname=database,
                 autocommit=True,
-                options=ADMINISTRATORS_OPTIONS,
             )
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error

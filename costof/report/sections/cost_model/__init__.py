@@ -53,6 +53,7 @@ from costof.statistics.estimate import Estimate
 #: position.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
+TITLE_WITH_FLUSHES = "The cost on any disk"
 FORMULA_WITH_FLUSHES = (
     "Time of an operation = own time + round trips × round-trip time + flushes × time of a flush (+ bytes ÷ bandwidth)."
 )
@@ -114,7 +115,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return [*key_figures(index, data)] if data.load is None else []
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
-        model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)
+        title = self.title if data.flush_ms is None else TITLE_WITH_FLUSHES
+        model = Part(self.name, title, [*self.blocks(index, data)], DETAILS)
         return [Part("calculator", "Every protection at your load", [*calculator(index, data)]), model]
 
 
