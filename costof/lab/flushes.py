@@ -19,11 +19,13 @@ from costof.model import Finite, Model
 WRITE_BYTES = 8192
 #: The size of the file whose bytes are replaced. Logs are allocated in advance, so that a flush of a log writes no
 #: metadata of the file system.
-FILE_BYTES = 16 * 2**20
-SECONDS = 1.0
+FILE_BYTES = 2**20
+#: The length of a measurement before the first slice and after the last one, and of one after each round, because a disk
+#: that others use too is not equally fast all the time.
+SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 #: Successive flushes are not independent, so the standard error is that of the means of this many parts.
 PARTS = 10
-#: The minimum number of flushes in a part, even if they take longer than `SECONDS`.
+#: The minimum number of flushes in a part, even if they take longer than planned.
 FEWEST_IN_PART = 2
 LONGEST_PATH = 60
 #: File systems in memory, on which a flush does nothing.
@@ -43,7 +45,7 @@ class FlushEvidence(Model):
     flushes: int
 
 
-def measure_flush(folder: Path, appends: bool, seconds: float = SECONDS) -> FlushEvidence:
+def measure_flush(folder: Path, appends: bool, seconds: float) -> FlushEvidence:
     """Write and flush for about `seconds`, in a temporary file in the folder. Raises `LAB_FAILED`."""
     parts = []
     block = os.urandom(WRITE_BYTES)

@@ -124,7 +124,8 @@ class LinksRecord(Model):
 
 
 class FlushRecord(Model):
-    """The measured time of a flush of the disk with the servers' data, before the first slice or after the last one."""
+    """One measurement of a flush of the disk with the servers' data: before the first slice, after a round, or at the
+    end."""
 
     record: Literal["flush"] = "flush"
     flush: FlushEvidence

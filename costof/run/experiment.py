@@ -11,6 +11,7 @@ from math import ceil
 
 from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed, plural
+from costof.lab.flushes import SECONDS, SECONDS_AFTER_ROUND
 from costof.messages.process import HostsProcess
 from costof.programs.reach import check_identity
 from costof.results.changes import all_headlines_resolved, every_change, judge_changes
@@ -152,7 +153,11 @@ def _record_evidence(state: State, stage: Stage) -> None:
     links = state.service.links()
     if links:
         state.ledger.append(LinksRecord(links=links))
-    if (flush := state.service.measure_flush()) is not None:
+    _record_flush(state, SECONDS)
+
+
+def _record_flush(state: State, seconds: float) -> None:
+    if (flush := state.service.measure_flush(seconds)) is not None:
         state.ledger.append(FlushRecord(flush=flush))
 
 
@@ -172,6 +177,7 @@ def _measure(state: State) -> str | None:
         if reason := state.service.failure_reason():
             state.ledger.append(LostRecord(detail=reason))
             return reason
+        _record_flush(state, SECONDS_AFTER_ROUND)
         fruitless = 0 if succeeded else fruitless + 1
         if fruitless == FRUITLESS_ROUNDS:
             return f"no operation succeeded in {FRUITLESS_ROUNDS} rounds in a row"

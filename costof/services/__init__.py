@@ -146,10 +146,10 @@ class Service(ABC):
         """Return the measured round trips of the lab's links."""
         return []
 
-    def measure_flush(self) -> FlushEvidence | None:
+    def measure_flush(self, seconds: float) -> FlushEvidence | None:
         """Measure the time of a flush of the disk with the servers' data; None if the study does not count flushes.
 
-        It is called before the first slice and after the last one. Raises `LAB_FAILED`.
+        It is called before the first slice, after each round, and after the last slice. Raises `LAB_FAILED`.
         """
         return None
 

@@ -171,8 +171,8 @@ class ServerLab(LabService):
     def links(self) -> list[LinkEvidence]:
         return self._star.links()
 
-    def measure_flush(self) -> FlushEvidence | None:
-        return measure_flush(self._lab.folder, self._program.appends) if self._counts_flushes else None
+    def measure_flush(self, seconds: float) -> FlushEvidence | None:
+        return measure_flush(self._lab.folder, self._program.appends, seconds) if self._counts_flushes else None
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         entrance = self._entrance(arm)

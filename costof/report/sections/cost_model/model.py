@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence, Set
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Literal
 
 from pydantic import Field
@@ -201,17 +201,15 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 
 
 def flush_time(run: Run) -> Mean:
-    """Return the mean time of a flush in milliseconds, over the measurements before and after the slices.
+    """Return the mean time of a flush in milliseconds, over the measurements before, between and after the rounds.
 
-    The interval covers the difference between the measurements: the disk may have been as slow as any of them. Without
-    a measurement, return 0, without uncertainty.
+    Without a measurement, return 0, without uncertainty.
     """
     if not run.flushes:
         return Mean(0.0, 0.0, math.inf)
-    count = len(run.flushes)
-    mean = combined([(1 / count, Mean(each.mean_ms, each.error_ms, PARTS - 1)) for each in run.flushes])
-    between = stdev(each.mean_ms for each in run.flushes) / math.sqrt(count) if count > 1 else 0.0
-    return Mean(mean.value, math.hypot(mean.error, between), mean.freedom)
+    if len(run.flushes) == 1:
+        return Mean(run.flushes[0].mean_ms, run.flushes[0].error_ms, PARTS - 1)
+    return mean_over_rounds([each.mean_ms for each in run.flushes])
 
 
 def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
