@@ -177,7 +177,7 @@ class Truth:
         ]
 
     def flushes(self) -> list[FlushEvidence]:
-        """Return the measurements of a flush of the servers' disk, before the first round and after the last one."""
+        """Return the measurements of a flush of the servers' disk."""
         return []
 
     def link_ms(self, nominal_ms: float) -> float:

@@ -20,8 +20,8 @@ WRITE_BYTES = 8192
 #: The size of the file whose bytes are replaced. Logs are allocated in advance, so that a flush of a log writes no
 #: metadata of the file system.
 FILE_BYTES = 2**20
-#: The length of a measurement before the first slice and after the last one, and of one after each round, because a disk
-#: that others use too is not equally fast all the time.
+#: The length of a measurement before the first slice and after the last one, and of one after each round, because a
+#: disk that others use too is not equally fast all the time.
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 #: Successive flushes are not independent, so the standard error is that of the means of this many parts.
 PARTS = 10

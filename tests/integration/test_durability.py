@@ -49,7 +49,7 @@ def test_servers_count_the_flushes_of_commits(study: str) -> None:
         for _ in range(2):
             assert flushes_of_commits(lab, engines, control) < 0.1
             assert flushes_of_commits(lab, engines, durable) == pytest.approx(flushes, abs=0.15)
-        measured = lab.measure_flush()
+        measured = lab.measure_flush(0.05)
         assert measured is not None
         assert measured.file_system in lab.describe().facts["servers' data"]
         if "synchronous_commit" in (facts := lab.collect_evidence(durable, "start")):

@@ -170,7 +170,8 @@ def flush_sources(model: CostModel) -> list[str]:
         return []
     return [
         "Flushes were counted by the servers; an operation that is not alone waits for at most two of those that it "
-        f"shares. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and after the rounds."
+        f"shares. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
+        "after the rounds."
     ]
 
 
