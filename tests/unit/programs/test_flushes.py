@@ -18,7 +18,7 @@ COMMITS, COMMIT_MS = 1000, 0.5
         (32, 64, True, None),
         (32, 9, True, "only 9 times for 1,000 commits"),
         (1, 4, False, None),
-        (32, 4, False, None),
+        (32, 24, False, None),
         (1, 1003, False, "1,003 times for 1,000 commits that need no flush"),
         (32, 64, False, "64 times for 1,000 commits that need no flush"),
     ],
