@@ -27,7 +27,7 @@ def fnv_hash_64(value: int) -> int:
     return abs(signed)
 
 
-def create_table(table: str = TABLE) -> str:
+def create_empty_table(table: str = TABLE) -> str:
     """Return the statement that creates the table, for MySQL and PostgreSQL."""
     fields = ", ".join(f"FIELD{number} TEXT" for number in range(FIELDS))
     return f"CREATE TABLE {table} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {fields})"

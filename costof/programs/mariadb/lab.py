@@ -397,7 +397,7 @@ class SysbenchServer(MariadbServer, LabServer):
 
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))
-        self.ask(ycsb.create_table(f"`{DATABASE}`.{ycsb.TABLE}"))
+        self.ask(ycsb.create_empty_table(f"`{DATABASE}`.{ycsb.TABLE}"))
 
     def settle(self) -> None:
         """Create the index and statistics as sysbench does, and read every row so that it is in memory."""

@@ -185,7 +185,7 @@ class PostgresServer(LabServer):
         return "".join(f"{name} = '{value}'\n" for name, value in settings.items())
 
     def make_tables(self) -> None:
-        for statement in (*create_tables(SCALE), ycsb.create_table()):
+        for statement in (*create_tables(SCALE), ycsb.create_empty_table()):
             self.ask(statement)
         self.ask(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {USER}")
 
