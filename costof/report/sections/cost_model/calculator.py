@@ -331,6 +331,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
             },
         },
         instead=_instead(index, model),
+        **({"instead_title": "On this run's disk and on others"} if model.flush_ms else {}),
         media=HTML,
     )
 
