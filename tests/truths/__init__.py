@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.fake_run import Truth
+from tests.truths import encryption_at_rest
 from tests.truths.durability import DurabilityTruth
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
@@ -18,6 +19,7 @@ TRUTHS: dict[str, Truth] = {
     "mariadb-durability": DurabilityTruth(
         {"0-0": (0, 0.0), "2-0": (0, 0.004), "1-0": (1, 0.02), "0-1": (1, 0.03), "2-1": (1, 0.03), "1-1": (2, 0.05)}
     ),
+    "mariadb-encryption-at-rest": encryption_at_rest.MARIADB,
     "mongodb-chained-replication": ReplicationTruth(),
     "mongodb-tls": MongodbTruth(),
     "mysql-column-encryption": EncryptionTruth(),
@@ -32,6 +34,7 @@ TRUTHS: dict[str, Truth] = {
             "unsafe": (0, 0.01),
         }
     ),
+    "postgres-encryption-at-rest": encryption_at_rest.POSTGRES,
     "postgres-pooling": PoolingTruth(),
     "postgres-tls": PostgresTruth(),
     "redis-durability": DurabilityTruth(
