@@ -175,6 +175,8 @@ class ErrorText:
     KEY_FILE_UNUSABLE = failed(lambda path, reason: f"the lab's server cannot use the key file {path}: {reason}; set "
         "TMPDIR to a folder on a local file system with Unix permissions, such as /tmp")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
+    NO_DISK = failed(lambda folders: f"{folders} are in memory, where a flush costs nothing; set TMPDIR to a folder on "
+        "a disk that all users can enter")
     NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")
     ARMS_CANNOT_RUN = failed(lambda detail: f"no arm can run: {detail}")

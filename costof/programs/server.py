@@ -90,6 +90,9 @@ class LabServer(ABC):
     #: The fields of `lab.server` in a study's levels. `place.configuration` is of this type.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
 
+    #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
+    appends: ClassVar[bool] = False
+
     @abstractmethod
     def __init__(self, place: Place) -> None: ...
 
@@ -134,6 +137,9 @@ class LabServer(ABC):
         increase for each operation.
         """
         return {}
+
+    def finish_counting(self) -> None:
+        """Bring the readings up to date after a slice, if the server counts late."""
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why the increase of the readings in a slice does not fit the server's configuration; None if it does.

@@ -26,6 +26,7 @@ from costof.statistics.estimate import Verdict
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, RequestedLoad
 from costof.study.options import Limit
 from tests.report.results import (
+    DURABILITY,
     ENCRYPTION,
     FIREWALL,
     HTTP,
@@ -55,6 +56,7 @@ from tests.report.results import (
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 #: The smallest runs that have every section of their study.
 SMALL = {
+    **dict.fromkeys(DURABILITY, ()),
     ENCRYPTION: ("encrypted=direct,0,100",),
     FIREWALL: ("request=json-1kb",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
