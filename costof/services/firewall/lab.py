@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import secrets
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
