@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -203,10 +203,11 @@ class Lab:
                 raise CostofError(ErrorText.LAB_FAILED, detail=f"{what} took more than {seconds:.0f} s")
             time.sleep(0.02)
 
-    def cpu_seconds(self) -> dict[str, float]:
+    def cpu_seconds(self, without: Collection[str] = ()) -> dict[str, float]:
+        """Return the CPU seconds of all processes so far, by role. The processes named in `without` do not count."""
         total: dict[str, float] = {}
         for process in self.processes.values():
-            if process.exit_status is None:
+            if process.exit_status is None and process.name not in without:
                 total[process.role] = total.get(process.role, 0.0) + _cpu_seconds(process)
         return total
 

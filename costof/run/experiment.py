@@ -112,7 +112,7 @@ def run(
             service.cpu_seconds()
             if plan.loads:
                 progress.stage(f"loading {plan.loads}")
-            service.prepare(state.instruments.able[0], state.instruments.load)
+            service.prepare(state.instruments.able, state.instruments.load)
             _record_evidence(state, "start")
             partial = _measure(state)
             _record_evidence(state, "end")

@@ -214,11 +214,11 @@ def measure_slice(
     entered = time.monotonic()
     arm, workload = plan.arm(key.arm), plan.study.workloads[key.workload]
     servers = instruments.members[workload.instrument, key.arm]
-    with _ignoring_lost_service(service):
+    with _ignoring_lost_service(service, arm):
         service.arrange(arm)
     _prepare_connections(plan, service, instruments, arm, key.workload)
     observed = _observe(service, arm)
-    before, cpu_before = _read_counters(service, servers), service.cpu_seconds()
+    before, cpu_before = _read_counters(service, arm, servers), service.cpu_seconds()
     throttled_before, machine_before = service.throttled_seconds(), read_machine()
     process_before = time.process_time()
     started, size = time.monotonic(), plan.size(key.workload, arm)
@@ -229,7 +229,7 @@ def measure_slice(
     known = cpu_seconds_here(service, cpu) + time.process_time() - process_before
     known += (sum(answer.cpu_ns.values()) + answer.unmeasured_cpu_ns) / 1e9
     throttled = _since(throttled_before, service.throttled_seconds())
-    moved = _read_counters(service, servers).since(before)
+    moved = _read_counters(service, arm, servers).since(before)
     if round_number < 0:
         moved = service.trusted_counters(answer, moved)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
@@ -298,31 +298,32 @@ def _run_unmeasured(plan: Plan, instruments: Instruments, arm: PlannedArm, workl
 
 
 def _observe(service: Service, arm: PlannedArm) -> Observation | None:
-    with _ignoring_lost_service(service):
+    with _ignoring_lost_service(service, arm):
         return service.observe(arm)
     return None
 
 
-def _read_counters(service: Service, servers: Sequence[str]) -> Counters:
-    with _ignoring_lost_service(service):
+def _read_counters(service: Service, arm: PlannedArm, servers: Sequence[str]) -> Counters:
+    with _ignoring_lost_service(service, arm):
         return reduce(Counters.plus, map(service.counters, servers))
     return Counters()
 
 
 @contextmanager
-def _ignoring_lost_service(service: Service) -> Iterator[None]:
-    """Ignore errors that come from reading a lost service, so that the slice is still recorded.
+def _ignoring_lost_service(service: Service, arm: PlannedArm) -> Iterator[None]:
+    """Ignore errors that come from reading a service that is lost, or lost for this arm, so that the slice is recorded.
 
-    Raises `TARGET_FAILED` if the service is not lost.
+    Raises `TARGET_FAILED` if it is not lost.
     """
     try:
         yield
-    except CostofError:
-        raise
     except Exception as error:
-        if service.failure_reason() is None:
-            detail = f"{type(error).__name__}: {error}"
-            raise CostofError(ErrorText.TARGET_FAILED, target="the service", detail=detail) from error
+        if service.failure_reason() is not None or service.failure_reason(arm) is not None:
+            return
+        if isinstance(error, CostofError):
+            raise
+        detail = f"{type(error).__name__}: {error}"
+        raise CostofError(ErrorText.TARGET_FAILED, target="the service", detail=detail) from error
 
 
 def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:

@@ -7,7 +7,7 @@ servers and never changes their settings. Both must pass `tests/contract/test_se
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
@@ -82,11 +82,11 @@ class Service(ABC):
         """Return the address to which an arm's client connects, and the client's settings."""
 
     @abstractmethod
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Prepare the data: call `load`, and wait until all servers have the data.
 
-        The argument of `load` is the arm over whose connections the data is loaded: `arm`, unless the service needs
-        another arm for this.
+        `arms` are the arms that can run. The argument of `load` is the arm over whose connections the data is loaded:
+        the first one, unless the service needs other arms for this.
         """
 
     @abstractmethod

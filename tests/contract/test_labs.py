@@ -126,7 +126,7 @@ def test_dead_process_fails_only_its_arms_but_a_dead_server_fails_the_run(deaths
     plan = plan_of(deaths.study, "quick", *deaths.settings)
     workloads = HTTP_WORKLOADS if deaths.study == HTTP.study else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:
-        lab.prepare(plan.arms[0], engines.load)
+        lab.prepare(plan.arms[:1], engines.load)
         failed: set[str] = set()
         for process, levels in deaths.entrances.items():
             affected = [arm for arm in plan.arms if arm.levels[plan.study.main_factor] in levels]

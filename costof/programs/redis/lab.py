@@ -24,7 +24,7 @@ BINARY = "redis-server"
 
 # Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # By default Redis requires client certificates, but no arm uses client certificates.
+    # By default Redis requires client certificates, which only some arms use.
     "tls-auth-clients": "no",
     # Turn snapshots off: a separate process would write them while some arms are measured and not while others are.
     "save": '""',
@@ -60,8 +60,12 @@ class RedisServer(LabServer):
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
+        self.name = place.name(NAME)
         self._place = place
         self._key = place.keys[0]
+        self._settings = SETTINGS | place.configuration.settings
+        if place.configuration.client_certificates:
+            self._settings |= {"tls-auth-clients": "yes", "tls-ca-cert-file": str(place.authority.ca_file)}
         self._admin: redis.Redis | None = None
         #: Number of TLS connections before the plain port was last opened again.
         self._tls_connections = 0
@@ -73,13 +77,15 @@ class RedisServer(LabServer):
         self._version = redis_version(binary)
         # Redis gets its own folder, whose path is short enough for a Unix socket.
         self._folder = self._place.lab.new_folder()
-        self._certificates = self._place.authority.issue_all(NAME, self._place.keys, [self.address, NAME, "localhost"])
+        self._certificates = self._place.authority.issue_all(
+            self.name, self._place.keys, [self.address, self.name, "localhost"]
+        )
         configuration = self._folder / "redis.conf"
         write_private(configuration, self.configuration().encode())
         command_line = [str(binary), str(configuration)]
-        log = self._place.lab.spawn(NAME, ROLE, command_line, host=self._place.host).log
+        log = self._place.lab.spawn(self.name, ROLE, command_line, host=self._place.host).log
         ready = b"Ready to accept connections"
-        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in log.read_bytes())
+        self._place.lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._admin = redis.Redis(
             unix_socket_path=str(self._socket),
             username=ADMINISTRATOR,
@@ -105,7 +111,7 @@ class RedisServer(LabServer):
             "unixsocket": str(self._socket),
             "unixsocketperm": "700",
             "dir": str(self._folder),
-            **SETTINGS,
+            **self._settings,
         }
         # The file holds only hashes of passwords, which are enough for Redis.
         users = [
@@ -143,6 +149,12 @@ class RedisServer(LabServer):
             self._tls_connections += connections - self._closed_at
         self._closed_at = connections if tls else None
 
+    def evidence(self) -> dict[str, str]:
+        """Return what distinguishes this server's configuration, as the running server shows it."""
+        configuration = self._place.configuration
+        shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
+        return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
+
     def describe(self) -> Description:
         return Description(
             versions={NAME: self._version},
@@ -151,7 +163,7 @@ class RedisServer(LabServer):
                 "authentication": "AUTH, a password of 32 characters",
                 "TLS": "a separate port, the only open one while TLS is measured; session tickets for clients that "
                 "resume sessions",
-                "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
+                "server settings": ", ".join(f"{name}={value}" for name, value in self._settings.items()),
             },
         )
 
@@ -169,11 +181,11 @@ class RedisServer(LabServer):
 
     def ask(self, *command: str) -> Any:
         if self._admin is None:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME} is not running")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
         try:
             return self._admin.execute_command(*command)  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def _connections(self) -> int:
         return int(self.ask("INFO", "stats")["total_connections_received"])
