@@ -14,7 +14,7 @@ from costof.services.open import open_service
 from tests.support.engines import WORKLOADS, Engines
 from tests.support.kill_9 import lab_process, left_by_kill_9
 from tests.support.programs import eventually
-from tests.support.services import HTTP, HTTP_WORKLOADS, LABS
+from tests.support.services import FIREWALL, HTTP, HTTP_WORKLOADS, LABS
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.servers
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
 SERVICE = "service-mtls"
 #: Labs that share their code with another lab here, so they are tested only with --slow.
-SLOW = ("redis", "pooling", "service")
+SLOW = ("redis", "pooling", "firewall", "service")
 
 
 @needs_root
@@ -126,15 +126,21 @@ DEATHS = [
         {"haproxy": ("none", "balancer")},
         "origin",
     ),
+    Deaths(
+        "http-firewall",
+        ("firewall=off,detection,on", "request=json-1kb"),
+        {"nginx-2-on-1": ("on",)},
+        "origin",
+    ),
 ]
 
 
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
 def test_dead_process_fails_only_its_arms_but_a_dead_server_fails_the_run(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
-    workloads = HTTP_WORKLOADS if deaths.study in (HTTP.study, SERVICE) else WORKLOADS
+    workloads = HTTP_WORKLOADS if deaths.study in (HTTP.study, FIREWALL.study, SERVICE) else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:
-        lab.prepare(plan.arms[0], engines.load)
+        lab.prepare(plan.arms[:1], engines.load)
         failed: set[str] = set()
         for process, levels in deaths.entrances.items():
             affected = [arm for arm in plan.arms if arm.levels[plan.study.main_factor] in levels]

@@ -26,11 +26,15 @@ from costof.statistics.estimate import Verdict
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, RequestedLoad
 from costof.study.options import Limit
 from tests.report.results import (
+    DURABILITY,
     ENCRYPTION,
+    FIREWALL,
     HTTP,
+    MARIADB_AT_REST,
     MONGODB,
     POOLING,
     POSTGRES,
+    POSTGRES_AT_REST,
     REDIS,
     REPLICATION,
     SERVICE,
@@ -52,11 +56,15 @@ from tests.report.results import (
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 #: The smallest runs that have every section of their study.
 SMALL = {
+    **dict.fromkeys(DURABILITY, ()),
     ENCRYPTION: ("encrypted=direct,0,100",),
+    FIREWALL: ("request=json-1kb",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
+    MARIADB_AT_REST: ("data=in-memory",),
     MONGODB: (),
     POOLING: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
+    POSTGRES_AT_REST: (),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     SERVICE: (),

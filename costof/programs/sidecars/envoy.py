@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
+from costof.lab.download import FetchError
 from costof.lab.program import find_program, first_words
-from costof.lab.wheel import FetchError, PinnedWheel
+from costof.lab.wheel import PinnedWheel
 from costof.programs.sidecars.proxy import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
