@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -76,9 +76,11 @@ def pages() -> dict[str, str]:
 
 def outputs_schema() -> dict[str, Any]:
     """Return the JSON Schema of what each command prints with `--json`: a property for each command."""
-    adapters = [(command, "validation", TypeAdapter(output)) for command, output in OUTPUTS.items()]
-    schemas, definitions = TypeAdapter.json_schemas(adapters)
-    properties = {command: schemas[command, "validation"] for command in OUTPUTS}
+    mode: Literal["validation"] = "validation"
+    schemas, definitions = TypeAdapter.json_schemas(
+        (command, mode, TypeAdapter(output)) for command, output in OUTPUTS.items()
+    )
+    properties = {command: schemas[command, mode] for command in OUTPUTS}
     return {**definitions, "title": "Output of costof's commands with --json", "properties": properties}
 
 
