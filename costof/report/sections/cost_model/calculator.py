@@ -244,7 +244,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}", "rtt", slider=Slider(0, 300)),
         Field("price", "CPU hour price", f"{load.price:g}", "price", "in any currency"),
         Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
-        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
+        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "unlimited"),
     ]  # fmt: skip
     measured = {context or fmt.milliseconds(ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
     head = [Column("with", "text"), *(Column(each.heading, unit=each.unit) for each in figures)]
