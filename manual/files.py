@@ -1,4 +1,4 @@
-"""Reference of the files that users read and write: study files, the files of a run, and what commands print as JSON."""
+"""Reference of the files that users read and write (study files, the files of a run), and of the commands' JSON."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ this page, so that editors complete and check the file. [Your own question](../o
 """
 RESULT = f"""# JSON of the commands
 
-Generated from the models that write it. The first table says what each command prints with `--json`. [{SCHEMA}]({SCHEMA})
-is the JSON Schema of all of it. [Result](#result) is also the file result.json in the folder of a run, with a JSON Schema
-of its own: [result.schema.json](../result.schema.json). [Events](events.md) has the output of `--json-lines`.
+Generated from the models that write it. The first table says what each command prints with `--json`.
+[{SCHEMA}]({SCHEMA}) is the JSON Schema of all of it. [Result](#result) is also the file result.json in the folder of a
+run, with a JSON Schema of its own: [result.schema.json](../result.schema.json). [Events](events.md) has the output of
+`--json-lines`.
 
 """
 LEDGER = f"""# The ledger

@@ -13,8 +13,8 @@ import pytest
 from costof.report import analyse
 from costof.report.result import Result
 from costof.results.index import Index
-from costof.results.models import Arm, MissingFigure
 from costof.results.memory import connection_memory
+from costof.results.models import Arm, MissingFigure
 from costof.results.run import read_run
 from manual.costs import FRESH_DAYS, configuration, page
 from manual.glance import server
