@@ -1,7 +1,7 @@
 """Opens each service, in labs and on targets, with the facts about it that tests need.
 
-`python -m tests.support.services <lab>` opens a lab in its own process, prints its processes and hosts, and runs
-until its input ends.
+`python -m tests.support.services <lab or study>` opens a lab in its own process, prints its processes and hosts, and
+runs until its input ends.
 """
 
 from __future__ import annotations
@@ -93,6 +93,16 @@ HTTP = Kind(
     records=False,
     apart=("addresses", "host"),
     # Only a lab knows to which server a balancer forwards requests.
+    proves=(True, False),
+)
+
+FIREWALL = Kind(
+    "http-firewall",
+    ("firewall=off,detection,on", "request=json-1kb"),
+    operation="request",
+    workloads=HTTP_WORKLOADS,
+    records=False,
+    apart=("addresses",),
     proves=(True, False),
 )
 
@@ -209,6 +219,7 @@ SERVICES = {
     "pooling-lab": lambda: in_lab(POOLING),
     "encryption-lab": lambda: in_lab(ENCRYPTION),
     "encryption-target": lambda: mysql_target(ENCRYPTION),
+    "firewall-lab": lambda: in_lab(FIREWALL),
     "http-lab": lambda: in_lab(HTTP),
     "http-target": http_target,
 }
@@ -219,14 +230,16 @@ LABS: dict[str, Callable[[], Plan]] = {
     "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
     "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),
     "pooling": lambda: plan_of("postgres-pooling", "quick", "path=plain,transaction-both"),
+    "service": lambda: plan_of("service-mtls", "quick", "path=direct,pair-mtls", "distance=lan,5"),
     "http": lambda: plan_of("http-tls-termination", "quick", "termination=none,balancer", "balancer=haproxy,nginx"),
+    "firewall": lambda: plan_of("http-firewall", "quick", "firewall=off,on", "request=no-body"),
     "replication": lambda: replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1"),
     "encryption": lambda: plan_of("mysql-column-encryption", "quick", "encrypted=direct,20"),
 }
 
 
 def main() -> None:
-    plan = LABS[sys.argv[1]]()
+    plan = LABS[sys.argv[1]]() if sys.argv[1] in LABS else plan_of(sys.argv[1])
     with open_service(plan, None, "run") as lab:
         hosts = {word.removeprefix("--net=") for arm in plan.arms for word in lab.prefix(arm) if "--net=" in word}
         assert hosts

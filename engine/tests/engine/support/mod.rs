@@ -60,6 +60,7 @@ pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: V
     let ca_file = Some(ca_file.into());
     let settings = net::settings::Tls {
         ca_file,
+        certificate_file: None,
         version,
         verify,
         resumption: false,
@@ -176,6 +177,7 @@ pub fn http_service(address: &str) -> wire::http::Settings {
         host: None,
         path: "/".into(),
         headers: Vec::new(),
+        body: None,
         requests_per_connection: None,
         any_status: false,
     }
