@@ -288,7 +288,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         Field("flush_ms", "A flush, ms", f"{round(load.flush_ms, 3):g}", "flush", slider=Slider(0, 30)),
         Field("price", "CPU hour price", f"{load.price:g}", "price", "in any currency"),
         Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
-        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
+        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "unlimited"),
     ]  # fmt: skip
     if not has_connections(model):
         fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=Slider(1, 100_000))
