@@ -436,6 +436,12 @@ class SysbenchServer(MariadbServer, LabServer):
         facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
         return facts | self._search_for_canary()
 
+    def readings(self) -> dict[str, float]:
+        """Return how many pages the server has read from the disk, if the study encrypts servers' files."""
+        if self.at_rest is None:
+            return {}
+        return {"pages_read": float(self.status("Innodb_buffer_pool_reads")["Innodb_buffer_pool_reads"])}
+
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         return self.at_rest.leak if self.at_rest else None
 
