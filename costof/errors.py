@@ -154,6 +154,11 @@ class ErrorText:
         "or set COSTOF_MONGOD to its path")
     PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"the lab needs {program} ({detail}); install "
         f"it (Debian: apt-get install {package}), or set {variable} to its path")
+    UNKNOWN_RELEASE = usage(lambda program, version, allowed: f"costof has no {program} of version '{version}' (choose "
+        f"from: {allowed}, or give the absolute path of the folder with your own {program})")
+    RELEASE_NOT_FETCHED = failed(lambda name: f"{name} has not been fetched; run `costof fetch {name}`")
+    NO_PROGRAM_IN_FOLDER = usage(lambda program, folder: f"the folder {folder} has no program {program}; give the "
+        "absolute path of the folder that has it")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "

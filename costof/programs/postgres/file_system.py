@@ -35,8 +35,8 @@ FUSE = "fuse"
 FileSystemName = Literal["usual", "bindfs", "gocryptfs"]
 
 
-class PostgresConfiguration(ServerConfiguration):
-    """The configuration of a lab's PostgreSQL server, with the file system of its data folder."""
+class FileSystemConfiguration(ServerConfiguration):
+    """The file system of the data folder of a lab's PostgreSQL server."""
 
     file_system: FileSystemName | None = Field(
         default=None,

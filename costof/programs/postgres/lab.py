@@ -6,6 +6,9 @@ runs as an unprivileged user, since PostgreSQL refuses to run as root.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import re
 import secrets
 import socket
@@ -16,17 +19,18 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from costof.datasets.pgbench import TABLES, after_load, create_tables
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
+from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
 from costof.lab.unprivileged import Unprivileged
 from costof.messages.answers import SliceAnswer
 from costof.programs.postgres.connection import PostgresSettings
-from costof.programs.postgres.file_system import FileSystem, PostgresConfiguration
-from costof.programs.server import LabServer, Place
+from costof.programs.postgres.file_system import FileSystem, FileSystemConfiguration
+from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "postgresql"
 #: The folder in which Debian's packages install each version of PostgreSQL. scripts/system-packages unpacks the package
@@ -53,7 +57,10 @@ SETTINGS = {
 }
 
 
-def find_postgres() -> Path:
+def find_postgres(version: str = "") -> Path:
+    """Return the path of PostgreSQL: the installed one, or that of a version (`find_release`)."""
+    if version:
+        return find_release(version, "postgres", RELEASES)
     versions = [
         folder / "bin"
         for root in (Path("/"), UNPACKED / PACKAGE, fetched_folder("postgres"))
@@ -67,8 +74,53 @@ def postgres_version(binary: Path) -> str:
     return first_words([str(binary), "--version"], "postgres", PACKAGE).removeprefix("postgres (PostgreSQL) ")
 
 
+def _release(version: str, **sha256: str) -> Release:
+    """Return a release of PostgreSQL as packed by zonky.io, by the SHA-256 of its JAR for each machine."""
+    packed = "io.zonky.test.postgres:embedded-postgres-binaries-linux"
+    names = {"x86_64": "amd64", "aarch64": "arm64v8"}
+    jars = {machine: Jar(f"{packed}-{names[machine]}:{version}.0", each) for machine, each in sha256.items()}
+    return Release(
+        "postgres", version.partition(".")[0], version, jars, unpack_archive, "bin/postgres", postgres_version
+    )
+
+
+#: The releases of `costof fetch postgres@18`. All have the same packer and options, so that they differ only in
+#: PostgreSQL's version. Debian's packages are built with other options.
+RELEASES = {
+    release.series: release
+    for release in (
+        _release(
+            "18.1",
+            x86_64="65d0723e0274ad3ec6230dcbdfe034af6ee096fce15a77b0f9b8be71d2702934",
+            aarch64="ea0f16b754fc0a10d9d8993bbd426c20f8c709b318b28e49b42d9cac1c958b8f",
+        ),
+        _release(
+            "17.7",
+            x86_64="ceb1c01cf5e71d6f906b8614982f6ed61e96b3740dd30758fa6262f97e752b69",
+            aarch64="85622d56a394c424db4b15185bad31f51848809cb0810fe87059ec38be23caad",
+        ),
+        _release("16.11", x86_64="7f78235db9c0d94e933e81ec43d00708a5533841d7eb3a9b6b86bb1fd465ae2f"),
+        _release(
+            "15.15",
+            x86_64="7c73da91870b0615b37a8ceb84871bd42f28c3600f87a97ca9747f4a0b8d2dbb",
+            aarch64="623ee4c35cfdccd585d4473ff9b51942d465a7f8280687e6b960f56066f58909",
+        ),
+    )
+}
+
+
 def _version(folder: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in folder.name.split(".") if part.isdigit())
+
+
+def scram_secret(password: str, iterations: int) -> str:
+    """Return an ASCII password as PostgreSQL stores it for SCRAM-SHA-256 (RFC 5803), with a new salt."""
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations)
+    client_key, server_key = (hmac.digest(salted, text, "sha256") for text in (b"Client Key", b"Server Key"))
+    stored_key = hashlib.sha256(client_key).digest()
+    salt_text, stored_text, server_text = (base64.b64encode(each).decode() for each in (salt, stored_key, server_key))
+    return f"SCRAM-SHA-256${iterations}:{salt_text}${stored_text}:{server_text}"
 
 
 PORT = 5432
@@ -90,6 +142,15 @@ ACCESS = """\
 local all all scram-sha-256
 host all all all scram-sha-256
 """
+#: The pg_hba.conf of a server whose clients need a certificate.
+ACCESS_BY_CERTIFICATE = """\
+local all all scram-sha-256
+hostssl all all all scram-sha-256 clientcert=verify-ca
+"""
+#: The number of hashes in a SCRAM secret of PostgreSQL (`scram_iterations`).
+SCRAM_ITERATIONS = 4096
+#: The first version whose initdb turns data checksums on.
+CHECKSUMS_BY_DEFAULT = 18
 #: The shell script that removes PostgreSQL's shared memory segment, which outlives a killed server. The server uses the
 #: segment to check that no other server uses its data. The segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
@@ -98,13 +159,24 @@ PID_FILE, SEGMENT_LINE = "postmaster.pid", 6
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
 
+class PostgresConfiguration(VersionedConfiguration, FileSystemConfiguration):
+    """The configuration of a PostgreSQL server. Every version has the same defaults of the lab."""
+
+    scram_iterations: int = Field(
+        default=SCRAM_ITERATIONS, gt=0, description="Hashes in the password's SCRAM secret, which each log-in repeats."
+    )
+    data_checksums: bool = Field(default=False, description="Whether each page of data has a checksum.")
+
+
 class PostgresServer(LabServer):
     """One PostgreSQL server with pgbench's tables, which clients at all distances use."""
 
     configuration_type = PostgresConfiguration
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
+    configuration_type = PostgresConfiguration
 
     def __init__(self, place: Place) -> None:
+        self._configuration = PostgresConfiguration.model_validate(dict(place.configuration))
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
@@ -121,12 +193,13 @@ class PostgresServer(LabServer):
         self._settings["max_connections"] = str(connections + RESERVED)
 
     def start(self) -> None:
-        binary = find_postgres()
+        binary = find_postgres(self._configuration.version)
         self._version = postgres_version(binary)
+        if self._configuration.version:
+            binary = copy_if_private(binary, self._place.lab.new_folder)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
-        configuration = self._place.configuration
-        assert isinstance(configuration, PostgresConfiguration)
+        configuration = self._configuration
         if configuration.file_system is not None:
             self._file_system = FileSystem(configuration.file_system, configuration.cipher, self._folder)
             self._file_system.mount(self._place.lab, self.name, self._user)
@@ -165,6 +238,7 @@ class PostgresServer(LabServer):
             "ssl": "on",
             "ssl_cert_file": self._certificate_file,
             "ssl_key_file": self._certificate_file,
+            **({"ssl_ca_file": self._ca_file} if self._configuration.client_certificates else {}),
             **self._settings,
         }
         return "".join(f"{name} = '{value}'\n" for name, value in settings.items())
@@ -197,11 +271,21 @@ class PostgresServer(LabServer):
         return Counters(self._counted.total(), tls)
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them.
+        """Return what distinguishes this server's configuration, as the running server shows it.
 
         If the study varies the file system of the data folder, also search the stored files for a canary.
         """
-        facts = {name: self.ask(f"SHOW {name}")[0][0] for name in self._place.configuration.settings}
+        configuration = self._configuration
+        shown = [*configuration.settings]
+        shown += ["server_version"] if configuration.version else []
+        shown += ["data_checksums"] if configuration.data_checksums else []
+        facts = {name: str(self.ask(f"SHOW {name}")[0][0]) for name in shown}
+        if configuration.scram_iterations != SCRAM_ITERATIONS:
+            secret = self.ask(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{USER}'")[0][0]  # noqa: S608  # our own name
+            facts["SCRAM iterations"] = secret.split("$")[1].partition(":")[0]
+        if configuration.client_certificates:
+            rules = self.ask("SELECT array_to_string(options, ',') FROM pg_hba_file_rules WHERE type LIKE 'host%'")
+            facts["access over the network"] = ", ".join(options or "without a certificate" for (options,) in rules)
         return facts | (self._file_system.verify(self.ask) if self._file_system else {})
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
@@ -264,6 +348,10 @@ class PostgresServer(LabServer):
     def _certificate_file(self) -> Path:
         return self._folder / "server.pem"
 
+    @property
+    def _ca_file(self) -> Path:
+        return self._folder / "ca.pem"
+
     def _install_certificate(self) -> None:
         # The file is replaced atomically because the server may be reading it.
         new = self._certificate_file.with_suffix(".new")
@@ -272,8 +360,9 @@ class PostgresServer(LabServer):
 
     def _make_cluster(self, initdb: Path) -> None:
         self.initialise(initdb)
+        self._user.write(self._ca_file, self._place.authority.ca_file.read_bytes())
         self._user.write(self._data / "postgresql.conf", self.configuration().encode())
-        self.write_access_rules(ACCESS)
+        self.write_access_rules(ACCESS_BY_CERTIFICATE if self._configuration.client_certificates else ACCESS)
 
     def initialise(self, initdb: Path) -> None:
         password_file = self._folder / "password"
@@ -282,6 +371,10 @@ class PostgresServer(LabServer):
         # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk: nobody needs them
         # after the run.
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
+        if self._configuration.data_checksums:
+            options.append("--data-checksums")
+        elif int(re.split(r"\D", self._version)[0]) >= CHECKSUMS_BY_DEFAULT:
+            options.append("--no-data-checksums")
         self._place.lab.run(f"{self.name}-initdb", [*self._user.prefix, str(initdb), *options])
         password_file.unlink()
 
@@ -305,12 +398,10 @@ class PostgresServer(LabServer):
     def _make_database(self) -> None:
         self._admin = self._log_in("postgres")
         # The password is hashed here, on the client's side, so that it is neither in a statement nor in a log.
-        hashed = self._admin.pgconn.encrypt_password(
-            self.password.get_secret_value().encode(), USER.encode(), b"scram-sha-256"
-        )
+        hashed = scram_secret(self.password.get_secret_value(), self._configuration.scram_iterations)
         #: The form in which the server stores the password (a SCRAM secret).
-        self.secret = SecretStr(hashed.decode())
-        self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{hashed.decode()}'")
+        self.secret = SecretStr(hashed)
+        self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{hashed}'")
         self.ask(f"CREATE DATABASE {DATABASE} OWNER {USER}")
         self._admin.close()
         self._admin = self._log_in(DATABASE)
