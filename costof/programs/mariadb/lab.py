@@ -165,7 +165,8 @@ REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
-PAGES_READ = "pages_read"
+#: The reading of the pages that the server has read from the disk, and the server's status variable for it.
+PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
 #: The table in which a canary is stored while the server's files are searched for it.
 CANARIES = "canaries"
 ROLE = "server"
@@ -495,8 +496,9 @@ class SysbenchServer(MariadbServer, LabServer):
         number of pages read from the disk.
         """
         settings = self._configuration.settings
-        read = self.status("Innodb_buffer_pool_reads") if self.at_rest is not None else {}
-        pages = {PAGES_READ: float(count) for count in read.values()}
+        pages = {}
+        if self.at_rest is not None:
+            pages = {PAGES_READ: float(self.status(READ_PAGES)[READ_PAGES])}
         if not {REDO, BINLOG} & settings.keys():
             return pages
         status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
