@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from costof import format as fmt
 from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
 from costof.lab.flushes import FlushEvidence, describe_file_system, measure_flush
 from costof.lab.lab import Lab
@@ -209,7 +208,7 @@ class ServerLab(LabService):
         facts = own.server.evidence()
         if stage == "start" and len(self._servers) > 1:
             took = {"start of the server": own.start_seconds, "load of the data": own.load_seconds}
-            facts |= {what: fmt.with_unit(f"{each:.2f}", "s") for what, each in took.items() if each is not None}
+            facts |= {what: f"{each:.2f} s" for what, each in took.items() if each is not None}
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
