@@ -161,6 +161,10 @@ class ErrorText:
         "absolute path of the folder that has it")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
+    FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "
+        "on a machine with FUSE, or leave out the levels that need it")
+    KEY_FILE_UNUSABLE = failed(lambda path, reason: f"the lab's server cannot use the key file {path}: {reason}; set "
+        "TMPDIR to a folder on a local file system with Unix permissions, such as /tmp")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
     NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")
@@ -195,6 +199,8 @@ class ErrorText:
         f"does not support ({detail}); correct the study file")
     NO_TARGET = usage(lambda study: f"--target has no effect on {study}, whose commands name their own servers; remove "
         "--target")
+    LAB_ONLY_STUDY = usage(lambda study: f"{study} can be measured only in a lab, because it changes its servers' "
+        "settings; remove --target")
     LAB_ONLY_PROGRAM = usage(lambda program: f"{program} can be measured only in a lab; remove --target")
     NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, "
         f"because costof starts no tunnel or pooler in front of your servers; give --set {factor}={other_levels}, or "

@@ -28,7 +28,10 @@ class Source:
 
 
 PACKAGES = {
-    # The second package contains the plug-in for client_ed25519.
+    "bindfs": Packages(["bindfs"], ["usr/bin/bindfs"]),
+    # gocryptfs mounts by the program fusermount.
+    "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
+    # The second package contains the plug-ins for client_ed25519 and for encryption at rest.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]

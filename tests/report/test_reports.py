@@ -28,9 +28,11 @@ from costof.study.options import Limit
 from tests.report.results import (
     ENCRYPTION,
     HTTP,
+    MARIADB_AT_REST,
     MONGODB,
     POOLING,
     POSTGRES,
+    POSTGRES_AT_REST,
     REDIS,
     REPLICATION,
     TRANSPORT,
@@ -53,9 +55,11 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
+    MARIADB_AT_REST: ("data=in-memory",),
     MONGODB: (),
     POOLING: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
+    POSTGRES_AT_REST: (),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     TRANSPORT: (),

@@ -12,6 +12,7 @@ import pwd
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +29,9 @@ from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
 from costof.lab.releases import Jar, Release, find_release, unpack_folder
+from costof.messages.answers import SliceAnswer
 from costof.programs.mariadb.connection import MysqlSettings
+from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
 from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "mariadb-server-core"
@@ -158,6 +161,8 @@ def quoted(text: str) -> str:
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
+#: The table in which a canary is stored while the server's files are searched for it.
+CANARIES = "canaries"
 ROLE = "server"
 PROBE_SECONDS = 5.0
 
@@ -167,7 +172,8 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
-    `version` is that of `find_mariadbd`. With `client_certificates`, the users need a certificate.
+    `at_rest` says which of its files the server encrypts; None if that does not matter. `version` is that of
+    `find_mariadbd`. With `client_certificates`, the users need a certificate.
     """
 
     port = PORT
@@ -182,6 +188,7 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
+        at_rest: EncryptionAtRest | None = None,
         version: str = "",
         client_certificates: bool = False,
     ) -> None:
@@ -195,7 +202,8 @@ class MariadbServer:
         self._authority = authority
         self._kinds = list(keys)
         self._host = host
-        self._settings = {**SETTINGS, **settings}
+        self.at_rest = at_rest
+        self._settings = {**SETTINGS, **(at_rest.settings if at_rest else {}), **settings}
         self._chosen_version = version
         self._client_certificates = client_certificates
         self._admin: pymysql.Connection[Cursor] | None = None
@@ -213,6 +221,8 @@ class MariadbServer:
         names = [*self.addresses, self.name, "localhost"]
         self._certificates = self._authority.issue_all(self.name, self._kinds, names)
         self._install_certificate()
+        if self.at_rest is not None:
+            self.at_rest.write_key(self._folder)
         self._bootstrap(binary)
         (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
         environment = {"OPENSSL_CONF": str(self._folder / "openssl.cnf")}
@@ -333,6 +343,7 @@ class MariadbServer:
             # servers.
             f"--tmpdir={self._folder / 'temporary'}",
             f"--user={os_user()}",
+            *(self.at_rest.options(base_folder(binary), self._folder) if self.at_rest else []),
             *(f"--{name}={value}" for name, value in self._settings.items()),
         ]
 
@@ -399,14 +410,19 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
         return False
 
 
+class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration):
+    """The configuration of a lab's MariaDB server."""
+
+
 class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
 
+    configuration_type = MariadbConfiguration
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
-    configuration_type = VersionedConfiguration
 
     def __init__(self, place: Place) -> None:
-        self._configuration = VersionedConfiguration.model_validate(dict(place.configuration))
+        self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
+        stores = self._configuration.encrypt
         super().__init__(
             place.lab,
             place.authority,
@@ -415,6 +431,7 @@ class SysbenchServer(MariadbServer, LabServer):
             name=place.name("mariadb"),
             host=place.host,
             settings=self._configuration.settings,
+            at_rest=None if stores is None else EncryptionAtRest(stores, self._configuration.cipher),
             version=self._configuration.version,
             client_certificates=self._configuration.client_certificates,
         )
@@ -426,9 +443,15 @@ class SysbenchServer(MariadbServer, LabServer):
         self.ask(create_table(DATABASE))
 
     def settle(self) -> None:
-        """Create the index and statistics as sysbench does, and read every row so that it is in memory."""
+        """Create the index and statistics as sysbench does, and read every row so that it is in memory.
+
+        Wait until the server has encrypted what it must encrypt.
+        """
         for statement in after_load(DATABASE):
             self.ask(statement)
+        if self.at_rest is not None:
+            encrypted = partial(self.at_rest.is_finished, self.ask)
+            self._lab.wait_until(f"encrypting the tablespaces of {self.name}", encrypted)
 
     def client_settings(self) -> MysqlSettings:
         return super().client_settings().model_copy(update={"table": TABLE})
@@ -437,14 +460,30 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return what distinguishes this server's configuration, as the running server shows it."""
-        variables = {name: name.replace("-", "_") for name in self._configuration.settings}
+        """Return what distinguishes this server's configuration, as the running server shows it.
+
+        If the study encrypts servers' files, also search the server's files for a canary.
+        """
+        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configuration.settings}
+        variables = {name: name.replace("-", "_") for name in chosen}
         variables |= {"version": "version"} if self._configuration.version else {}
         facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
         if self._configuration.client_certificates:
             (account,) = self.ask(f"SHOW CREATE USER {USER}")
             facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
-        return facts
+        return facts | self._search_for_canary()
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        return self.at_rest.leak if self.at_rest else None
+
+    def _search_for_canary(self) -> dict[str, str]:
+        if self.at_rest is None or self._admin is None:
+            return {}
+        pid = self._lab.processes[self.name].pid
+        try:
+            return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
+        except MySQLError as error:
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)

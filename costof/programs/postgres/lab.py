@@ -14,7 +14,7 @@ import secrets
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
 from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
 from costof.lab.unprivileged import Unprivileged
+from costof.messages.answers import SliceAnswer
 from costof.programs.postgres.connection import PostgresSettings
+from costof.programs.postgres.file_system import FileSystem, FileSystemConfiguration
 from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "postgresql"
@@ -152,10 +154,12 @@ CHECKSUMS_BY_DEFAULT = 18
 #: The shell script that removes PostgreSQL's shared memory segment, which outlives a killed server. The server uses the
 #: segment to check that no other server uses its data. The segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
+#: The file with the segment's ID, and the line in it, counted from 0.
+PID_FILE, SEGMENT_LINE = "postmaster.pid", 6
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
 
-class PostgresConfiguration(VersionedConfiguration):
+class PostgresConfiguration(VersionedConfiguration, FileSystemConfiguration):
     """The configuration of a PostgreSQL server. Every version has the same defaults of the lab."""
 
     scram_iterations: int = Field(
@@ -167,6 +171,7 @@ class PostgresConfiguration(VersionedConfiguration):
 class PostgresServer(LabServer):
     """One PostgreSQL server with pgbench's tables, which clients at all distances use."""
 
+    configuration_type = PostgresConfiguration
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
     configuration_type = PostgresConfiguration
 
@@ -181,6 +186,7 @@ class PostgresServer(LabServer):
         self._user = Unprivileged()
         self._admin: psycopg.Connection[Any] | None = None
         self._settings = SETTINGS | place.configuration.settings
+        self._file_system: FileSystem | None = None
         self._counted: Counter[str] = Counter()
 
     def accept(self, connections: int) -> None:
@@ -193,6 +199,10 @@ class PostgresServer(LabServer):
             binary = copy_if_private(binary, self._place.lab.new_folder)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
+        configuration = self._configuration
+        if configuration.file_system is not None:
+            self._file_system = FileSystem(configuration.file_system, configuration.cipher, self._folder)
+            self._file_system.mount(self._place.lab, self.name, self._user)
         self._certificates = self._place.authority.issue_all(
             self.name, self._place.keys, [self.address, self.name, "localhost"]
         )
@@ -206,6 +216,10 @@ class PostgresServer(LabServer):
         ready = b"database system is ready to accept connections"
         self._place.lab.wait_until(f"starting {self.name}", lambda: ready in self._log.read_bytes(), only=self._process)
         self._make_database()
+        if self._file_system is not None:
+            # At the end, the file system of the data folder may end before the segment can be looked up in it.
+            segment = (self._data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
+            self._place.lab.undo(["ipcrm", "-m", segment])
 
     def close(self) -> None:
         if self._admin is not None:
@@ -257,7 +271,10 @@ class PostgresServer(LabServer):
         return Counters(self._counted.total(), tls)
 
     def evidence(self) -> dict[str, str]:
-        """Return what distinguishes this server's configuration, as the running server shows it."""
+        """Return what distinguishes this server's configuration, as the running server shows it.
+
+        If the study varies the file system of the data folder, also search the stored files for a canary.
+        """
         configuration = self._configuration
         shown = [*configuration.settings]
         shown += ["server_version"] if configuration.version else []
@@ -269,7 +286,10 @@ class PostgresServer(LabServer):
         if configuration.client_certificates:
             rules = self.ask("SELECT array_to_string(options, ',') FROM pg_hba_file_rules WHERE type LIKE 'host%'")
             facts["access over the network"] = ", ".join(options or "without a certificate" for (options,) in rules)
-        return facts
+        return facts | (self._file_system.verify(self.ask) if self._file_system else {})
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        return self._file_system.leak if self._file_system else None
 
     def describe(self) -> Description:
         ((library,),) = self.ask("SHOW ssl_library")
@@ -322,7 +342,7 @@ class PostgresServer(LabServer):
 
     @property
     def _data(self) -> Path:
-        return self._folder / "data"
+        return self._file_system.data if self._file_system else self._folder / "data"
 
     @property
     def _certificate_file(self) -> Path:

@@ -6,12 +6,14 @@ each configuration, with data of its own.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
+from costof import format as fmt
 from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
@@ -63,11 +65,16 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it."""
+    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it.
+
+    Its start and the load of its data took `start_seconds` and `load_seconds`.
+    """
 
     server: LabServer
     processes: frozenset[str]
     entrances: Sequence[Entrances]
+    start_seconds: float
+    load_seconds: float | None = None
     tickets: Tickets = field(default_factory=Tickets)
 
 
@@ -130,11 +137,13 @@ class ServerLab(LabService):
         if self.needed_connections is not None:
             server.accept(self.needed_connections)
         stack.callback(server.close)
+        started = time.monotonic()
         server.start()
+        start_seconds = time.monotonic() - started
         # Make the tables before the load, because instruments may look at the tables as soon as they connect.
         server.make_tables()
-        started = frozenset(set(self._lab.processes) - others)
-        return Configured(server, started, self._by_server[number - 1])
+        own = frozenset(set(self._lab.processes) - others)
+        return Configured(server, own, self._by_server[number - 1], start_seconds)
 
     @property
     def server(self) -> LabServer:
@@ -158,8 +167,10 @@ class ServerLab(LabService):
         for each in self._servers:
             using = [arm for arm in arms if self._configured(arm) is each]
             if using:
+                started = time.monotonic()
                 load(using[0])
                 each.server.settle()
+                each.load_seconds = time.monotonic() - started
 
     def writes(self) -> list[str]:
         return self._program.writes
@@ -181,8 +192,11 @@ class ServerLab(LabService):
         return self._star.links()
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        entrance = self._entrance(arm)
-        facts = self._configured(arm).server.evidence()
+        entrance, own = self._entrance(arm), self._configured(arm)
+        facts = own.server.evidence()
+        if stage == "start" and len(self._servers) > 1:
+            took = {"start of the server": own.start_seconds, "load of the data": own.load_seconds}
+            facts |= {what: fmt.with_unit(f"{each:.2f}", "s") for what, each in took.items() if each is not None}
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:

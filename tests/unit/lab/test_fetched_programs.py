@@ -214,7 +214,7 @@ PACKAGES = {
     "ssh": "openssh-client",
     "sshd": "openssh-server",
     "ip": "iproute2",
-    **{name: name for name in ("redis-server", "haproxy", "nginx", "pgbouncer")},
+    **{name: name for name in ("redis-server", "haproxy", "nginx", "pgbouncer", "bindfs", "gocryptfs")},
 }
 
 
