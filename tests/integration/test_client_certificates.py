@@ -43,6 +43,7 @@ def test_postgres_shows_its_scram_iterations_and_data_checksums() -> None:
     planned = plan_of("postgres-tls", "quick", *settings)
     usual, more = planned.protected
     with ServerLab(planned) as lab, Engines(planned, lab) as engines:
-        assert lab.collect_evidence(usual, "start") == {"data_checksums": "on"}
-        assert lab.collect_evidence(more, "start") == {"data_checksums": "on", "SCRAM iterations": "16384"}
+        of_usual, of_more = (lab.collect_evidence(arm, "start") for arm in (usual, more))
+        assert (of_usual["data_checksums"], of_more["data_checksums"]) == ("on", "on")
+        assert (of_usual.get("SCRAM iterations"), of_more["SCRAM iterations"]) == (None, "16384")
         assert engines.ready[more.name].error is None, "the client can log in"
