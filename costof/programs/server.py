@@ -152,6 +152,14 @@ class LabServer(ABC):
         """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
         return {}
 
+    def further_processes(self) -> list[tuple[str, int]]:
+        """Return (role, pid) of the server's processes that the lab did not start itself."""
+        return []
+
+    def failure_reason(self) -> str | None:
+        """Return why the server no longer works, if the lab did not start its processes; None if it works."""
+        return None
+
     @abstractmethod
     def describe(self) -> Description:
         """Return the server's description. The lab adds the hosts to its `topology`, such as 'one server'."""

@@ -14,6 +14,7 @@ from typing import Literal
 from costof.format import Text
 from costof.model import Model
 from costof.report.canvas import Legend, Sheet
+from costof.report.plots import Series
 from costof.report.summary import KeyFigure, Summary
 from costof.statistics.estimate import Verdict
 
@@ -222,6 +223,16 @@ class Figure(Block):
     legend: list[Legend] = field(default_factory=list)
     reading: str = ""
     rank: int = 0
+
+
+@dataclass(frozen=True)
+class Plot(Block):
+    """A plot of characters. `title` says what is over what, and `limit` is a height that is marked."""
+
+    title: str
+    series: list[Series]
+    limit: float | None = None
+    media: Media = field(default=TERMINAL, kw_only=True)
 
 
 @dataclass(frozen=True)

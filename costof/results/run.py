@@ -310,7 +310,8 @@ def read_run(ledger: Ledger) -> Run:
         add_samples(run.plan, run.samples, record.round, record.key, record.answer, server_readings(record))
         if run.plan.sweep is not None and record.per_second is not None:
             observed = observation(run.plan.sweep, record.round, record.per_second, record.answer)
-            run.samples.observe(CAPACITY, record.key, observed)
+            if observed is not None:
+                run.samples.observe(CAPACITY, record.key, observed)
     if run.plan.sweep is not None:
         add_capacities(run.plan, run.samples)
     return run

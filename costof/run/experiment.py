@@ -38,7 +38,6 @@ from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.commands import COMMAND
-from costof.study.load import WORKLOAD
 from costof.study.plan import Plan
 from costof.urls import is_loopback
 
@@ -224,9 +223,9 @@ def _warm_up(state: State) -> None:
         if state.rates is None:
             sizes = choose_sizes(state.plan, slices)
         else:
-            size = state.plan.slices[WORKLOAD]
-            seconds = state.rates.sweep.seconds(state.rates.least)
-            sizes = {WORKLOAD: size.model_copy(update={"seconds": seconds})}
+            sweep = state.rates.sweep
+            seconds = sweep.seconds(state.rates.least)
+            sizes = {sweep.workload: state.plan.slices[sweep.workload].model_copy(update={"seconds": seconds})}
         state.ledger.append(SizesRecord(slices=sizes))
     state.plan = state.plan.model_copy(update={"slices": sizes})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.fake_run import Truth
 from tests.truths import encryption_at_rest
 from tests.truths.durability import DurabilityTruth
+from tests.truths.http_firewall import FirewallTruth
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mongodb_tls import MongodbTruth
@@ -13,8 +14,10 @@ from tests.truths.mysql_transport import TransportTruth
 from tests.truths.postgres_pooling import PoolingTruth
 from tests.truths.postgres_tls import PostgresTruth
 from tests.truths.redis_tls import RedisTruth
+from tests.truths.service_mtls import ServiceTruth
 
 TRUTHS: dict[str, Truth] = {
+    "http-firewall": FirewallTruth(),
     "http-tls-termination": HttpTruth(),
     "mariadb-durability": DurabilityTruth(
         {"0-0": (0, 0.0), "2-0": (0, 0.004), "1-0": (1, 0.02), "0-1": (1, 0.03), "2-1": (1, 0.03), "1-1": (2, 0.05)}
@@ -41,4 +44,5 @@ TRUTHS: dict[str, Truth] = {
         {"memory-only": (0, 0.0), "by-system": (0, 0.002), "each-second": (0, 0.003), "each-answer": (1, 0.012)}
     ),
     "redis-tls": RedisTruth(),
+    "service-mtls": ServiceTruth(),
 }

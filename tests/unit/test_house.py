@@ -42,8 +42,9 @@ WORDS_OF_PYTHON = {
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
     # Names of server programs, and of a role.
-    "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
-    "nginx": ("cli/fetch.py", "programs/nginx.py"),
+    "envoy": ("cli/fetch.py", "programs/sidecars/envoy.py"),
+    "haproxy": ("cli/fetch.py", "programs/haproxy.py", "programs/sidecars/haproxy.py"),
+    "nginx": ("cli/fetch.py", "programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
     # Shapes of a replica set that this service creates.
     "star": ("services/replication/shape.py",),

@@ -26,6 +26,7 @@ from costof.programs.flushes import FLUSHES
 from costof.programs.server import LabServer, Place, ServerConfiguration, lab_server
 from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.server.entrances import Entrances, Site
+from costof.services.server.pairs import Pairs
 from costof.services.server.poolers import Poolers, middle_cores
 from costof.services.server.relays import Relays
 from costof.services.server.stunnels import Stunnels
@@ -35,6 +36,8 @@ from costof.study.plan import Plan
 from costof.study.schema import SERVER_PREFIX
 
 Value = TypeVar("Value")
+#: All kinds of programs in front of a server.
+ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Relays)
 
 
 class Tickets:
@@ -105,9 +108,9 @@ class ServerLab(LabService):
         self._before_slice = True
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
-        self._star = Star(
-            self._lab, round_trips, plan.seed, separate=self._program.separate_clients, middle=middle_cores(plan.arms)
-        )
+        used = {kind for kind in ENTRANCES for arm in plan.arms if kind.setting in arm.settings.lab}
+        separate = self._program.separate_clients or any(kind.separate_clients for kind in used)
+        self._star = Star(self._lab, round_trips, plan.seed, separate=separate, middle=middle_cores(plan.arms))
         self._by_server = [
             self._entrances_before(number, configuration, plan.seed)
             for number, configuration in enumerate(self._configurations, start=1)
@@ -116,8 +119,8 @@ class ServerLab(LabService):
 
     def _entrances_before(self, number: int, configuration: ServerConfiguration, seed: int) -> Sequence[Entrances]:
         arms = [arm for arm in self._arms if self._configuration(arm) == configuration]
-        site = Site(self._lab, self._star, arms, self._distances, self._keys[0], number)
-        return [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, seed)]
+        site = Site(self._lab, self._star, arms, self._distances, self._keys[0], seed, number)
+        return [kind(site) for kind in ENTRANCES]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -244,6 +247,18 @@ class ServerLab(LabService):
         own = self._lab.cpu_seconds(others) | self._star.cpu_seconds() | self._current.server.cpu_seconds()
         return own | _merged(each.cpu_seconds() for each in self._entrances)
 
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [
+            *super().server_processes(),
+            *(pair for each in self._servers for pair in each.server.further_processes()),
+        ]
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        return super().process_ids | {
+            name: pid for each in self._servers for name, pid in each.server.further_processes()
+        }
+
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
             entrance, own = self._entrance(arm), self._configured(arm).processes
@@ -255,7 +270,7 @@ class ServerLab(LabService):
         for process in self._lab.dead():
             if process.role not in entrance_roles and process.name not in dispensable:
                 return ended(process.name, process.exit_status)
-        return self._star.lost()
+        return self.server.failure_reason() or self._star.lost()
 
     def describe(self) -> Description:
         described, *others = [each.server.describe() for each in self._servers]
