@@ -30,6 +30,9 @@ FILE_BYTES = 2**20
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 OVERWRITE, APPEND = "overwrite", "append"
 MODULE = "costof.lab.flushes"
+#: A rest before the measurement. A process that has just used a CPU, as for its imports, waits longer for its turn on a
+#: busy machine: a flush took 5.8 ms at once, and 0.5 ms after a rest, as for a server, which has mostly waited.
+REST_SECONDS = 0.5
 #: Successive flushes are not independent, so the standard error is that of the means of this many parts.
 PARTS = 10
 #: The minimum number of flushes in a part, even if they take longer than planned.
@@ -133,4 +136,5 @@ def _mount(folder: Path) -> tuple[str, str]:
 
 if __name__ == "__main__":
     _, where, how, length = sys.argv
+    time.sleep(REST_SECONDS)
     print(measure_flush(Path(where), how == APPEND, float(length)).model_dump_json())
