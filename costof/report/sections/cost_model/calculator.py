@@ -375,7 +375,7 @@ def _example(load: Load, model: CostModel) -> str:
     if not has_connections(model):
         disk = f", a flush of {fmt.milliseconds(load.flush_ms)}" if model.flush_ms else ""
         return (
-            f"For {load.connections_per_second:g} operations a second{disk}, and {load.price:g} for a CPU hour. To "
+            f"For {load.connections_per_second:,g} operations a second{disk}, and {load.price:g} for a CPU hour. To "
             "calculate with your own numbers, allow this page's script."
         )
     clients = "" if model.load and not model.memory_bytes else f", {load.clients:,.0f} clients in all"
