@@ -21,12 +21,19 @@ from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
+from costof.datasets import tpcc
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
+from costof.lab.log_file import LogFile
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.lab.syslog import SyslogDaemon
+from costof.messages.answers import SliceAnswer
+from costof.programs.audit import AuditLog, entries_mismatch, is_full, statements_sent
+from costof.programs.mariadb import audit
+from costof.programs.mariadb.audit import MariadbConfiguration
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.server import LabServer, Place
 
@@ -371,12 +378,28 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
+    """A MariaDB server with sysbench's table, and TPC-C's if the study needs them.
+
+    Clients at all distances use it, directly or through tunnels.
+    """
 
     writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+    configuration_type = MariadbConfiguration
 
     def __init__(self, place: Place) -> None:
-        self._configuration = place.configuration
+        configuration = place.configuration
+        self._place = place
+        self._configuration = (
+            configuration
+            if isinstance(configuration, MariadbConfiguration)
+            else MariadbConfiguration(settings=configuration.settings)
+        )
+        self._audit_settings = {
+            name: value for name, value in configuration.settings.items() if name.startswith(audit.PREFIX)
+        }
+        self._audit_log = AuditLog(audit.ENTRY, audit.CLASSES)
+        self._syslog: SyslogDaemon | None = None
+        self._marks = 0
         super().__init__(
             place.lab,
             place.authority,
@@ -384,18 +407,48 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-            settings=place.configuration.settings,
+            settings={name: each for name, each in configuration.settings.items() if name not in self._audit_settings},
         )
 
     def accept(self, connections: int) -> None:
         self._settings["max-connections"] = str(connections + RESERVED)
 
+    def start(self) -> None:
+        if self._configuration.audit == "loaded":
+            # server_audit is not loaded while the system tables are made, which has no settings of the plugin.
+            library = audit.find_server_audit(base_folder(find_mariadbd()))
+            self._audit_settings = {
+                "plugin-dir": str(library.parent),
+                "plugin-load-add": library.name,
+                f"{audit.PREFIX}logging": "ON",
+                # The run's own statements get no entries.
+                f"{audit.PREFIX}excl-users": os_user(),
+                f"{audit.PREFIX}file-path": str(self._audit_file),
+                # The run reads one file from its beginning to its end.
+                f"{audit.PREFIX}file-rotations": "0",
+                f"{audit.PREFIX}output-type": "file",
+                **self._audit_settings,
+            }
+            if self._configuration.log == "syslog":
+                self._syslog = SyslogDaemon(self._lab, f"{self.name}-syslog", self._host)
+                self._audit_settings[f"{audit.PREFIX}output-type"] = "syslog"
+        super().start()
+        self._log = self._syslog.process.lines if self._syslog is not None else LogFile(self._audit_file)
+
+    def command_line(self, binary: Path) -> list[str]:
+        options = [f"--{name}={value}" for name, value in self._audit_settings.items()]
+        prefix = self._syslog.prefix if self._syslog is not None else []
+        return [*prefix, *super().command_line(binary), *options]
+
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))
+        if self._has_tpcc:
+            for statement in tpcc.create_tables(DATABASE):
+                self.ask(statement)
 
     def settle(self) -> None:
         """Create the index and statistics as sysbench does, and read every row so that it is in memory."""
-        for statement in after_load(DATABASE):
+        for statement in [*after_load(DATABASE), *(tpcc.after_load(DATABASE) if self._has_tpcc else [])]:
             self.ask(statement)
 
     def client_settings(self) -> MysqlSettings:
@@ -409,5 +462,65 @@ class SysbenchServer(MariadbServer, LabServer):
         variables = {name: name.replace("-", "_") for name in self._configuration.settings}
         return {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
 
+    def facts(self) -> dict[str, str]:
+        return super().facts() | ({"audit plugin": "server_audit"} if self._configuration.audit == "loaded" else {})
+
+    def readings(self) -> dict[str, float]:
+        """Return the number of entries of the audit log, by class too, their bytes, and the server's own counts of
+        statements; {} without an audit."""
+        if self._configuration.audit is None:
+            return {}
+        status = self.status("Com\\_%")
+        counted = {
+            f"{audit.COUNTED}{name}": float(sum(int(status.get(each, 0)) for each in names))
+            for name, names in audit.COUNTERS.items()
+        }
+        if self._configuration.audit == "loaded":
+            self._read_log()
+        return counted | self._audit_log.readings()
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's entries are not those of the statements that client and server have counted."""
+        kind = self._place.kind(answer)
+        if self._configuration.audit is None or kind is None:
+            return None
+        counted = {name: int(moved.get(f"{audit.COUNTED}{name}", 0)) for name in audit.COUNTERS}
+        sent = statements_sent(kind, answer)
+        if kind == "tpcc":
+            # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
+            others = int(answer.count("tpcc.statements")) - sum(counted.values())
+            sent = {**counted, "misc": others}
+        if sent is None:
+            return None
+        for name, count in counted.items():
+            if count < sent.get(name, 0):
+                return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
+        audited = self._configuration.audited - {"table"}
+        return entries_mismatch(audited, sent, moved, answer, self._log)
+
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)
+
+    def _read_log(self) -> None:
+        """Count the entries in the log. The syslog daemon's mark follows all messages that were sent before."""
+        if self._syslog is None:
+            self._audit_log.add(self._log.new_lines())
+        else:
+            self._marks += 1
+            mark = f"costof mark {self._marks}."
+            self._syslog.send(mark)
+            found = lambda: mark in self._count(self._log.new_lines()) or is_full(self._log.path)  # noqa: E731
+            self._lab.wait_until(f"reading the log of {self.name}", found, only=self._syslog.process)
+        self._log.shorten()
+
+    def _count(self, lines: str) -> str:
+        self._audit_log.add(lines)
+        return lines
+
+    @property
+    def _audit_file(self) -> Path:
+        return self._folder / "audit.log"
+
+    @property
+    def _has_tpcc(self) -> bool:
+        return "tpcc" in self._place.kinds.values()

@@ -11,18 +11,31 @@ import secrets
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import psycopg
 from pydantic import SecretStr
 
+from costof.datasets import ycsb
 from costof.datasets.pgbench import TABLES, after_load, create_tables
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
+from costof.lab.log_file import LogFile
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
+from costof.lab.syslog import SyslogDaemon
 from costof.lab.unprivileged import Unprivileged
+from costof.messages.answers import SliceAnswer
+from costof.programs.audit import AuditLog, entries_mismatch, is_full, statements_sent
+from costof.programs.postgres.audit import (
+    CLASS_NAMES,
+    COLLECTED_FILE,
+    COLLECTED_FOLDER,
+    ENTRY,
+    PostgresConfiguration,
+    audit_settings,
+)
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.server import LabServer, Place
 
@@ -98,6 +111,7 @@ class PostgresServer(LabServer):
     """One PostgreSQL server with pgbench's tables, which clients at all distances use."""
 
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in TABLES]
+    configuration_type = PostgresConfiguration
 
     def __init__(self, place: Place) -> None:
         self.address = place.new_address()
@@ -108,8 +122,17 @@ class PostgresServer(LabServer):
         self._key = place.keys[0]
         self._user = Unprivileged()
         self._admin: psycopg.Connection[Any] | None = None
-        self._settings = SETTINGS | place.configuration.settings
+        configuration = place.configuration
+        self._configuration = (
+            configuration
+            if isinstance(configuration, PostgresConfiguration)
+            else PostgresConfiguration(settings=configuration.settings)
+        )
+        self._settings = SETTINGS | configuration.settings
         self._counted: Counter[str] = Counter()
+        self._audit_log = AuditLog(ENTRY, CLASS_NAMES)
+        self._marks = 0
+        self._syslog: SyslogDaemon | None = None
 
     def accept(self, connections: int) -> None:
         self._settings["max_connections"] = str(connections + RESERVED)
@@ -117,6 +140,7 @@ class PostgresServer(LabServer):
     def start(self) -> None:
         binary = find_postgres()
         self._version = postgres_version(binary)
+        self._settings |= audit_settings(self._configuration, binary)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
         self._certificates = self._place.authority.issue_all(
@@ -125,13 +149,24 @@ class PostgresServer(LabServer):
         self._install_certificate()
         self._make_cluster(binary.with_name("initdb"))
         self._place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(self._data)])
+        if self._configuration.log == "syslog":
+            self._syslog = SyslogDaemon(self._place.lab, f"{self.name}-syslog", self._place.host)
         self._process = self._place.lab.spawn(
             self.name, ROLE, self.command_line(binary), forks=True, host=self._place.host
         )
-        self._log = self._process.log
-        ready = b"database system is ready to accept connections"
-        self._place.lab.wait_until(f"starting {self.name}", lambda: ready in self._log.read_bytes(), only=self._process)
+        self._log = self._log_file()
+        # The server's processes write a short line before they know the log's destination.
+        path, ready = self._log.path, b"database system is ready to accept connections"
+        is_ready = lambda: path.exists() and ready in path.read_bytes()  # noqa: E731
+        self._place.lab.wait_until(f"starting {self.name}", is_ready, only=self._process)
         self._make_database()
+
+    def _log_file(self) -> LogFile:
+        if self._syslog is not None:
+            return self._syslog.process.lines
+        if self._configuration.log == "collector":
+            return LogFile(self._data / COLLECTED_FOLDER / COLLECTED_FILE)
+        return self._process.lines
 
     def close(self) -> None:
         if self._admin is not None:
@@ -139,7 +174,8 @@ class PostgresServer(LabServer):
             self._admin = None
 
     def command_line(self, binary: Path) -> list[str]:
-        return [*self._user.prefix, str(binary), "-D", str(self._data)]
+        logging = self._syslog.prefix if self._syslog is not None else []
+        return [*logging, *self._user.prefix, str(binary), "-D", str(self._data)]
 
     def configuration(self) -> str:
         """Return the whole postgresql.conf. Settings that it leaves out have PostgreSQL's defaults, not Debian's."""
@@ -157,10 +193,13 @@ class PostgresServer(LabServer):
     def make_tables(self) -> None:
         for statement in create_tables(SCALE):
             self.ask(statement)
+        if self._has_ycsb:
+            for statement in ycsb.create_table(self._place.records):
+                self.ask(statement)
         self.ask(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {USER}")
 
     def settle(self) -> None:
-        for statement in after_load():
+        for statement in [*after_load(), *(ycsb.after_load() if self._has_ycsb else [])]:
             self.ask(statement)
 
     def client_settings(self) -> PostgresSettings:
@@ -170,6 +209,7 @@ class PostgresServer(LabServer):
             password=self.password,
             database=DATABASE,
             scale=SCALE,
+            table=ycsb.TABLE if self._has_ycsb else None,
         )
 
     def counters(self, server: str = "") -> Counters:
@@ -177,13 +217,54 @@ class PostgresServer(LabServer):
 
         The log-ins are counted in the log. For each log-in the server logs a line before the connection's first query.
         """
-        self._counted.update(_AUTHORIZED.findall(self._process.new_lines()))
+        self._read_log()
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
 
     def evidence(self) -> dict[str, str]:
         """Return the settings of this server's configuration as the running server shows them."""
-        return {name: self.ask(f"SHOW {name}")[0][0] for name in self._place.configuration.settings}
+        loaded = ["shared_preload_libraries"] if self._configuration.audit else []
+        return {name: self.ask(f"SHOW {name}")[0][0] for name in [*loaded, *self._configuration.settings]}
+
+    def readings(self) -> dict[str, float]:
+        """Return the number of entries of the audit log, by class too, and their bytes; {} without an audit."""
+        if self._configuration.audit is None:
+            return {}
+        self._read_log()
+        return self._audit_log.readings()
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's entries are not exactly those of the client's statements; None if they are."""
+        sent = statements_sent(self._place.kind(answer), answer)
+        if self._configuration.audit is None or sent is None:
+            return None
+        return entries_mismatch(self._configuration.audited, sent, moved, answer, self._log)
+
+    def _read_log(self) -> None:
+        """Count the log-ins and the audit's entries in the log.
+
+        All entries of statements that have been answered are counted. The server's processes write them before they
+        answer. The collector and the syslog daemon write them in the order in which they get them, so that a mark,
+        which comes last, follows them.
+        """
+        if self._configuration.log == "direct" or self._admin is None:
+            self._count(self._log.new_lines())
+        else:
+            self._marks += 1
+            mark = f"costof mark {self._marks}."
+            if self._syslog is not None:
+                self._syslog.send(mark)
+            else:
+                self.ask(f"DO $$BEGIN RAISE LOG '{mark}'; END$$")
+            # On a full disk the mark is lost, as are the entries.
+            found = lambda: mark in self._count(self._log.new_lines()) or is_full(self._log.path)  # noqa: E731
+            self._place.lab.wait_until(f"reading the log of {self.name}", found, only=self._process)
+        self._log.shorten()
+
+    def _count(self, lines: str) -> str:
+        self._counted.update(_AUTHORIZED.findall(lines))
+        self._audit_log.add(lines)
+        return lines
 
     def describe(self) -> Description:
         ((library,),) = self.ask("SHOW ssl_library")
@@ -235,6 +316,10 @@ class PostgresServer(LabServer):
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     @property
+    def _has_ycsb(self) -> bool:
+        return "ycsb" in self._place.kinds.values()
+
+    @property
     def _data(self) -> Path:
         return self._folder / "data"
 
@@ -276,6 +361,8 @@ class PostgresServer(LabServer):
                 password=self._admin_password.get_secret_value(),
                 dbname=database,
                 autocommit=True,
+                # The run's own statements get no entries.
+                options="-c pgaudit.log=none" if self._configuration.audit == "loaded" else None,
             )
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
