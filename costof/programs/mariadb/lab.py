@@ -488,7 +488,7 @@ class SysbenchServer(MariadbServer, LabServer):
         sent = statements_sent(kind, answer)
         if kind == "tpcc":
             # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
-            others = int(answer.count("tpcc.statements")) - sum(counted.values())
+            others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
             sent = {**counted, "misc": others}
         if sent is None:
             return None
