@@ -28,13 +28,17 @@ class Source:
 
 
 PACKAGES = {
-    # The second package contains the plug-in for client_ed25519.
+    # The second package contains the plug-ins for client_ed25519 and audits.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
     ),
     "pgbouncer": Packages(["pgbouncer"], ["usr/sbin/pgbouncer"]),
-    "postgres": Packages(["postgresql"], ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"]),
+    "postgres": Packages(
+        ["postgresql"],
+        ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"],
+        extension="pgaudit",
+    ),
     "redis-server": Packages(["redis-server", "redis-tools"], ["usr/bin/redis-server"]),
     "ssh": Packages(["openssh-client"], ["usr/bin/ssh"]),
     "sshd": Packages(["openssh-server"], ["usr/sbin/sshd"]),

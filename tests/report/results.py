@@ -25,6 +25,7 @@ from tests.truths.at_load import AtLoad, FarAway, Stalled
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
 POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
 REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
+POSTGRES_AUDIT, MARIADB_AUDIT = "postgres-audit-logging", "mariadb-audit-logging"
 NOISE = Noise(0.01, drift=0.03)
 DISTANCES = ("lan", "us-us", "us-eu")
 TUNNELS = ("ssh-aes256-cbc", "ssh-aes256-ctr", "ssh-chacha20-poly1305", "ssh-aes256-gcm")

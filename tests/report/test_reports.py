@@ -28,9 +28,11 @@ from costof.study.options import Limit
 from tests.report.results import (
     ENCRYPTION,
     HTTP,
+    MARIADB_AUDIT,
     MONGODB,
     POOLING,
     POSTGRES,
+    POSTGRES_AUDIT,
     REDIS,
     REPLICATION,
     TRANSPORT,
@@ -53,15 +55,17 @@ SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 SMALL = {
     ENCRYPTION: ("encrypted=direct,0,100",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
+    MARIADB_AUDIT: (),
     MONGODB: (),
     POOLING: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
+    POSTGRES_AUDIT: ("audit=off,all,silent", "log=direct,syslog"),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     TRANSPORT: (),
 }
 #: Studies whose runs together have every section.
-ALL_SECTIONS = (ENCRYPTION, HTTP, REPLICATION, TRANSPORT)
+ALL_SECTIONS = (ENCRYPTION, HTTP, POSTGRES_AUDIT, REPLICATION, TRANSPORT)
 #: Results with the widest tables.
 WIDE = {
     "two keys": two_keys,

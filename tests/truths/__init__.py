@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.fake_run import Truth
+from tests.truths.audit_logging import AuditTruth
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mongodb_tls import MongodbTruth
@@ -14,10 +15,12 @@ from tests.truths.redis_tls import RedisTruth
 
 TRUTHS: dict[str, Truth] = {
     "http-tls-termination": HttpTruth(),
+    "mariadb-audit-logging": AuditTruth(tpcc=True),
     "mongodb-chained-replication": ReplicationTruth(),
     "mongodb-tls": MongodbTruth(),
     "mysql-column-encryption": EncryptionTruth(),
     "mysql-transport": TransportTruth(),
+    "postgres-audit-logging": AuditTruth(),
     "postgres-pooling": PoolingTruth(),
     "postgres-tls": PostgresTruth(),
     "redis-tls": RedisTruth(),

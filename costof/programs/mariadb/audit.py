@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from costof.lab.debian import FILES, fetched_folder
 from costof.lab.program import UNPACKED, find_library
 from costof.programs.server import ServerConfiguration
 
@@ -76,4 +77,5 @@ class MariadbConfiguration(ServerConfiguration):
 
 def find_server_audit(base: Path) -> Path:
     """Return the plugin's library. `base` is the server's installation. Raises `PROGRAM_MISSING`."""
-    return find_library(LIBRARY, PACKAGE, [base / "lib/mysql/plugin", base / "lib/plugin", UNPACKED])
+    plugins, fetched = "lib/mysql/plugin", fetched_folder("mariadbd") / FILES / "usr"
+    return find_library(LIBRARY, PACKAGE, [base / plugins, UNPACKED, fetched / plugins])

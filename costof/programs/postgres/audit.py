@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from costof.lab.debian import FILES, fetched_folder
 from costof.lab.program import UNPACKED, find_library
 from costof.programs.server import ServerConfiguration
 
@@ -53,7 +54,9 @@ def find_pgaudit(binary: Path) -> Path:
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"
-    return find_library(LIBRARY, package, [installation / "lib", UNPACKED])
+    # The program that `costof fetch` leaves is a script beside the folder of the package's files.
+    fetched = fetched_folder("postgres") / FILES / "usr/lib/postgresql" / installation.name / "lib"
+    return find_library(LIBRARY, package, [installation / "lib", UNPACKED, fetched])
 
 
 def audit_settings(configuration: PostgresConfiguration, binary: Path) -> dict[str, str]:
