@@ -6,6 +6,7 @@ cache. Packages are unpacked, never installed: none of their scripts runs, and n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -128,9 +129,11 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
         stamp.touch()
     versions = _planned(apt, names)
     if extension is not None:
-        extensions = [f"{name}-{extension}" for name in versions if _is_version_of(name, names)]
-        names = [*names, *extensions]
-        versions = _planned(apt, names)
+        with_extension = [*names, *(f"{name}-{extension}" for name in versions if _is_version_of(name, names))]
+        # Without the extension's package, only studies of the extension cannot run, and they report this.
+        with contextlib.suppress(FetchError):
+            versions = _planned(apt, with_extension)
+            names = with_extension
     # Download only dependencies that are libraries. If the requested package is empty, download also the package that
     # has its programs, such as postgresql-15.
     required = [
