@@ -59,7 +59,7 @@ SMALL = {
     MONGODB: (),
     POOLING: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
-    POSTGRES_AUDIT: ("audit=off,all,silent", "log=direct,syslog"),
+    POSTGRES_AUDIT: ("audit=off,all,silent", "log=stderr,syslog"),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     TRANSPORT: (),

@@ -23,7 +23,7 @@ WORKLOADS = {
 }
 CONNECT_MS = 4.7
 #: The audited statements of each level: reads, writes, others.
-AUDITED = {"off": (0, 0, 0), "silent": (0, 0, 0), "ddl": (0, 0, 0), "write": (0, 1, 0), "read-write": (1, 1, 0)}
+AUDITED = {"off": (0, 0, 0), "silent": (0, 0, 0), "ddl": (0, 0, 0), "writes": (0, 1, 0), "reads-and-writes": (1, 1, 0)}
 #: Time of an entry relative to that of an entry which the server itself writes.
 DESTINATIONS = {"collector": 1.2, "syslog": 1.9}
 #: TPC-C's transactions: their share, and time relative to the mean.

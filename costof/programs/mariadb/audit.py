@@ -62,8 +62,8 @@ class MariadbConfiguration(ServerConfiguration):
     audit: Literal["off", "loaded"] | None = Field(
         default=None, description="Whether server_audit is loaded. If absent, the log's entries are not counted."
     )
-    log: Literal["direct", "syslog"] = Field(
-        default="direct", description="Who writes the log file: the server itself, or a syslog daemon."
+    log: Literal["file", "syslog"] = Field(
+        default="file", description="Who writes the log file: the server itself, or a syslog daemon."
     )
 
     @property

@@ -22,7 +22,7 @@ CLASS_NAMES = {"READ": "read", "WRITE": "write", "MISC": "misc", "DDL": "ddl", "
 COLLECTED_FOLDER = "audit-log"
 COLLECTED_FILE = "postgres.log"
 
-LogDestination = Literal["direct", "collector", "syslog"]
+LogDestination = Literal["stderr", "collector", "syslog"]
 
 
 class PostgresConfiguration(ServerConfiguration):
@@ -32,7 +32,7 @@ class PostgresConfiguration(ServerConfiguration):
         default=None, description="Whether pgaudit is loaded. If the field is absent, the log's entries are not counted."
     )
     log: LogDestination = Field(
-        default="direct",
+        default="stderr",
         description="Who writes the log file: the server's processes themselves, its logging collector, or a syslog "
         "daemon.",
     )

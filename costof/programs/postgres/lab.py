@@ -247,7 +247,7 @@ class PostgresServer(LabServer):
         answer. The collector and the syslog daemon write them in the order in which they get them, so that a mark,
         which comes last, follows them.
         """
-        if self._configuration.log == "direct" or self._admin is None:
+        if self._configuration.log == "stderr" or self._admin is None:
             self._count(self._log.new_lines())
         else:
             self._marks += 1
