@@ -46,7 +46,7 @@ WORDS_OF_PYTHON = {
     # Classes of audited statements, the destinations of PostgreSQL's log, and the role of a syslog daemon.
     "all": ("programs/postgres/",),
     "ddl": ("programs/",),
-    "stderr": ("programs/postgres/",),
+    "stderr": ("programs/",),
     "collector": ("programs/postgres/",),
     "syslog": ("programs/", "lab/syslog.py"),
     # Shapes of a replica set that this service creates.
