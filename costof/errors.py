@@ -190,6 +190,8 @@ class ErrorText:
         f"does not support ({detail}); correct the study file")
     NO_TARGET = usage(lambda study: f"--target has no effect on {study}, whose commands name their own servers; remove "
         "--target")
+    LAB_ONLY_STUDY = usage(lambda study: f"{study} can be measured only in a lab, because it changes its servers' "
+        "settings; remove --target")
     LAB_ONLY_PROGRAM = usage(lambda program: f"{program} can be measured only in a lab; remove --target")
     NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, "
         f"because costof starts no tunnel or pooler in front of your servers; give --set {factor}={other_levels}, or "

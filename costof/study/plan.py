@@ -276,6 +276,8 @@ def resolve(study: Study, options: Options) -> Plan:
         else:
             chosen[name] = parse_levels(study, name, text, options.target is not None)
     if options.target is not None:
+        if study.factors[study.main_factor].lab_only:
+            raise CostofError(ErrorText.LAB_ONLY_STUDY, study=study.name)
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
     arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
