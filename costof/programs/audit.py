@@ -17,7 +17,7 @@ ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"
 #: A disk with less free space counts as full.
-FULL_BYTES = 64 * 1024
+FULL_BYTES = 16 * 1024
 #: The number of queries in an operation of kind `pipeline`.
 QUERIES_OF_A_PIPELINE = 16
 #: The largest number of statements that a failed operation may have sent.
@@ -90,4 +90,4 @@ def entries_mismatch(
 
 
 def is_full(path: Path) -> bool:
-    return shutil.disk_usage(path.parent).free < FULL_BYTES
+    return shutil.disk_usage(path if path.exists() else path.parent).free < FULL_BYTES

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
+from costof.lab.log_file import LogFile
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Workload
 from costof.programs.mariadb.audit import find_server_audit
@@ -22,6 +23,7 @@ from costof.services import Judgement
 from costof.services.server.lab import Readings, ServerLab
 from costof.study.arms import PlannedArm
 from tests.support.engines import Engines
+from tests.support.programs import eventually
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -149,15 +151,43 @@ def test_each_level_of_server_audit_logs_what_it_says() -> None:
             assert entries(run.measure(name, "select_8")[1]) == expected[arm.levels["audit"]] + tables, name
 
 
+@contextmanager
+def small_disk(place: Path) -> Iterator[None]:
+    place.mkdir(exist_ok=True)
+    owner = place.stat()
+    options = f"size=128k,uid={owner.st_uid},gid={owner.st_gid}"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", options, "costof", place], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", place], check=True)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
-@pytest.mark.parametrize("program", WORKLOADS)
-def test_full_disk_of_the_log_is_named_and_the_server_goes_on(program: str, tmp_path: Path) -> None:
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "costof", tmp_path], check=True)
-    try:
-        with audited(program, "audit=off,all") as run:
-            log = run.server("all")._log
-            small = tmp_path / "audit.log"
-            ...
-    finally:
-        subprocess.run(["umount", "--lazy", tmp_path], check=True)
+def test_full_disk_of_the_log_is_named_and_the_server_goes_on(tmp_path: Path) -> None:
+    with audited("postgres", "audit=off,all", "log=collector") as run:
+        server = run.server("all")
+        assert isinstance(server, PostgresServer)
+        path = server._log.path
+        with small_disk(path.parent):
+            server.ask("SELECT pg_rotate_logfile()")
+            eventually("the new file", path.exists)
+            server._log = LogFile(path)
+            check_full_disk(run, "transactions")
+    with audited("mariadb", "audit=off,all") as run, small_disk(tmp_path / "disk"):
+        server = run.server("all")
+        server._log = LogFile(tmp_path / "disk" / "audit.log")
+        server.ask(f"SET GLOBAL server_audit_file_path = '{server._log.path}'")
+        check_full_disk(run, "select_8")
+
+
+def check_full_disk(run: Audited, workload: str) -> None:
+    """Measure until entries are missing. No slice may have an error."""
+    for _ in range(60):
+        mismatch = run.measure("all", workload)[1].mismatch
+        if mismatch is not None:
+            break
+    assert mismatch is not None
+    assert mismatch.startswith("the audit log got ")
+    assert mismatch.endswith("; the disk of the log is full")
