@@ -90,9 +90,7 @@ def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
     _unpack(names, place, lambda folder: _write_runner(folder / "usr/bin" / program, binary, folder, place))
 
 
-def _unpack(
-    names: Sequence[str], place: Path, arrange: Callable[[Path], None], extension: str | None = None
-) -> None:
+def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None], extension: str | None = None) -> None:
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
             raise FetchError(f"packages are fetched with Debian's {tool}, which is not installed here")

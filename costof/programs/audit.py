@@ -34,7 +34,7 @@ class AuditLog:
     def __init__(self, entry: re.Pattern[str], classes: Mapping[str, str]) -> None:
         self._entry = entry
         self._classes = classes
-        self._entries: Counter[str] = Counter({name: 0 for name in classes.values()})
+        self._entries: Counter[str] = Counter(dict.fromkeys(classes.values(), 0))
         self._bytes = 0
 
     def add(self, lines: str) -> None:

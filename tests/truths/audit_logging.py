@@ -1,5 +1,5 @@
-"""Truth of `postgres-audit-logging` and `mariadb-audit-logging`: each entry of the log takes the same time and bytes, so
-that statements which are short themselves lose most, and an extension that logs nothing costs nothing."""
+"""Truth of the studies of audit logging: each entry of the log takes the same time and bytes, so that short statements
+lose most, and an extension that logs nothing costs nothing."""
 
 from __future__ import annotations
 
@@ -56,9 +56,7 @@ class AuditTruth(Truth):
         elif workload == "ycsb_a":
             phases["update"] = phase_of(2 * took, OPERATIONS // 2, 1, 180.0, 60.0)
         elif workload == "transactions" and self.tpcc:
-            phases |= {
-                name: phase_of(took * times, round(OPERATIONS * share)) for name, (share, times) in TPCC.items()
-            }
+            phases |= {name: phase_of(took * times, round(OPERATIONS * share)) for name, (share, times) in TPCC.items()}
             counts = {"tpcc.committed.new_order": OPERATIONS - 43, "tpcc.committed.payment": 43}
         seconds = phases["connect_and_first_operation" if workload == "connect" else "operation"].sum_ns / 1e9
         return Slice(

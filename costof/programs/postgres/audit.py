@@ -29,7 +29,8 @@ class PostgresConfiguration(ServerConfiguration):
     """The configuration of a PostgreSQL server, with or without pgaudit."""
 
     audit: Literal["off", "loaded"] | None = Field(
-        default=None, description="Whether pgaudit is loaded. If the field is absent, the log's entries are not counted."
+        default=None,
+        description="Whether pgaudit is loaded. If absent, the log's entries are not counted.",
     )
     log: LogDestination = Field(
         default="stderr",

@@ -223,8 +223,13 @@ class PostgresServer(LabServer):
 
     def evidence(self) -> dict[str, str]:
         """Return the settings of this server's configuration as the running server shows them."""
-        loaded = ["shared_preload_libraries"] if self._configuration.audit else []
-        return {name: self.ask(f"SHOW {name}")[0][0] for name in [*loaded, *self._configuration.settings]}
+        names = [*(["shared_preload_libraries"] if self._configuration.audit else []), *self._configuration.settings]
+        if not names:
+            return {}
+        # The run's own session has another `pgaudit.log` than sessions of clients.
+        with self._log_in(DATABASE, audited=True) as session:
+            rows = [session.execute(f"SHOW {name}".encode()).fetchone() for name in names]
+        return {name: str(row[0]) for name, row in zip(names, rows, strict=True) if row is not None}
 
     def readings(self) -> dict[str, float]:
         """Return the number of entries of the audit log, by class too, and their bytes; {} without an audit."""
@@ -352,7 +357,7 @@ class PostgresServer(LabServer):
         """Write pg_hba.conf. A running server reads it at the next reload."""
         self._user.write(self._data / "pg_hba.conf", access.encode())
 
-    def _log_in(self, database: str) -> psycopg.Connection[Any]:
+    def _log_in(self, database: str, *, audited: bool = False) -> psycopg.Connection[Any]:
         try:
             return psycopg.connect(
                 host=str(self._folder),
@@ -362,7 +367,7 @@ class PostgresServer(LabServer):
                 dbname=database,
                 autocommit=True,
                 # The run's own statements get no entries.
-                options="-c pgaudit.log=none" if self._configuration.audit == "loaded" else None,
+                options=None if audited or self._configuration.audit != "loaded" else "-c pgaudit.log=none",
             )
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error

@@ -87,7 +87,9 @@ class LogVolumeSection(Section[None, LogVolume]):
 
 
 def _time(seconds: float) -> str:
-    return fmt.with_unit(fmt.number(seconds / DAY_SECONDS, 0), "d") if seconds > 2 * DAY_SECONDS else fmt.roughly(seconds)
+    return (
+        fmt.with_unit(fmt.number(seconds / DAY_SECONDS, 0), "d") if seconds > 2 * DAY_SECONDS else fmt.roughly(seconds)
+    )
 
 
 SECTION = LogVolumeSection()
