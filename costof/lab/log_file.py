@@ -16,7 +16,9 @@ class LogFile:
     _read: int = 0
 
     def new_lines(self) -> str:
-        """Return the complete lines that were appended since the last call."""
+        """Return the complete lines that were appended since the last call; '' before the file exists."""
+        if not self.path.exists():
+            return ""
         with self.path.open("rb") as log:
             log.seek(self._read)
             # The last line may be incomplete.
