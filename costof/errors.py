@@ -154,8 +154,17 @@ class ErrorText:
         "or set COSTOF_MONGOD to its path")
     PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"the lab needs {program} ({detail}); install "
         f"it (Debian: apt-get install {package}), or set {variable} to its path")
+    UNKNOWN_RELEASE = usage(lambda program, version, allowed: f"costof has no {program} of version '{version}' (choose "
+        f"from: {allowed}, or give the absolute path of the folder with your own {program})")
+    RELEASE_NOT_FETCHED = failed(lambda name: f"{name} has not been fetched; run `costof fetch {name}`")
+    NO_PROGRAM_IN_FOLDER = usage(lambda program, folder: f"the folder {folder} has no program {program}; give the "
+        "absolute path of the folder that has it")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
+    FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "
+        "on a machine with FUSE, or leave out the levels that need it")
+    KEY_FILE_UNUSABLE = failed(lambda path, reason: f"the lab's server cannot use the key file {path}: {reason}; set "
+        "TMPDIR to a folder on a local file system with Unix permissions, such as /tmp")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
     NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")

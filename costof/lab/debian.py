@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 import platformdirs
 
-from costof.lab.wheel import FetchError
+from costof.lab.download import FetchError
 
 APT_SECONDS = 600
 LISTS_ARE_FRESH_SECONDS = 86_400

@@ -28,6 +28,9 @@ class Transport(Model):
 
     kind: Literal["plain", "tls"]
     ca_file: Path | None = Field(default=None, description="A PEM file of CAs; by default, those of the system.")
+    certificate_file: Path | None = Field(
+        default=None, description="A PEM file with the client's own key and certificate; by default, it has none."
+    )
     version: Literal["1.2", "1.3"] | None = Field(default=None, description="The only TLS version to offer.")
     cipher: str | None = Field(default=None, description="The only TLS 1.2 cipher suite to offer, by its OpenSSL name.")
     security_level: int | None = Field(
@@ -49,6 +52,10 @@ class Transport(Model):
         Plaintext transports do not change.
         """
         return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
+
+    def presenting(self, certificate_file: Path) -> Transport:
+        """Return a copy with a client certificate. Plaintext transports do not change."""
+        return self.model_copy(update={"certificate_file": certificate_file}) if self.is_tls else self
 
     @model_serializer(mode="wrap")
     def _without_unused(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

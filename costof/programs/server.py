@@ -3,13 +3,14 @@
 A server program is a module in this folder. Studies refer to it by its module name. The module defines `lab_server`, a
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
-must be installed to a function that finds it or raises an error.
+must be installed to a function that finds it or raises an error. `RELEASES` has, by their series, the releases of the
+server that `costof fetch` can download.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -26,6 +27,7 @@ from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
+from costof.lab.releases import Release
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
 from costof.model import Model
@@ -41,6 +43,17 @@ class ServerConfiguration(Model):
     """
 
     settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
+    client_certificates: bool = Field(default=False, description="Whether every client needs a certificate, over TLS.")
+
+
+class VersionedConfiguration(ServerConfiguration):
+    """The configuration of a server whose version a study can vary."""
+
+    version: str = Field(
+        default="",
+        description="The series of a release, such as '18', or the absolute path of a folder with the server's "
+        "programs; '' for the installed server.",
+    )
 
 
 @dataclass(frozen=True)
@@ -341,6 +354,12 @@ def target_server(program: str | None) -> type[TargetServer]:
 def programs_needed() -> dict[str, Callable[[], str]]:
     """Return, by name, a function for each program that must be installed. It finds the program or raises an error."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
+
+
+def fetchable_releases() -> dict[str, Release]:
+    """Return the releases of all server programs by their names, such as 'postgres@18'."""
+    by_module: Iterable[Mapping[str, Release]] = (getattr(module, "RELEASES", {}) for module in modules())
+    return {release.name: release for releases in by_module for release in releases.values()}
 
 
 def modules() -> list[ModuleType]:

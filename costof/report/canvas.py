@@ -212,6 +212,8 @@ def text_width(text: str, size: float) -> float:
 WIDE, NARROW = 800, 360
 """Widths of pictures in CSS pixels: for a page, and for a phone, on which a scaled-down picture would be unreadable."""
 TITLE_SIZE = FONT_SIZE + 1
+BOLD = 1.08
+"""Factor by which bold text is wider."""
 TITLE_PAD, EDGE = 10, 3
 GAP, ROW_GAP = 24, 18
 
@@ -272,7 +274,7 @@ class Sheet:
         places = []
         for row, top, end in zip(rows, tops, tops[1:], strict=False):
             head, foot = (
-                max(map(_head, row)),
+                max(_head(len(self._title_lines(panel))) for panel in row),
                 max(map(_foot, row)) + (ROW_GAP if end < tops[-1] and row[0].framed else 0),
             )
             places += [(start, start + across, top + head, end - foot) for start, _ in zip(starts, row, strict=False)]
@@ -282,10 +284,13 @@ class Sheet:
         def place(x: float, y: float) -> tuple[float, float]:
             return left + panel.x.share(x) * (right - left), bottom - panel.y.share(y) * (bottom - top)
 
-        lines = panel.title.split("\n") if panel.title else []
+        lines = self._title_lines(panel)
         first = top - TITLE_PAD - LINE_HEIGHT * (len(lines) - 1)
+        # A title that is too long to begin at the axis begins at the left edge of the sheet.
+        latest = min((self.width - EDGE - text_width(line, TITLE_SIZE) * BOLD for line in lines), default=left)
+        start = max(EDGE, min(left, latest)) if self.columns == 1 else left
         parts = [
-            text_at(left, first + LINE_HEIGHT * index, line, TITLE_SIZE, "ink", bold=True)
+            text_at(start, first + LINE_HEIGHT * index, line, TITLE_SIZE, "ink", bold=True)
             for index, line in enumerate(lines)
         ]
         if panel.framed:
@@ -297,6 +302,17 @@ class Sheet:
         return "\n".join(
             [*parts, *(mark(place) for mark in panel.marks), "</g>", *(word(place) for word in panel.words)]
         )
+
+    def _title_lines(self, panel: Panel) -> list[str]:
+        """Return the lines of the panel's title. In one column, lines that are wider than the sheet are wrapped."""
+        lines = panel.title.split("\n") if panel.title else []
+        if self.columns > 1:
+            return lines
+        room = (self.width - 2 * EDGE) / BOLD
+        wrapped = (
+            textwrap.wrap(line, int(len(line) * min(1, room / text_width(line, TITLE_SIZE)))) for line in lines if line
+        )
+        return [part for parts in wrapped for part in parts]
 
 
 def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) -> list[str]:
@@ -342,8 +358,8 @@ def _right(panel: Panel, pixels: float) -> float:
     return max([EDGE, *ends])
 
 
-def _head(panel: Panel) -> float:
-    return EDGE + (TITLE_PAD + LINE_HEIGHT * (panel.title.count("\n") + 1) if panel.title else 0)
+def _head(title_lines: int) -> float:
+    return EDGE + (TITLE_PAD + LINE_HEIGHT * title_lines if title_lines else 0)
 
 
 def _foot(panel: Panel) -> float:

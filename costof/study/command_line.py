@@ -32,6 +32,8 @@ def command_line(plan: Plan, rounds: int) -> str:
     words += [*_load(plan.load)]
     words += ["--client", plan.client] if plan.client is not None else []
     words += ["--hosts", plan.hosts] if plan.hosts is not None else []
+    # On a target, the option needs a command, which plans have only without probable passwords.
+    words += ["--memory", str(plan.memory)] if plan.memory and plan.target is None else []
     words += ["--restarts", str(plan.starts)] if plan.starts > 1 else []
     return shlex.join([*words, "--rounds", str(rounds), "--seed", str(plan.seed)])
 

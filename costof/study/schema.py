@@ -250,6 +250,11 @@ class Factor(Model):
         default={}, description="Round-trip time of each level, in ms; any other number of ms is a level too."
     )
 
+    paths: bool = Field(
+        default=False,
+        description="True if the absolute path of a folder is a level too, such as that of a server's build.",
+    )
+
     @field_validator("levels", mode="before", json_schema_input_type=dict[str, Level] | list[str])
     @classmethod
     def _listed(cls, levels: Any) -> Any:
@@ -275,8 +280,13 @@ class Factor(Model):
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
-        """Return whether `level` is a level of the factor: a name or, for a distance, a number of milliseconds."""
-        return level in self.levels or (bool(self.milliseconds) and round_trip_ms(level) is not None)
+        """Return whether `level` is a level of the factor.
+
+        It may be a name, for a distance a number of milliseconds, and for a factor of `paths` an absolute path.
+        """
+        if level in self.levels or (self.milliseconds and round_trip_ms(level) is not None):
+            return True
+        return self.paths and level.startswith("/")
 
 
 def round_trip_ms(level: str) -> float | None:

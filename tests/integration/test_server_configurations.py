@@ -55,8 +55,9 @@ def test_arms_of_each_configuration_have_their_own_server(program: str) -> None:
     )
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms, engines.load)
-        assert lab.collect_evidence(usual, "start") == {}
-        (fact,) = lab.collect_evidence(delayed, "start").values()
+        assert lab.collect_evidence(usual, "start").keys() == {"start of the server", "load of the data"}
+        assert lab.collect_evidence(usual, "end") == {}
+        (fact,) = lab.collect_evidence(delayed, "end").values()
         assert fact in {"off", "2", "yes"}
         for arm, other in ((usual, delayed), (delayed, usual)):
             before = connections(lab, engines, arm), connections(lab, engines, other)

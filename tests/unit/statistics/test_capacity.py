@@ -54,5 +54,19 @@ def test_rates_that_are_all_too_low_or_too_high_have_no_capacity(beyond: int) ->
 
 
 def test_share_that_does_not_depend_on_the_rate_shows_no_capacity() -> None:
-    observations = [Observation(number, rate, 1000, 10) for number in range(5) for rate in (90.0, 100.0, 110.0)]
+    observations = [Observation(number, rate, 100_000, 1000) for number in range(5) for rate in (90.0, 100.0, 110.0)]
     assert crossing(observations, SHARE, 100.0) is None
+
+
+def test_few_late_operations_at_the_wrong_rate_do_not_prevent_an_interval() -> None:
+    # In a run of two queues, nearly all late operations came in three slices, two of them at low rates.
+    late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}
+    rates = {2: (254, 272, 292), 4: (253, 272, 291), 5: (248, 266, 285), 6: (254, 273, 293), 7: (257, 276, 296)}
+    observations = [
+        Observation(number, float(rate), 2 * rate, late.get((number, float(rate)), 0))
+        for number, each in rates.items()
+        for rate in each
+    ]
+    values = by_round(observations, SHARE, 272.0)
+    assert values.keys() == rates.keys()
+    assert crossing(observations, SHARE, 272.0) == pytest.approx(276, rel=0.1)
