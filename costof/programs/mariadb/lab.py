@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
-from costof.datasets import tpcc
+from costof.datasets import tpcc, ycsb
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
@@ -34,6 +34,7 @@ from costof.lab.releases import Jar, Release, find_release, unpack_folder
 from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import SliceAnswer
 from costof.programs.audit import OF_CLASS, AuditLog, entries_mismatch, is_full, statements_sent
+from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from costof.programs.mariadb import audit
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
@@ -163,6 +164,8 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+#: The settings that decide whether a commit waits for a flush of the redo log and of the binary log.
+REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
@@ -420,13 +423,13 @@ class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration, audi
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table, and TPC-C's if the study needs them.
+    """A MariaDB server with sysbench's table and YCSB's, and TPC-C's if the study needs them.
 
     Clients at all distances use it, directly or through tunnels.
     """
 
     configuration_type = MariadbConfiguration
-    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+    writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 
     def __init__(self, place: Place) -> None:
         self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
@@ -482,6 +485,7 @@ class SysbenchServer(MariadbServer, LabServer):
 
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))
+        self.ask(ycsb.create_empty_table(f"`{DATABASE}`.{ycsb.TABLE}"))
         if self._has_tpcc:
             for statement in tpcc.create_tables(DATABASE):
                 self.ask(statement)
@@ -517,12 +521,35 @@ class SysbenchServer(MariadbServer, LabServer):
             facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
         return facts | self._search_for_canary()
 
+    def _search_for_canary(self) -> dict[str, str]:
+        if self.at_rest is None or self._admin is None:
+            return {}
+        pid = self._lab.processes[self.name].pid
+        try:
+            return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
+        except MySQLError as error:
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
+
     def facts(self) -> dict[str, str]:
         return super().facts() | ({"audit plugin": "server_audit"} if self._configuration.audit == "loaded" else {})
 
     def readings(self) -> dict[str, float]:
-        """Return the number of entries of the audit log, by class too, their bytes, and the server's own counts of
-        statements; {} without an audit."""
+        """Return the flushes of InnoDB's files and of the binary log, and the bytes written to the redo log.
+
+        Without a level that configures commits, these are left out. In a study of audits, also return the number of
+        entries of the audit log, by class too, their bytes, and the server's own counts of statements.
+        """
+        settings, entries = self._configuration.settings, self._audit_readings()
+        if not {REDO, BINLOG} & settings.keys():
+            return entries
+        status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
+        flushes = int(status["Innodb_data_fsyncs"])
+        if settings.get(BINLOG) == "1":
+            # Each group of transactions flushes the binary log once.
+            flushes += int(self.status("Binlog_group_commits")["Binlog_group_commits"])
+        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"]), **entries}
+
+    def _audit_readings(self) -> dict[str, float]:
         if self._configuration.audit is None:
             return {}
         status = self.status("Com\\_%")
@@ -535,11 +562,17 @@ class SysbenchServer(MariadbServer, LabServer):
         return counted | self._audit_log.readings()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return a leak of stored data, or why a slice's audit entries are not those of the statements that client and
-        server have counted."""
-        leak, kind = self.at_rest.leak if self.at_rest else None, self._place.kind(answer)
-        if leak is not None or self._configuration.audit is None or kind is None:
-            return leak
+        if self.at_rest is not None and self.at_rest.leak:
+            return self.at_rest.leak
+        settings = self._configuration.settings
+        flushes = flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))
+        return flushes or self._audit_mismatch(moved, answer)
+
+    def _audit_mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's audit entries are not those of the statements that client and server have counted."""
+        kind = self._place.kind(answer)
+        if self._configuration.audit is None or kind is None:
+            return None
         counted = {name: int(moved.get(f"{audit.COUNTED}{name}", 0)) for name in audit.COUNTERS}
         sent = statements_sent(kind, answer)
         if kind == "tpcc":
@@ -581,15 +614,6 @@ class SysbenchServer(MariadbServer, LabServer):
     @property
     def _has_tpcc(self) -> bool:
         return "tpcc" in self._place.kinds.values()
-
-    def _search_for_canary(self) -> dict[str, str]:
-        if self.at_rest is None or self._admin is None:
-            return {}
-        pid = self._lab.processes[self.name].pid
-        try:
-            return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
-        except MySQLError as error:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)
