@@ -25,6 +25,8 @@ WORDS_OF_PYTHON = {
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
+    # The engine's name for the number of certificates that the server sent.
+    "chain": ("results/arms.py",),
     # MongoDB's term for a write concern, and pgbench's terms for its query modes.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
