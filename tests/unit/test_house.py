@@ -25,8 +25,6 @@ WORDS_OF_PYTHON = {
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
-    # The engine's name for the number of certificates that the server sent.
-    "chain": ("results/arms.py",),
     # MongoDB's term for a write concern, and pgbench's terms for its query modes.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
@@ -45,9 +43,9 @@ WORDS_OF_PYTHON = {
     "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
     "nginx": ("cli/fetch.py", "programs/nginx.py"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
-    # Shapes of a replica set that this service creates.
+    # Shapes of a replica set that this service creates. A chain of certificates is also evidence of TLS.
     "star": ("services/replication/shape.py",),
-    "chain": ("services/replication/shape.py",),
+    "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
     # The default if no distance was requested.
     "lan": ("study/schema.py",),
