@@ -512,7 +512,7 @@ class SysbenchServer(MariadbServer, LabServer):
         settings = self._configuration.settings
         flushes_commits = "1" in (settings.get(REDO, "1"), settings.get(BINLOG))
         if self.at_rest is not None and (self.at_rest.leak or not flushes_commits):
-            # If the data is larger than the buffer pool, pages are flushed too, and the server counts all flushes together.
+            # If the data is larger than the buffer pool, pages are flushed too, and the server has one count of all flushes.
             return self.at_rest.leak
         return flush_mismatch(moved, answer, flushes_commits)
 
