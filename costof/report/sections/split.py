@@ -83,7 +83,7 @@ class Split(Model):
 
 class SplitSection(Section[list[Spec], list[Split]]):
     # The section comes before that of the cost model, so that its reason is the one in the short answer.
-    name, title, order = "split", "Where the cost comes from", -2
+    name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
 
     def metrics(self, spec: list[Spec]) -> list[str]:
