@@ -165,6 +165,8 @@ REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
+#: The reading of the pages that the server has read from the disk, and the server's status variable for it.
+PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
 #: The table in which a canary is stored while the server's files are searched for it.
 CANARIES = "canaries"
 ROLE = "server"
@@ -490,17 +492,21 @@ class SysbenchServer(MariadbServer, LabServer):
     def readings(self) -> dict[str, float]:
         """Return the flushes of InnoDB's files and of the binary log, and the bytes written to the redo log.
 
-        Without a level that configures commits, return nothing.
+        Without a level that configures commits, leave them out. If the study encrypts servers' files, also return the
+        number of pages read from the disk.
         """
         settings = self._configuration.settings
+        pages = {}
+        if self.at_rest is not None:
+            pages = {PAGES_READ: float(self.status(READ_PAGES)[READ_PAGES])}
         if not {REDO, BINLOG} & settings.keys():
-            return {}
+            return pages
         status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
         flushes = int(status["Innodb_data_fsyncs"])
         if settings.get(BINLOG) == "1":
             # Each group of transactions flushes the binary log once.
             flushes += int(self.status("Binlog_group_commits")["Binlog_group_commits"])
-        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"])}
+        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"]), **pages}
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.at_rest is not None and self.at_rest.leak:
