@@ -167,7 +167,11 @@ def test_service_has_evidence_that_the_client_cannot_see(running: RunningService
         elif pool := arm.settings.lab.get("pool"):
             tls = "TLSv1.3" if pool.get("server_tls") else "no TLS"
             open_connections = f"{pool['mode']} mode, 20 open connections"
-            assert evidence == {"pool": open_connections, "pool to server, as the server sees it": tls}
+            assert evidence == {
+                "pool": open_connections,
+                "pool to server, as the server sees it": tls,
+                "pooler's users": "SCRAM secrets",
+            }
         else:
             assert bool(evidence) == running.proves
         assert running.service.failure_reason(arm) is None

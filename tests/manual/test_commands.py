@@ -22,6 +22,7 @@ from tests.truths import TRUTHS
 NEEDS = {
     "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
+    "./mine.toml": "a study of the user's own: tests/integration/test_commands.py",
     "--json-lines": "a run, not its plan: tests/integration/test_live_table.py",
     "--pdf": "a browser: tests/report/test_printed.py",
     "--read": "a web server: tests/integration/test_commands.py",

@@ -86,7 +86,7 @@ class RunningServer(PostgresServer):
         eventually("a reload", lambda: self._reloads() > earlier)
 
     def _reloads(self) -> int:
-        return self._log.read_text().count("received SIGHUP, reloading")
+        return self._log.path.read_text().count("received SIGHUP, reloading")
 
 
 @contextlib.contextmanager
