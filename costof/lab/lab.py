@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from costof.errors import CostofError, ErrorText
+from costof.lab.flushes import folder_on_disk
 from costof.lab.supervisor import parents
 from costof.messages.process import READY_SECONDS, ended_children_cpu_seconds, process_cpu_seconds
 
@@ -95,8 +96,11 @@ class Lab:
     """
 
     processes: dict[str, Process] = field(default_factory=dict)
+    on_disk: bool = False
+    """Whether its folders must not be in memory, because the run measures flushes. If all are, raise `NO_DISK`."""
 
     def __enter__(self) -> Lab:
+        parent = folder_on_disk() if self.on_disk else _temporary_folder()
         self._supervisor = subprocess.Popen(
             [sys.executable, "-m", "costof.lab.supervisor"],
             stdin=subprocess.PIPE,
@@ -107,7 +111,7 @@ class Lab:
         self._ended: dict[str, int] = {}
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self.folder = Path(tempfile.mkdtemp(prefix="costof-", dir=_temporary_folder()))
+        self.folder = Path(tempfile.mkdtemp(prefix="costof-", dir=parent))
         self._tell(directory=str(self.folder))
         self._network = _free_loopback_network()
         return self
@@ -123,8 +127,9 @@ class Lab:
         self._supervisor.stdout.close()
 
     def new_folder(self) -> Path:
-        """Create a folder directly under /tmp for files that other users need. It is removed with the lab."""
-        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))
+        """Create a folder for files that other users need, directly under /tmp. It is removed with the lab."""
+        parent = folder_on_disk() if self.on_disk else "/tmp"  # noqa: S108
+        folder = Path(tempfile.mkdtemp(prefix="costof-", dir=parent))
         self._tell(directory=str(folder))
         return folder
 

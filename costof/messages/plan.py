@@ -215,8 +215,8 @@ class SliceOrder(Model):
 
     If `reconnect` is true, the instrument first closes open connections and opens new ones. `opens_ns` is the time, on
     the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. `per_second` replaces the rate of the
-    workload's pace, and `give_up_ms` is the delay of an operation in milliseconds at which the slice ends early.
-    Application drivers never receive these fields.
+    workload's pace, or the placeholder of a rate in a command line. `give_up_ms` is the delay of an operation in
+    milliseconds at which the slice ends early; commands ignore it. Application drivers never receive these fields.
     """
 
     id: int

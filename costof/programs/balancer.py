@@ -35,6 +35,14 @@ SUITES = "ALL:@SECLEVEL=0"
 EVIDENCE_PATH = "/costof-evidence"
 #: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
 ORIGIN_NAME = "origin"
+# The shell script that lets a host open thousands of connections a second, with settings that an operator would use
+# too. It is needed because each closed connection keeps its port in TIME_WAIT for a minute. If /proc/sys is not
+# writable, the kernel's default of 28,000 ports must be enough.
+MANY_PORTS = """
+cd /proc/sys/net/ipv4
+[ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
+[ ! -w ip_local_port_range ] || echo "10240 65535" >ip_local_port_range
+"""
 
 
 @dataclass(frozen=True)

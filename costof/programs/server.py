@@ -90,6 +90,9 @@ class LabServer(ABC):
     #: The fields of `lab.server` in a study's levels. `place.configuration` is of this type.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
 
+    #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
+    appends: ClassVar[bool] = False
+
     @abstractmethod
     def __init__(self, place: Place) -> None: ...
 
@@ -135,6 +138,9 @@ class LabServer(ABC):
         """
         return {}
 
+    def finish_counting(self) -> None:
+        """Bring the readings up to date after a slice, if the server counts late."""
+
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why the increase of the readings in a slice does not fit the server's configuration; None if it does.
 
@@ -145,6 +151,14 @@ class LabServer(ABC):
     def cpu_seconds(self) -> dict[str, float]:
         """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
         return {}
+
+    def further_processes(self) -> list[tuple[str, int]]:
+        """Return (role, pid) of the server's processes that the lab did not start itself."""
+        return []
+
+    def failure_reason(self) -> str | None:
+        """Return why the server no longer works, if the lab did not start its processes; None if it works."""
+        return None
 
     @abstractmethod
     def describe(self) -> Description:

@@ -31,6 +31,17 @@ def log(value: float) -> float:
     return log10(value)
 
 
+def decades(low: float, high: float) -> list[float]:
+    """Return the numbers 1, 2 and 5 times a power of ten between two values."""
+    first, last = int(log10(low)) - 1, int(log10(high)) + 1
+    return [
+        each * 10.0**power
+        for power in range(first, last + 1)
+        for each in (1, 2, 5)
+        if low <= each * 10.0**power <= high
+    ]
+
+
 def near_zero(threshold: float, room: float) -> Bend:
     """Return an axis transformation that is linear up to the threshold and logarithmic beyond.
 

@@ -108,6 +108,7 @@ def idle_plan(plan: Plan) -> Plan:
             "arms": arms,
             "slices": slices,
             "load": None,
+            "rates": [],
             "sweep": None,
             "client": None,
             # An arm that cannot run has no figures, and does not end the measurement of the others.

@@ -28,7 +28,7 @@ from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import MeasuredSlice
 from costof.services import Observation, Service
 from costof.study.arms import PlannedArm
-from costof.study.load import WORKLOAD
+from costof.study.load import CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 from costof.study.sweep import CAPACITY
@@ -144,8 +144,20 @@ def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
 def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, SliceRate | None]]:
     keys = state.schedule.round(number, state.runnable)
     if state.rates is None:
-        return [(key, None) for key in keys]
-    return state.rates.round(number, keys, state.plan.slices[WORKLOAD].seconds)
+        return [(key, _rate(state.plan, key)) for key in keys]
+    return state.rates.round(number, keys, state.plan.slices[state.rates.sweep.workload].seconds)
+
+
+def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
+    """Return the rate of a slice in a run with several loads; None for commands, whose lines contain their rates.
+
+    The slice ends early if an arrival waits for half of its length: then its arm cannot carry the load.
+    """
+    arm = plan.arm(key.arm)
+    load = plan.load_of(arm)
+    if not plan.rates or load is None or load.per_second is None or isinstance(load, CommandRate):
+        return None
+    return SliceRate(load.per_second, plan.size(key.workload, arm).seconds * 1000 / 2)
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
@@ -179,9 +191,10 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate
         add_samples(state.plan, state.before.samples, number, key, record.answer, servers)
     if record.mismatch is None and state.rates is not None and rate is not None:
         observed = observation(state.rates.sweep, number, rate.per_second, record.answer)
-        if not record.warm_up:
-            state.before.samples.observe(CAPACITY, key, observed)
-        state.rates.add(key, observed)
+        if observed is not None:
+            if not record.warm_up:
+                state.before.samples.observe(CAPACITY, key, observed)
+            state.rates.add(key, observed)
     return MeasuredSlice(key, record.answer, start_up_seconds)
 
 

@@ -356,6 +356,11 @@ class Workload(Model):
         return self.command is not None and self.command.takes_duration
 
     @property
+    def takes_rate(self) -> bool:
+        """True if the workload is a program whose command line sets a rate of operations."""
+        return self.command is not None and self.command.takes_rate
+
+    @property
     def instrument(self) -> str:
         """The name of the instrument that measures the workload: its driver or, without one, its view."""
         return self.driver or self.view

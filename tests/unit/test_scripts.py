@@ -28,6 +28,7 @@ FILES = {
     "usr/sbin/haproxy": ("haproxy", None),
     "usr/sbin/nginx": ("nginx", None),
     "usr/lib/nginx/modules/ngx_stream_module.so": ("libnginx-mod-stream", None),
+    "usr/lib/nginx/modules/ngx_http_modsecurity_module.so": ("libnginx-mod-http-modsecurity", None),
     "usr/bin/redis-check-rdb": ("redis-tools", "redis-server"),
     "usr/bin/stunnel4": ("stunnel4", "stunnel"),
     "usr/sbin/pgbouncer": ("pgbouncer", None),

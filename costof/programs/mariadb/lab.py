@@ -22,6 +22,7 @@ from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
+from costof.datasets import ycsb
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
@@ -30,6 +31,7 @@ from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description, find_program, first_words
 from costof.lab.releases import Jar, Release, find_release, unpack_folder
 from costof.messages.answers import SliceAnswer
+from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
 from costof.programs.server import LabServer, Place, VersionedConfiguration
@@ -158,6 +160,8 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
+#: The settings that decide whether a commit waits for a flush of the redo log and of the binary log.
+REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
@@ -415,10 +419,10 @@ class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration):
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table. Clients at all distances use it, directly or through tunnels."""
+    """A MariaDB server with sysbench's table and YCSB's, for clients at all distances, directly or through tunnels."""
 
     configuration_type = MariadbConfiguration
-    writes = [f"the lab's own server: {DATABASE}.{TABLE}, removed with the lab"]
+    writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 
     def __init__(self, place: Place) -> None:
         self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
@@ -441,6 +445,7 @@ class SysbenchServer(MariadbServer, LabServer):
 
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))
+        self.ask(ycsb.create_empty_table(f"`{DATABASE}`.{ycsb.TABLE}"))
 
     def settle(self) -> None:
         """Create the index and statistics as sysbench does, and read every row so that it is in memory.
@@ -473,9 +478,6 @@ class SysbenchServer(MariadbServer, LabServer):
             facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
         return facts | self._search_for_canary()
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        return self.at_rest.leak if self.at_rest else None
-
     def _search_for_canary(self) -> dict[str, str]:
         if self.at_rest is None or self._admin is None:
             return {}
@@ -484,6 +486,27 @@ class SysbenchServer(MariadbServer, LabServer):
             return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
         except MySQLError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
+
+    def readings(self) -> dict[str, float]:
+        """Return the flushes of InnoDB's files and of the binary log, and the bytes written to the redo log.
+
+        Without a level that configures commits, return nothing.
+        """
+        settings = self._configuration.settings
+        if not {REDO, BINLOG} & settings.keys():
+            return {}
+        status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
+        flushes = int(status["Innodb_data_fsyncs"])
+        if settings.get(BINLOG) == "1":
+            # Each group of transactions flushes the binary log once.
+            flushes += int(self.status("Binlog_group_commits")["Binlog_group_commits"])
+        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"])}
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        if self.at_rest is not None and self.at_rest.leak:
+            return self.at_rest.leak
+        settings = self._configuration.settings
+        return flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)
