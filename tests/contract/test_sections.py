@@ -57,8 +57,8 @@ def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
 @pytest.fixture(scope="module")
 def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     """Return results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a
-    predicted distance, carry-over, a server that refuses the control, measured memory,
-    two versions, a sweep, and several loads."""
+    predicted distance, carry-over, a server that refuses the control, measured memory, two versions, a sweep, and
+    several loads."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))

@@ -218,6 +218,14 @@ def test_rate_of_a_workload_is_the_sum_over_all_workers() -> None:
     assert in_unit(metrics["wire.query_1"], 2e6, workers=1) == pytest.approx(2.0)
 
 
+def test_folder_with_the_users_own_build_is_a_version_of_the_server() -> None:
+    plan = plan_of("postgres-tls", "quick", "server_version=18,/opt/pg19/bin")
+    assert [arm.settings.lab["server"]["version"] for arm in plan.controls] == ["18", "/opt/pg19/bin"]
+    with pytest.raises(CostofError, match="or the absolute path of a folder") as caught:
+        plan_of("postgres-tls", "quick", "server_version=pg19/bin")
+    assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
+
+
 def test_profile_adds_arms_that_each_change_one_level() -> None:
     plan = plan_of(HTTP, "default")
     base = plan.arm("balancer").levels
