@@ -48,7 +48,8 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    plan = plan_of("service-mtls", "quick", EVERY_PATH, "program=envoy,haproxy", "key=ecdsa-p256")
+    settings = (EVERY_PATH, "program=envoy,haproxy", "key=ecdsa-p256", "distance=lan,1")
+    plan = plan_of("service-mtls", "quick", *settings)
     with ServerLab(plan) as service, Engines(plan, service, HTTP_WORKLOADS) as engines:
         yield Lab(plan, service, engines)
 

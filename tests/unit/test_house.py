@@ -53,8 +53,9 @@ WORDS_OF_PYTHON = {
     "collector": ("programs/postgres/",),
     "syslog": ("programs/", "lab/syslog.py"),
     # Shapes of a replica set that this service creates.
+    # Shapes of a replica set that this service creates. A chain of certificates is also evidence of TLS.
     "star": ("services/replication/shape.py",),
-    "chain": ("services/replication/shape.py",),
+    "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
     # The default if no distance was requested.
     "lan": ("study/schema.py",),

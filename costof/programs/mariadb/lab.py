@@ -169,6 +169,8 @@ REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
+#: The reading of the pages that the server has read from the disk, and the server's status variable for it.
+PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
 #: The table in which a canary is stored while the server's files are searched for it.
 CANARIES = "canaries"
 ROLE = "server"
@@ -536,18 +538,21 @@ class SysbenchServer(MariadbServer, LabServer):
     def readings(self) -> dict[str, float]:
         """Return the flushes of InnoDB's files and of the binary log, and the bytes written to the redo log.
 
-        Without a level that configures commits, these are left out. In a study of audits, also return the number of
-        entries of the audit log, by class too, their bytes, and the server's own counts of statements.
+        Without a level that configures commits, these are left out. In a study of encryption at rest, also return the
+        number of pages read from the disk, and in a study of audits the number of entries of the audit log, by class
+        too, their bytes, and the server's own counts of statements.
         """
-        settings, entries = self._configuration.settings, self._audit_readings()
+        settings, further = self._configuration.settings, self._audit_readings()
+        if self.at_rest is not None:
+            further[PAGES_READ] = float(self.status(READ_PAGES)[READ_PAGES])
         if not {REDO, BINLOG} & settings.keys():
-            return entries
+            return further
         status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
         flushes = int(status["Innodb_data_fsyncs"])
         if settings.get(BINLOG) == "1":
             # Each group of transactions flushes the binary log once.
             flushes += int(self.status("Binlog_group_commits")["Binlog_group_commits"])
-        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"]), **entries}
+        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"]), **further}
 
     def _audit_readings(self) -> dict[str, float]:
         if self._configuration.audit is None:

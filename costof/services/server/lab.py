@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from costof import format as fmt
 from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
-from costof.lab.flushes import FlushEvidence, describe_file_system, measure_flush
+from costof.lab.flushes import FlushEvidence, describe_file_system, flush_command
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
@@ -212,14 +211,18 @@ class ServerLab(LabService):
         return self._star.links()
 
     def measure_flush(self, seconds: float) -> FlushEvidence | None:
-        return measure_flush(self._lab.folder, self._program.appends, seconds) if self._counts_flushes else None
+        if not self._counts_flushes:
+            return None
+        name = "flush"
+        self._lab.run(name, flush_command(self._lab.folder, self._program.appends, seconds))
+        return FlushEvidence.model_validate_json((self._lab.folder / f"{name}.log").read_bytes().splitlines()[-1])
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         entrance, own = self._entrance(arm), self._configured(arm)
         facts = own.server.evidence()
         if stage == "start" and len(self._servers) > 1:
             took = {"start of the server": own.start_seconds, "load of the data": own.load_seconds}
-            facts |= {what: fmt.with_unit(f"{each:.2f}", "s") for what, each in took.items() if each is not None}
+            facts |= {what: f"{each:.2f} s" for what, each in took.items() if each is not None}
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:

@@ -21,6 +21,7 @@ from tests.support.small_plans import plan_of
 
 #: Studies whose clients open connections.
 CONNECTING = [
+    "http-firewall",
     "http-tls-termination",
     "mariadb-audit-logging",
     "mongodb-tls",
@@ -29,6 +30,7 @@ CONNECTING = [
     "postgres-pooling",
     "postgres-tls",
     "redis-tls",
+    "service-mtls",
 ]
 
 
