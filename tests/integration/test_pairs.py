@@ -120,6 +120,20 @@ def test_slice_that_a_sidecar_did_not_count_is_discarded(lab: Lab) -> None:
         assert lab.service.judge(arm, start, after, answer).mismatch == reason
 
 
+def test_database_behind_a_pair_is_reached_by_mutual_tls() -> None:
+    plan = plan_of("redis-tls", "quick", "records=200", "transport=plain,pair-mtls")
+    (arm,) = plan.protected
+    with ServerLab(plan) as service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[0], engines.load)
+        assert service.collect_evidence(arm, "start")["between the proxies"].startswith("TLSv1.3 ")
+        service.arrange(arm)
+        before = service.observe(arm)
+        answer = engines.slice(arm, "connect", 20)
+        judgement = service.judge(arm, before, service.observe(arm), answer)
+        assert (answer.operations, answer.errors, judgement.mismatch) == (20, [], None)
+        assert judgement.counts["TLS handshakes between the proxies"] >= 20
+
+
 @pytest.mark.parametrize(
     ("evidence", "reason"),
     [

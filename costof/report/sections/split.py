@@ -34,7 +34,7 @@ from costof.statistics.tails import RESAMPLES, Percentiles, bootstrap_percentile
 from costof.study.arms import PlannedArm
 
 #: Position of the section's blocks in the report: after the costs.
-PLACE = 24
+PLACE = 23
 MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
