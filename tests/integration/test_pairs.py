@@ -10,7 +10,7 @@ import pytest
 
 from costof.programs.sidecars.proxy import PassageCounters, Sight
 from costof.run.evidence import mismatch
-from costof.services.server.lab import ServerLab
+from costof.services.server.lab import Readings, ServerLab
 from costof.services.server.pairs import (
     CLIENT_NAME,
     CLIENT_ROLE,
@@ -109,14 +109,14 @@ def test_slice_that_a_sidecar_did_not_count_is_discarded(lab: Lab) -> None:
     arm = lab.arm("pair-tcp-mtls")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 40)
-    start, full = PairObservation(PassageCounters(), PassageCounters()), PassageCounters(40, 0, 40)
+    start, full = Readings(PairObservation(PassageCounters(), PassageCounters())), PassageCounters(40, 0, 40)
     for at_server, at_client, reason in (
         (full, full, None),
         (full, replace(full, connections=39), f"the {CLIENT_ROLE} counted only 39 of 40 connections"),
         (replace(full, connections=39), full, f"the {SERVER_ROLE} counted only 39 of 40 connections"),
         (replace(full, handshakes=39), full, f"the {SERVER_ROLE} counted only 39 of 40 TLS handshakes"),
     ):
-        after = PairObservation(at_server, at_client)
+        after = Readings(PairObservation(at_server, at_client))
         assert lab.service.judge(arm, start, after, answer).mismatch == reason
 
 
@@ -124,7 +124,7 @@ def test_database_behind_a_pair_is_reached_by_mutual_tls() -> None:
     plan = plan_of("redis-tls", "quick", "records=200", "transport=plain,pair-mtls")
     (arm,) = plan.protected
     with ServerLab(plan) as service, Engines(plan, service) as engines:
-        service.prepare(plan.arms[0], engines.load)
+        service.prepare(plan.arms[:1], engines.load)
         assert service.collect_evidence(arm, "start")["between the proxies"].startswith("TLSv1.3 ")
         service.arrange(arm)
         before = service.observe(arm)
