@@ -99,6 +99,8 @@ class ServerLab(LabService):
             if (configuration := self._configuration(arm)) not in self._configurations:
                 self._configurations.append(configuration)
         self._arms = plan.arms
+        self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
+        self._records = plan.records
         self._client_certificates: dict[str, Path] = {}
         self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
         self._counts_flushes = f"{SERVER_PREFIX}{FLUSHES}" in {each.phase for each in plan.study.metrics.values()}
@@ -139,7 +141,15 @@ class ServerLab(LabService):
     def _start(self, number: int, configuration: ServerConfiguration, stack: ExitStack) -> Configured:
         others = set(self._lab.processes)
         place = Place(
-            self._lab, self._star.server, self.authority, self._keys, self._star.new_address, configuration, number
+            self._lab,
+            self._star.server,
+            self.authority,
+            self._keys,
+            self._star.new_address,
+            configuration,
+            number,
+            self._kinds,
+            self._records,
         )
         server = self._program(place)
         if self.needed_connections is not None:

@@ -21,9 +21,12 @@ from tests.support.small_plans import plan_of
 
 #: Studies whose clients open connections.
 CONNECTING = [
+    "http-firewall",
     "http-tls-termination",
+    "mariadb-audit-logging",
     "mongodb-tls",
     "mysql-transport",
+    "postgres-audit-logging",
     "postgres-pooling",
     "postgres-tls",
     "redis-tls",
