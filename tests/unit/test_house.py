@@ -47,7 +47,7 @@ WORDS_OF_PYTHON = {
     "nginx": ("cli/fetch.py", "programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
     # Classes of audited statements, the destinations of PostgreSQL's log, and the role of a syslog daemon.
-    "all": ("programs/postgres/",),
+    "all": ("programs/postgres/", "programs/sidecars/"),
     "ddl": ("programs/",),
     "stderr": ("programs/",),
     "collector": ("programs/postgres/",),
