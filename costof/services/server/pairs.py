@@ -142,12 +142,13 @@ class Pairs(Entrances):
     separate_clients = True
 
     def __init__(self, site: Site) -> None:
+        self._site = site
         self._lab = site.lab
         self._star = site.star
         self._distances = site.distances
         settings = {arm.name: each for arm in site.arms if (each := SidecarSettings.from_arm(arm))}
         by_settings = {
-            each: Route(f"route-{number}", FIRST_PORT + number, each)
+            each: Route(f"route-{number}", site.port(FIRST_PORT) + number, each)
             for number, each in enumerate(dict.fromkeys(settings.values()), 1)
         }
         self._routes = {name: by_settings[each] for name, each in settings.items()}
@@ -171,13 +172,15 @@ class Pairs(Entrances):
             PROGRAMS[program].find()
             arms = {name: route for name, route in self._routes.items() if route.settings.program == program}
             passages = [self._passage_at_server(route, server_address) for route in dict.fromkeys(arms.values())]
-            sidecar = PROGRAMS[program](self._lab, f"{program}-server", SERVER_ROLE, passages, self._star.server)
+            name = self._site.name(f"{program}-server")
+            sidecar = PROGRAMS[program](self._lab, name, SERVER_ROLE, passages, self._star.server)
             self._at_server[program] = self._started(sidecar)
             pairs = {name: route for name, route in arms.items() if route.settings.at_client}
             for distance in dict.fromkeys(self._distances[name] for name in pairs):
                 passages = [self._passage_at_client(route, distance) for route in dict.fromkeys(pairs.values())]
                 host = self._star.client(distance)
-                sidecar = PROGRAMS[program](self._lab, f"{program}-client-{distance}", CLIENT_ROLE, passages, host)
+                name = self._site.name(f"{program}-client-{distance}")
+                sidecar = PROGRAMS[program](self._lab, name, CLIENT_ROLE, passages, host)
                 self._at_client[program, distance] = self._started(sidecar)
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
