@@ -101,9 +101,14 @@ class ErrorText:
                               "from 50 to 99.9 and a time, such as 'p99 of a query' 10ms")
     LIMIT_NEEDS_RANGE = usage(lambda metric: f"a limit on '{metric}' needs a range of loads in which to look for the "
                               'capacity; add --load 100/s..3000/s')
-    RANGE_NEEDS_LIMIT = usage(lambda: 'a range of loads needs exactly one limit on a percentile, up to which each arm '
-                              "carries its load; add --limit 'p99 of a query' 10ms")
-    NO_SWEEP = usage(lambda study: f'{study} cannot be measured over a range of loads; give one load, such as 300/s')
+    ONE_LATENCY_LIMIT = usage(lambda: "a range of loads can have only one limit on a percentile; keep one of them, "
+        "such as --limit 'p99 of a query' 10ms")
+    NO_PERCENTILE = usage(lambda command, name, known: f"no capacity can be found at a limit on '{name}', because the "
+        f"report of {command} has no such percentile ({known}); to see all figures over the load, remove --limit")
+    TOO_MANY_LOADS = usage(lambda count, most: f"--load lists {count} loads; give at most {most}, such as "
+        "100/s,300/s,1000/s")
+    FACTOR_NAMED_LOAD = usage(lambda study, factor: f"{study} has a factor '{factor}' of its own, so it cannot have "
+        "several loads; rename the factor, or give one load, such as 300/s")
     BAD_RATE = usage(lambda text: f"'{text}' is not a valid load; write it as 300/s, 90/min or 5000/h")
     BAD_TIME = usage(lambda text: f"'{text}' is not a valid think time; write it as 20ms or 2s (one hour at most)")
     LOAD_INCOMPLETE = usage(lambda option, other: f"{option} also needs {other}")
@@ -154,11 +159,24 @@ class ErrorText:
         "or set COSTOF_MONGOD to its path")
     PROGRAM_MISSING = failed(lambda program, detail, package, variable: f"the lab needs {program} ({detail}); install "
         f"it (Debian: apt-get install {package}), or set {variable} to its path")
+    UNKNOWN_RELEASE = usage(lambda program, version, allowed: f"costof has no {program} of version '{version}' (choose "
+        f"from: {allowed}, or give the absolute path of the folder with your own {program})")
+    RELEASE_NOT_FETCHED = failed(lambda name: f"{name} has not been fetched; run `costof fetch {name}`")
+    NO_PROGRAM_IN_FOLDER = usage(lambda program, folder: f"the folder {folder} has no program {program}; give the "
+        "absolute path of the folder that has it")
     FIREWALL_MISSING = failed(lambda detail, packages: "the lab needs nginx with ModSecurity and the OWASP core rule "
         f"set ({detail}); run `costof fetch modsecurity`, or install it (Debian: apt-get install {packages})")
+    ENVOY_MISSING = failed(lambda detail: f"the lab needs envoy ({detail}); run `costof fetch envoy`, or set "
+        "COSTOF_ENVOY to its path")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
+    FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "
+        "on a machine with FUSE, or leave out the levels that need it")
+    KEY_FILE_UNUSABLE = failed(lambda path, reason: f"the lab's server cannot use the key file {path}: {reason}; set "
+        "TMPDIR to a folder on a local file system with Unix permissions, such as /tmp")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
+    NO_DISK = failed(lambda folders: f"{folders} are in memory, where a flush costs nothing; set TMPDIR to a folder on "
+        "a disk that all users can enter")
     NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")
     ARMS_CANNOT_RUN = failed(lambda detail: f"no arm can run: {detail}")
@@ -192,6 +210,8 @@ class ErrorText:
         f"does not support ({detail}); correct the study file")
     NO_TARGET = usage(lambda study: f"--target has no effect on {study}, whose commands name their own servers; remove "
         "--target")
+    LAB_ONLY_STUDY = usage(lambda study: f"{study} can be measured only in a lab, because it changes its servers' "
+        "settings; remove --target")
     LAB_ONLY_PROGRAM = usage(lambda program: f"{program} can be measured only in a lab; remove --target")
     NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, "
         f"because costof starts no tunnel or pooler in front of your servers; give --set {factor}={other_levels}, or "

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
+from costof.report.result import Result
 from costof.studies import study_names
-from manual import commands, costs, files, reports, studies
-from manual.llms import llms_text
+from manual import commands, costs, files, glance, reports, studies
+from manual.llms import llms_text, navigation
 from manual.picture import picture
 
 DOCS = reports.DOCS
 #: Folders and files of generated pages, which are not committed.
 REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
-COSTS = DOCS / "costs.md"
+COSTS, SCHEMA = DOCS / "costs.md", REFERENCE / files.SCHEMA
 #: README's picture, and the study that it shows.
 PICTURE, PICTURED = DOCS / "report.svg", "mongodb-tls"
 
@@ -36,11 +39,12 @@ def man(folder: Path) -> None:
 @main.command()
 def pages() -> None:
     """Write the generated pages of the site: its first page, Costs, the reference, the reports, and llms.txt."""
-    INDEX.write_text(index())
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
         (REFERENCE / f"{name}.md").write_text(text)
+    SCHEMA.write_text(json.dumps(files.outputs_schema(), indent=1))
     runs = reports.stored_runs()
+    INDEX.write_text(index([runs[name].result for name in studies_in_navigation() if name in runs]))
     COSTS.write_text(costs.page(runs, study_names(), datetime.now(UTC).date()))
     reports.write_pages({study: stored.result for study, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
@@ -74,13 +78,19 @@ def reference() -> dict[str, str]:
     return {"commands": commands.page(), "studies": studies.page(), **files.pages()}
 
 
-def index() -> str:
-    """Return README as the site's first page, with links relative to `docs/`.
+def index(results: Sequence[Result]) -> str:
+    """Return README as the site's first page, with links relative to `docs/`, and with all answers before its picture.
 
     Files beside README, such as CONTRIBUTING.md, are not on the site: their names stand without a link.
     """
     text = re.sub(r"\[([^]]+)\]\(([A-Z]+\.md)\)", r"\1 (`\2`)", (reports.ROOT / "README.md").read_text())
-    return re.sub(r"\]\(docs/", "](", text)
+    introduction, picture, rest = re.sub(r"\]\(docs/", "](", text).partition("![")
+    return "".join([introduction, glance.overview(results), "\n", picture, rest])
+
+
+def studies_in_navigation() -> list[str]:
+    pages = (Path(page) for _, listed in navigation() for page in listed)
+    return [page.stem for page in pages if page.parent.name == "studies"]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""The answer on the page of a study: a sentence, a frame with picture and calculator, mitigations, claims, evidence."""
+"""The answer on the page of a study: a sentence and a few lines, a frame with picture and calculator, mitigations,
+claims, evidence."""
 
 from __future__ import annotations
 
@@ -11,14 +12,19 @@ from costof.report import document
 from costof.report.blocks import Medium, Part, Table
 from costof.report.markdown import escape, render_blocks
 from costof.report.result import Result
-from costof.report.sections.mitigations import Mitigation, Mitigations
+from costof.report.sections.mitigations import Mitigations
 from costof.results.index import VIEWS, Index
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
-from manual import claims
+from manual import claims, glance
 
 #: The report's figures, picture and calculator, as a page for a frame.
 EMBEDDED = "{study}-embedded.html"
+#: What the answer ends with.
+MORE = (
+    "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
+    "[other settings](../reference/studies.md#{study}), and the [costs](../costs.md) of all studies."
+)
 NO_MITIGATION = "No arm of this run is a mitigation: none differs from the protected arm in one setting."
 
 
@@ -28,29 +34,16 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
     frame = f"../reports/{EMBEDDED.format(study=result.study)}"
     texts = [
         f"> **{escape(result.summary.verdict)}**",
-        *(escape(text) for text in [result.summary.why, result.summary.mitigation] if text),
+        "\n".join(glance.lines(result, results)),
         f'<div class="answer"><iframe src="{frame}" title="Figures, picture and calculator"></iframe></div>',
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),
-        *_same_server(result, results),
     ]
     if published := [*claims.paragraphs(result)]:
         texts += [f"## {claims.TITLE}", *published]
-    texts += ["## Evidence", *_evidence(result), "All studies and servers: [Costs](../costs.md)."]
-    return "\n\n".join(texts).replace(fmt.NBSP, " ") + "\n\n"
-
-
-def server(result: Result) -> str:
-    """Return the measured server with its version, such as 'postgres 15.18'."""
-    handout = document(result).handout
-    assert handout is not None
-    # A run lists the versions of costof, of the measured servers and of the measuring programs, in this order.
-    servers = ((name, version) for name, version in handout.versions.items() if name != "costof")
-    return next((f"{name} {version}" for name, version in servers), "server of unknown version")
-
-
-def title(study: str) -> str:
-    return load_study(study).title
+    texts += ["## Evidence", *_evidence(result), *_same_server(result, results)]
+    texts.append(MORE.format(study=result.study))
+    return "\n\n".join(filter(None, texts)).replace(fmt.NBSP, " ") + "\n\n"
 
 
 def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
@@ -71,27 +64,18 @@ def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     if encrypted and encrypted != helping:
         share = f" (recovered: {fmt.percentage(encrypted[0].recovered)})" if encrypted[0].recovered else ""
         yield f"The best one that keeps the clients' connections encrypted: {encrypted[0].label}{share}."
-    control = index.label(data.control)
-    for metric in (each for each in index.headline_metrics if each.name != data.metric):
-        if costs := [cost for each in helping if (cost := _cost_of(index, metric.name, each))]:
-            yield f"In {index.metric_in_view(metric.name)}, compared with '{control}', {fmt.listed(costs)}."
-
-
-def _cost_of(index: Index, metric: str, mitigation: Mitigation) -> str:
-    effect = index.effect(metric, mitigation.arm)
-    if effect is None or effect.verdict is not Verdict.COSTS or effect.ratio is None:
-        return ""
-    return f"{mitigation.label} costs {fmt.relative(effect.ratio)}"
+    for each in helping:
+        if costs := [*glance.costs_elsewhere(index, data, each)]:
+            control = index.label(data.control)
+            yield f"{fmt.capital(each.label)} costs {fmt.listed(costs)}, compared with '{control}'."
 
 
 def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     """Yield what other studies of the same server found."""
-    others = [other for other in results.values() if other.study != result.study and server(other) == server(result)]
-    if others:
-        yield f"Other studies of {escape(server(result))}:"
+    if others := glance.same_server(result, results):
+        yield f"Other studies of {escape(glance.server(result))}:"
         yield "\n".join(
-            f"- [{escape(title(other.study))}]({other.study}.md) "
-            f"{escape(other.summary.mitigation or other.summary.verdict)}"
+            f"- [{escape(glance.title(other.study))}]({other.study}.md) {escape(glance.cost(other))}"
             for other in others
         )
 

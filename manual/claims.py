@@ -16,6 +16,7 @@ from costof.statistics.estimate import Verdict
 from costof.study.schema import PublishedFigure
 
 TITLE = "Published figures beside ours"
+ANCHOR = TITLE.lower().replace(" ", "-")
 RULE = (
     "A published figure agrees if its ratio is within our 95 % interval, or differs from our ratio by less than the "
     "metric's margin. It agrees in direction only if both are costs or both are gains."
@@ -39,8 +40,12 @@ class Direction(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A published figure with our effect on the same metric by the same protection."""
+    """A published figure with our effect on the same metric by the same protection.
 
+    `headline`: whether the metric is one of those that answer the study's question.
+    """
+
+    headline: bool
     what: str
     published: str
     ours: str
@@ -89,6 +94,17 @@ def summary(result: Result) -> str:
     return f"Published figures: {fmt.listed(parts)}" if parts else ""
 
 
+def lead(result: Result) -> str:
+    """Return the most important published figure beside ours with its source, and how many others there are, in
+    Markdown; '' if none can be compared."""
+    found = claims(result)
+    if not found or result.published is None:
+        return ""
+    first = next((each for each in found if each.headline), found[0])
+    counts = f" {summary(result)}." if len(found) > 1 else ""
+    return f"{first.line} {escape(f'Source: {result.published.source}, {result.published.date}.')}{counts}"
+
+
 def _counted(number: int, words: str) -> str:
     plural = words.replace("agrees", "agree").replace("does", "do")
     return f"{number} {words if number == 1 else plural}"
@@ -112,7 +128,7 @@ def _claim(index: Index, figure: PublishedFigure) -> Claim | None:
         published = f"{_sides(figure.control_value, figure.value, metric.unit)} ({published})"
     ours = f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(effect.ratio)})"
     what = f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"
-    return Claim(fmt.capital(what), published, ours, agreement, because)
+    return Claim(metric.headline, fmt.capital(what), published, ours, agreement, because)
 
 
 def _ratio(figure: PublishedFigure) -> float | None:

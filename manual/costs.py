@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from html import escape
@@ -15,17 +16,21 @@ from costof.format import Text
 from costof.report import markdown
 from costof.report.handout import VERDICT_COLOURS
 from costof.report.sections.cost_model.model import ExtraCost, Operation, extra_cost
+from costof.report.sections.memory import CLIENTS, size_text, sized
+from costof.report.summary import interval_verdict
 from costof.results.index import Index, verdict_words
+from costof.results.memory import ArmMemory
 from costof.results.models import Arm, Effect, Metric
 from costof.study.plan import Plan
-from manual import claims
-from manual.answers import server, title
+from manual import claims, glance
 from manual.reports import StoredRun, command
 
 #: A run that is older than this is marked.
 FRESH_DAYS = 180
 #: The kind of a workload whose operation is a new connection.
 CONNECT = "connect"
+#: The name of the row with the memory of a connection.
+MEMORY = "server memory of an idle connection"
 HEAD = """# Costs
 
 What each protection costs on each measured server, in every study. `make docs` computes every figure from the raw
@@ -38,6 +43,7 @@ RULES = f"""## Rules
 - **Each local figure has its 95 % interval**, in brackets, over the rounds of the run.
 - **Only verified arms are shown.** An arm has no figures here if it or its control has no evidence of what it used.
 - **A missing figure says why.** A dash means that the figure does not exist, such as the bytes of a database driver.
+- **Memory** is what a protection adds to the servers' memory of an idle connection, in runs with `--memory`.
 - **Old figures are marked**: those older than {FRESH_DAYS} days, or of another version of costof than {__version__}.
 - **The configuration** is a hash of the run's plan without its seed. Runs with the same plan have the same hash.
 """
@@ -62,6 +68,7 @@ class Protection:
 
     label: str
     costs: Sequence[Cost] = ()
+    memory: ArmMemory | None = None
     hidden: str = ""
 
 
@@ -69,13 +76,19 @@ def page(runs: Mapping[str, StoredRun], studies: Sequence[str], today: date) -> 
     """Return the page in Markdown, with a section for each server. `studies` are all studies, measured or not."""
     servers: dict[str, list[StoredRun]] = {}
     for stored in runs.values():
-        servers.setdefault(server(stored.result), []).append(stored)
-    texts = [HEAD]
-    for name, stored_runs in sorted(servers.items()):
-        texts += [f"## {markdown.escape(name)}\n", *(_study(each, today) for each in stored_runs)]
+        servers.setdefault(glance.server(stored.result), []).append(stored)
+    ordered = sorted(servers.items())
+    texts = [HEAD, " · ".join(f"[{markdown.escape(name)}](#{_anchor(name)})" for name, _ in ordered) + "\n"]
+    for name, stored_runs in ordered:
+        head = f"## {markdown.escape(name)} {{#{_anchor(name)}}}\n"
+        texts += [head, *(_study(each, today) for each in stored_runs)]
     if missing := [f"`{study}`" for study in studies if study not in runs]:
         texts.append(f"## Without figures\n\nThe repository has no run of {fmt.listed(missing)}.\n")
     return "\n".join([*texts, RULES])
+
+
+def _anchor(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())
 
 
 def configuration(plan: Plan) -> str:
@@ -100,7 +113,7 @@ def protections(stored: StoredRun) -> list[Protection]:
 
 
 def _protection(stored: StoredRun, index: Index, arm: Arm) -> Protection:
-    label = f"{arm.label}{arm.at_place or arm.where}"
+    label, result = f"{arm.label}{arm.at_place or arm.where}", stored.result
     control = index.arm(arm.baseline) if arm.baseline else None
     for each in filter(None, [arm, control]):
         if each.error is not None and not any(index.effect(name, arm.name) for name in index.metrics):
@@ -108,7 +121,9 @@ def _protection(stored: StoredRun, index: Index, arm: Arm) -> Protection:
         if not each.evidence:
             return Protection(label, hidden=f"Not shown: there is no evidence of what '{each.label}' used.")
     costs = [cost for metric in index.headline_metrics if (cost := _cost(stored, index, metric, arm)) is not None]
-    return Protection(label, costs)
+    memory = result.sections.memory
+    of_arm = (each for each in memory.arms if each.arm == arm.name) if memory is not None else iter(())
+    return Protection(label, costs, next(of_arm, None))
 
 
 def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | None:
@@ -147,7 +162,7 @@ def _verified(index: Index, metric: Metric, arm: Arm) -> bool:
 
 def _study(stored: StoredRun, today: date) -> str:
     result, study = stored.result, stored.result.study
-    published, anchor = claims.summary(result), claims.TITLE.lower().replace(" ", "-")
+    published, helps = claims.summary(result), glance.helps(result)
     facts = [
         result.started[:10],
         f"costof {result.environment.get('costof', 'of unknown version')}",
@@ -157,14 +172,14 @@ def _study(stored: StoredRun, today: date) -> str:
     ]
     marks = [result.partial and f"Partial: {result.partial}.", age_mark(stored, today)]
     lines = [
-        f"### [{markdown.escape(title(study))}](studies/{study}.md)",
+        f"### [{markdown.escape(glance.title(study))}](studies/{study}.md)",
         markdown.escape(result.summary.verdict),
-        *([f"Mitigation: {markdown.escape(result.summary.mitigation)}"] if result.summary.mitigation else []),
-        *([f"[{published}](studies/{study}.md#{anchor})."] if published else []),
+        *([f"What helps: {markdown.escape(helps)}"] if helps else []),
+        *([f"[{published}](studies/{study}.md#{claims.ANCHOR})."] if published else []),
         *(f"**{markdown.escape(mark)}**" for mark in marks if mark),
         _table(stored),
         f"{' · '.join(facts)} · [report](reports/{study}.html)",
-        f"```console\n$ {command(study)}\n```",
+        f"```console\n$ {command(result)}\n```",
     ]
     return "\n\n".join(lines) + "\n"
 
@@ -185,16 +200,33 @@ def _table(stored: StoredRun) -> str:
 def _group(protection: Protection) -> str:
     hidden = f'<tr><td colspan="{1 + len(COLUMNS)}">{escape(protection.hidden)}</td></tr>' if protection.hidden else ""
     head = f'<tr><th scope="rowgroup" colspan="{1 + len(COLUMNS)}">{escape(protection.label)}</th></tr>'
-    return f"<tbody>{head}{hidden}{''.join(map(_row, protection.costs))}</tbody>"
+    memory = _memory_row(protection.memory) if protection.memory is not None else ""
+    return f"<tbody>{head}{hidden}{''.join(map(_row, protection.costs))}{memory}</tbody>"
 
 
 def _row(cost: Cost) -> str:
-    name = f'<th scope="row">{escape(cost.operation)}</th>'
-    if cost.effect is None:
-        return f'<tr>{name}<td colspan="{len(COLUMNS)}">Missing: {escape(cost.missing)}</td></tr>'
-    cells = zip(COLUMNS, _cells(cost, cost.effect), strict=True)
-    labelled = "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in cells)
-    return f"<tr>{name}{labelled}</tr>"
+    return _table_row(cost.operation, _cells(cost, cost.effect) if cost.effect is not None else cost.missing)
+
+
+def _table_row(name: str, cells: Iterable[str] | str) -> str:
+    """Return a row with a cell for each column, or with the reason why its figures are missing."""
+    head = f'<th scope="row">{escape(name)}</th>'
+    if isinstance(cells, str):
+        return f'<tr>{head}<td colspan="{len(COLUMNS)}">Missing: {escape(cells)}</td></tr>'
+    columns = zip(COLUMNS, cells, strict=True)
+    labelled = "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in columns)
+    return f"<tr>{head}{labelled}</tr>"
+
+
+def _memory_row(memory: ArmMemory) -> str:
+    added = memory.added
+    if added is None:
+        return _table_row(MEMORY, memory.missing or "the control has too few steps")
+    verdict = interval_verdict(added)
+    all_clients = f"{CLIENTS:,} clients: {_signed(size_text(added.value * CLIENTS), added.value)}"
+    colour, words = VERDICT_COLOURS[verdict], escape(verdict.words("lower"))
+    notes = f'<small class="{colour}">{words}</small><small>{all_clients}</small>'
+    return _table_row(MEMORY, [fmt.NONE, fmt.NONE, _text(sized(added, signed=True)) + notes, fmt.NONE, fmt.NONE])
 
 
 def _cells(cost: Cost, effect: Effect) -> Iterator[str]:

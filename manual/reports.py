@@ -23,6 +23,8 @@ from costof.report import analyse, render_embedded, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.ledger import PLAN, SLICES, Ledger
 from costof.results.run import Run, read_run
+from costof.study.library import load_study
+from costof.study.plan import WITHOUT_IDLE_CONNECTIONS
 from manual.answers import EMBEDDED, answer
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +33,8 @@ DOCS = ROOT / "docs"
 RUNS = DOCS / "runs"
 #: Additional options of the command for studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
+#: The number of idle connections with which the memory of a connection is measured.
+IDLE_CONNECTIONS = 1_000
 #: The width of the quoted answers, in characters.
 WIDTH = 90
 #: Matches the quote of a run in a page, with the marks before and after it: the command with what it prints, or the
@@ -38,13 +42,21 @@ WIDTH = 90
 QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def command(study: str) -> str:
-    return f"costof run {study} --profile quick{EXTRA_OPTIONS.get(study, '')}"
+def command(result: Result) -> str:
+    """Return the command with which a stored run was measured."""
+    memory = result.sections.memory
+    return _command(result.study, memory.planned if memory is not None else 0)
+
+
+def _command(study: str, idle_connections: int) -> str:
+    memory = f" --memory {idle_connections}" if idle_connections else ""
+    return f"costof run {study} --profile quick{EXTRA_OPTIONS.get(study, '')}{memory}"
 
 
 def measure(study: str) -> None:
     """Run a study, and replace its stored ledger. Raises `CalledProcessError`."""
-    program, *arguments = command(study).split()
+    has_idle_connections = load_study(study).service.kind not in WITHOUT_IDLE_CONNECTIONS
+    program, *arguments = _command(study, IDLE_CONNECTIONS if has_idle_connections else 0).split()
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, study)
         subprocess.run([Path(sys.executable).with_name(program), *arguments, "--out", folder], check=True)
@@ -90,12 +102,12 @@ def pages_that_quote() -> list[Path]:
 
 
 def update_quotes(text: str, results: dict[str, Result]) -> str:
-    """Return a page's text with current quotes of runs. The quote of a study without a stored run becomes empty."""
+    """Return a page's text with current quotes of runs. A study without a stored run has only its command."""
 
     def quote(match: re.Match[str]) -> str:
         start, kind, study, end = match.groups()
         if study not in results:
-            return start + end
+            return start + (_console(_command(study, 0)) if kind == "run" else "") + end
         quoted = answer(results[study], results) if kind == "answer" else _printed(study, results[study])
         return start + quoted + end
 
@@ -107,4 +119,8 @@ def _printed(study: str, result: Result) -> str:
     text = io.StringIO()
     render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / study)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
-    return f"```console\n$ {command(study)}\n```\n\n```text\n{answer}\n```\n"
+    return f"{_console(command(result))}\n```text\n{answer}\n```\n"
+
+
+def _console(line: str) -> str:
+    return f"```console\n$ {line}\n```\n"

@@ -29,6 +29,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew instead of comparing")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # Tests that start servers take longest, so the others fill the gaps at the end.
+    items.sort(key=lambda item: item.get_closest_marker("servers") is None)
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     if any(item.get_closest_marker("servers") for item in session.items):
         # Imported here, because the import takes long.

@@ -34,7 +34,7 @@ def measure(trial: Trial, cost: RelayCost, about: Row) -> Iterator[TailRow]:
     plan = plan_trial(trial, BUDGET_SECONDS)
     arm = plan.protected[0]
     with cores_awake(), TruthLab(plan, SERVERS[trial.service], cost) as lab, Engines(plan, lab, WORKLOADS) as engines:
-        lab.prepare(arm, engines.load)
+        lab.prepare([arm], engines.load)
         engines.slice(arm, "query", WARM_UP)
         with Capture(lab.client_host(arm), int(lab.entrance(arm).rpartition(":")[2])) as capture:
             answer = engines.slice(arm, "query", OPERATIONS)

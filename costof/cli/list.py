@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
 
 from costof.studies import read_content, study_file, study_names
+
+
+@dataclass(frozen=True)
+class FactorSummary:
+    """The levels of a factor, and those that a run measures by default."""
+
+    levels: list[str]
+    default: list[str]
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    """A study as `--json` prints it: its factors by name, and the descriptions of its profiles by name."""
+
+    name: str
+    title: str
+    factors: dict[str, FactorSummary]
+    profiles: dict[str, str]
 
 
 @click.command("list")
@@ -17,7 +36,7 @@ def list_studies(as_json: bool) -> None:
     # The files are read without validation, which would take three times as long.
     studies = {name: read_content(study_file(name)) for name in study_names()}
     if as_json:
-        click.echo(json.dumps([_summary(name, study) for name, study in studies.items()], indent=2))
+        click.echo(json.dumps([asdict(_summary(name, study)) for name, study in studies.items()], indent=2))
         return
     for name, study in studies.items():
         click.echo(f"{click.style(name, bold=True)}  {study['title']}")
@@ -28,9 +47,10 @@ def list_studies(as_json: bool) -> None:
             click.secho(f"    --profile {profile:<10} {size['description']}", dim=True)
 
 
-def _summary(name: str, study: dict[str, Any]) -> dict[str, Any]:
+def _summary(name: str, study: dict[str, Any]) -> StudySummary:
     factors = {
-        factor: {"levels": [*spec["levels"]], "default": spec["default"]} for factor, spec in study["factors"].items()
+        factor: FactorSummary(levels=[*spec["levels"]], default=spec["default"])
+        for factor, spec in study["factors"].items()
     }
     profiles = {profile: size["description"] for profile, size in study["profiles"].items()}
-    return {"name": name, "title": study["title"], "factors": factors, "profiles": profiles}
+    return StudySummary(name, study["title"], factors, profiles)

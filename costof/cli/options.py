@@ -272,6 +272,9 @@ def check_hosts(plan: Plan, service: Service) -> None:
             "the command lines"
         )
         raise CostofError(ErrorText.HOSTS_CANNOT, what="'before' and 'after'", detail=detail)
+    if plan.sweep is not None and plan.study.service.kind == COMMAND:
+        detail = "each slice has another rate, which hosts cannot divide among their commands; list loads instead"
+        raise CostofError(ErrorText.HOSTS_CANNOT, what="a limit on latency for commands", detail=detail)
     programs = [each.command for each in plan.study.workloads.values() if each.command]
     if any(each.warmup or each.first_warmup for each in programs):
         detail = "unmeasured runs end at different times, but hosts must measure at the same time"

@@ -75,8 +75,9 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
 @click.option(
     "--load",
     metavar="RATE",
-    help="Measure at this rate of new connections, such as 300/s; with --pool, a rate of operations. A range such as "
-    "100/s..3000/s finds the capacity within a --limit such as 'p99 of a query' 10ms.",
+    help="Measure at this rate of new connections, such as 300/s; with --pool, a rate of operations. A list such as "
+    "100/s,300/s,1000/s (or a range, 100/s..3000/s) shows latency over load. A range with a --limit such as 'p99 of a "
+    "query' 10ms finds the capacity within this limit.",
 )
 @click.option(
     "--queries-per-connection", metavar="N", help="With --load: number of queries on each new connection. Default: 1."
@@ -360,7 +361,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
         )
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
-        click.echo(f"load      {plan.load.in_words}")
+        click.echo(f"load      {plan.load_in_words}")
     if plan.memory:
         where = "on servers started anew" if plan.target is None else "after the data was written once more"
         click.echo(f"memory    up to {plan.memory:,} idle connections of each arm, after the last round, {where}")

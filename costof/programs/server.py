@@ -3,21 +3,22 @@
 A server program is a module in this folder. Studies refer to it by its module name. The module defines `lab_server`, a
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
-must be installed to a function that finds it or raises an error.
+must be installed to a function that finds it or raises an error. `RELEASES` has, by their series, the releases of the
+server that `costof fetch` can download.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
 from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
 from costof import programs
 from costof.errors import CostofError, ErrorText, WarningText
@@ -26,10 +27,33 @@ from costof.lab.certificates import Authority
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
+from costof.lab.releases import Release
+from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
+from costof.model import Model
 from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.reach import check_identity
 from costof.programs.target_database import choose_database_name
+
+
+class ServerConfiguration(Model):
+    """What distinguishes a lab's server from the lab's other servers: the table `lab.server` of an arm's levels.
+
+    A server program with further fields defines a subclass (`LabServer.configuration_type`).
+    """
+
+    settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
+    client_certificates: bool = Field(default=False, description="Whether every client needs a certificate, over TLS.")
+
+
+class VersionedConfiguration(ServerConfiguration):
+    """The configuration of a server whose version a study can vary."""
+
+    version: str = Field(
+        default="",
+        description="The series of a release, such as '18', or the absolute path of a folder with the server's "
+        "programs; '' for the installed server.",
+    )
 
 
 @dataclass(frozen=True)
@@ -37,7 +61,9 @@ class Place:
     """The place of a server in a lab: its host, and the authority that issues its certificates.
 
     `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
-    key that the server must be able to present; it presents the first one when it starts.
+    key that the server must be able to present; it presents the first one when it starts. `number` is 1 for the lab's
+    first server, 2 for the second. `kinds` are the kinds of the study's workloads by name, and `records` is the number
+    of records that they use.
     """
 
     lab: Lab
@@ -45,6 +71,19 @@ class Place:
     authority: Authority
     keys: Sequence[str]
     new_address: Callable[[], str]
+    configuration: ServerConfiguration = field(default_factory=ServerConfiguration)
+    number: int = 1
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    records: int = 0
+
+    def kind(self, answer: SliceAnswer) -> str | None:
+        """Return the kind of a slice's workload; None if it is not the engine's."""
+        # The name in the answer may be followed by the arm's number of workers and options.
+        return self.kinds.get(answer.workload.split(" ")[0])
+
+    def name(self, program: str) -> str:
+        """Return the server's name among the processes of the lab, such as 'postgres' or 'postgres-2'."""
+        return program if self.number == 1 else f"{program}-{self.number}"
 
 
 class LabServer(ABC):
@@ -56,6 +95,11 @@ class LabServer(ABC):
     separate_clients: ClassVar[bool] = True
     #: One description for each write of a run, for --dry-run.
     writes: ClassVar[list[str]]
+    #: The fields of `lab.server` in a study's levels. `place.configuration` is of this type.
+    configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
+
+    #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
+    appends: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, place: Place) -> None: ...
@@ -90,9 +134,39 @@ class LabServer(ABC):
     def counters(self, server: str) -> Counters:
         """Return the counters of the server (such as a member of a replica set) at `server` ('address:port')."""
 
+    def evidence(self) -> dict[str, str]:
+        """Return facts, read from the running server, that show its configuration. Raises `LAB_FAILED`."""
+        return {}
+
+    def readings(self) -> dict[str, float]:
+        """Return counters of the server so far by name, such as {'flushes': 12} or {'log_bytes': 3400}.
+
+        They are read right before and right after each slice. A metric with the phase 'server.flushes' is the mean
+        increase for each operation.
+        """
+        return {}
+
+    def finish_counting(self) -> None:
+        """Bring the readings up to date after a slice, if the server counts late."""
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why the increase of the readings in a slice does not fit the server's configuration; None if it does.
+
+        Such a slice is discarded.
+        """
+        return None
+
     def cpu_seconds(self) -> dict[str, float]:
         """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
         return {}
+
+    def further_processes(self) -> list[tuple[str, int]]:
+        """Return (role, pid) of the server's processes that the lab did not start itself."""
+        return []
+
+    def failure_reason(self) -> str | None:
+        """Return why the server no longer works, if the lab did not start its processes; None if it works."""
+        return None
 
     @abstractmethod
     def describe(self) -> Description:
@@ -294,6 +368,12 @@ def target_server(program: str | None) -> type[TargetServer]:
 def programs_needed() -> dict[str, Callable[[], str]]:
     """Return, by name, a function for each program that must be installed. It finds the program or raises an error."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
+
+
+def fetchable_releases() -> dict[str, Release]:
+    """Return the releases of all server programs by their names, such as 'postgres@18'."""
+    by_module: Iterable[Mapping[str, Release]] = (getattr(module, "RELEASES", {}) for module in modules())
+    return {release.name: release for releases in by_module for release in releases.values()}
 
 
 def modules() -> list[ModuleType]:

@@ -184,8 +184,7 @@ def short_document(result: Result, folder: Path) -> Document:
     crowded = warnings or index.sentences("leading_warning")
     figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
     blocks += [KeyFigures(figures)] if figures else []
-    limits = (each for each in _present(result.sections) if each[0].name == "limits")
-    blocks += [block for section, data in limits for block in section.blocks(index, data)]
+    blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
     if warnings:
         # The first sentence of a warning says what is wrong.
         first = warnings[0].partition(". ")[0].rstrip(".") + "."

@@ -14,6 +14,7 @@ from typing import Literal
 from costof.format import Text
 from costof.model import Model
 from costof.report.canvas import Legend, Sheet
+from costof.report.plots import Series
 from costof.report.summary import KeyFigure, Summary
 from costof.statistics.estimate import Verdict
 
@@ -225,6 +226,16 @@ class Figure(Block):
 
 
 @dataclass(frozen=True)
+class Plot(Block):
+    """A plot of characters. `title` says what is over what, and `limit` is a height that is marked."""
+
+    title: str
+    series: list[Series]
+    limit: float | None = None
+    media: Media = field(default=TERMINAL, kw_only=True)
+
+
+@dataclass(frozen=True)
 class Reference(Block):
     """A note that the picture `name` is at the top of the page."""
 
@@ -300,6 +311,7 @@ class Interactive(Block):
     script: str
     data: object
     instead: list[Block]
+    instead_title: str = "At the distances of this run"
     fixed: str = ""
 
 

@@ -31,6 +31,17 @@ def log(value: float) -> float:
     return log10(value)
 
 
+def decades(low: float, high: float) -> list[float]:
+    """Return the numbers 1, 2 and 5 times a power of ten between two values."""
+    first, last = int(log10(low)) - 1, int(log10(high)) + 1
+    return [
+        each * 10.0**power
+        for power in range(first, last + 1)
+        for each in (1, 2, 5)
+        if low <= each * 10.0**power <= high
+    ]
+
+
 def near_zero(threshold: float, room: float) -> Bend:
     """Return an axis transformation that is linear up to the threshold and logarithmic beyond.
 
@@ -272,7 +283,7 @@ class Sheet:
         places = []
         for row, top, end in zip(rows, tops, tops[1:], strict=False):
             head, foot = (
-                max(map(_head, row)),
+                max(_head(len(self._title_lines(panel))) for panel in row),
                 max(map(_foot, row)) + (ROW_GAP if end < tops[-1] and row[0].framed else 0),
             )
             places += [(start, start + across, top + head, end - foot) for start, _ in zip(starts, row, strict=False)]
@@ -282,10 +293,13 @@ class Sheet:
         def place(x: float, y: float) -> tuple[float, float]:
             return left + panel.x.share(x) * (right - left), bottom - panel.y.share(y) * (bottom - top)
 
-        lines = panel.title.split("\n") if panel.title else []
+        lines = self._title_lines(panel)
         first = top - TITLE_PAD - LINE_HEIGHT * (len(lines) - 1)
+        # A title that is too long to begin at the axis begins at the left edge of the sheet.
+        latest = min((self.width - EDGE - text_width(line, TITLE_SIZE) * BOLD for line in lines), default=left)
+        start = max(EDGE, min(left, latest)) if self.columns == 1 else left
         parts = [
-            text_at(left, first + LINE_HEIGHT * index, line, TITLE_SIZE, "ink", bold=True)
+            text_at(start, first + LINE_HEIGHT * index, line, TITLE_SIZE, "ink", bold=True)
             for index, line in enumerate(lines)
         ]
         if panel.framed:
@@ -297,6 +311,17 @@ class Sheet:
         return "\n".join(
             [*parts, *(mark(place) for mark in panel.marks), "</g>", *(word(place) for word in panel.words)]
         )
+
+    def _title_lines(self, panel: Panel) -> list[str]:
+        """Return the lines of the panel's title. In one column, lines that are wider than the sheet are wrapped."""
+        lines = panel.title.split("\n") if panel.title else []
+        if self.columns > 1:
+            return lines
+        room = (self.width - 2 * EDGE) / BOLD
+        wrapped = (
+            textwrap.wrap(line, int(len(line) * min(1, room / text_width(line, TITLE_SIZE)))) for line in lines if line
+        )
+        return [part for parts in wrapped for part in parts]
 
 
 def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) -> list[str]:
@@ -342,8 +367,8 @@ def _right(panel: Panel, pixels: float) -> float:
     return max([EDGE, *ends])
 
 
-def _head(panel: Panel) -> float:
-    return EDGE + (TITLE_PAD + LINE_HEIGHT * (panel.title.count("\n") + 1) if panel.title else 0)
+def _head(title_lines: int) -> float:
+    return EDGE + (TITLE_PAD + LINE_HEIGHT * title_lines if title_lines else 0)
 
 
 def _foot(panel: Panel) -> float:

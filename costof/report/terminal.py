@@ -34,9 +34,11 @@ from costof.report.blocks import (
     Lines,
     Medium,
     Paragraph,
+    Plot,
     Table,
     select_blocks,
 )
+from costof.report.plots import legend, plot
 from costof.report.summary import KeyFigure
 from costof.statistics.estimate import Estimate, Verdict
 
@@ -76,6 +78,7 @@ ASCII = str.maketrans(
         "✓": "+",
         "✗": "!",
         "│": "|",
+        "└": "+",
         "●": "o",
     }
 )
@@ -147,6 +150,11 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
         case CallOut():
             words = f"Warning: {block.text}" if block.kind == "warning" else block.text
             yield _prose(words, width, STYLES[block.kind])
+        case Plot(title=title, series=series, limit=limit):
+            yield Text()
+            yield _prose(title, width, "bold")
+            yield from (Padding(_text(line), (0, 0, 0, 2)) for line in plot(series, width - 2, limit))
+            yield _prose(legend(series), width, "dim")
         case Table():
             yield from _table(block, width)
         case Details(blocks=inner) | Interactive(instead=inner):

@@ -9,6 +9,7 @@ from costof.results.models import Arm, Cpu, Evidence, Factor
 from costof.results.run import Run, cpu_by_role, cpu_seconds_per_operation, slices_with_cpu
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.several_loads import LOAD
 
 MEASURING = ("wire", "app", "command")
 """The views in which instruments measure: on the wire, in the application, or of a command. Evidence may also have the
@@ -102,7 +103,7 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     """
     study, controls = plan.study, plan.controls
     distance, place = study.distance_factor, ""
-    names = [name for name, factor in study.factors.items() if factor.context and name != distance]
+    names = [name for name, factor in study.factors.items() if factor.context and name not in (distance, LOAD)]
     first = controls[0].levels
     varied = [name for name in names if any(each.levels[name] != first[name] for each in controls)]
     crossed = any(sum(each.levels[name] != first[name] for name in varied) > 1 for each in controls)
@@ -113,7 +114,8 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
         level, known = arm.levels[distance], study.factors[distance].milliseconds
         place = f"at {level if level in known else milliseconds(float(level))}"
         place += f" ({milliseconds(known[level])} away)" if with_round_trip and known.get(level) else ""
-    return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "") if part)
+    load = f"at {study.factors[LOAD].phrase(arm.levels[LOAD])}" if plan.rates else ""
+    return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "", load) if part)
 
 
 def _plainly(value: object) -> str:
@@ -126,7 +128,7 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
     if not good:
         return None
     facts: dict[str, str] = {}
-    for name in ("protocol", "cipher", "key", "group", "mechanism", "server_side", "verified", "server"):
+    for name in ("protocol", "cipher", "key", "chain", "group", "mechanism", "server_side", "verified", "server"):
         values = {record.answer.evidence[name] for record in good if record.answer.evidence.get(name) is not None}
         if values:
             facts[name] = ", ".join(sorted(_plainly(value) for value in values))

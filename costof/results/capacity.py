@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from costof.messages.answers import SCHEDULED, SliceAnswer
@@ -12,11 +13,18 @@ from costof.study.plan import Plan
 from costof.study.sweep import CAPACITY, LatencyLimit, Sweep
 
 
-def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation:
-    """Return the operations of a slice, and how many of them took longer than the limit.
+def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation | None:
+    """Return the operations of a slice, and how many of them took longer than the limit; None if it tells nothing.
 
-    Arrivals that were not served count as beyond the limit, with all their operations.
+    Arrivals that were not served count as beyond the limit, with all their operations. Of a command only a percentile
+    is known. A slice without it tells nothing, except if the command failed: under overload, commands time out.
     """
+    if sweep.limit.figure is not None:
+        value = answer.figures.get(sweep.limit.figure)
+        if value is None:
+            return None if answer.operations else Observation.of_percentile(number, per_second, math.inf)
+        ratio = value * sweep.limit.milliseconds_per_unit / sweep.limit.milliseconds
+        return Observation.of_percentile(number, per_second, ratio)
     operations, beyond = _counts(sweep.limit, answer)
     arrivals = answer.count(SCHEDULED) or answer.operations
     unserved = max(0, arrivals - answer.operations) * sweep.operations_per_arrival

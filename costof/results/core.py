@@ -20,7 +20,6 @@ from costof.statistics.intervals import FEWEST_ROUNDS, Mean
 from costof.statistics.proportions import newcombe
 from costof.study.arms import PlannedArm
 from costof.study.command_line import command_line
-from costof.study.load import WORKLOAD
 
 
 def build_core(run: Run, name: str) -> Core:
@@ -170,7 +169,7 @@ def find_overloaded_figures(run: Run) -> list[MissingFigure]:
     """Return the metrics that have no figures on an arm because the arm could not carry the load."""
     missing = []
     for arm, metrics in run.dropped.items():
-        slices = len(run.counted_slices(WORKLOAD, arm))
+        slices = len(run.counted_slices(run.plan.study.metrics[metrics[0]].workload, arm))
         reason = f"{run.plan.arm(arm).label} cannot carry this load, so its times mean nothing"
         missing += [
             MissingFigure(metric=name, arm=arm, missing_slices=slices, total_slices=slices, reason=reason)

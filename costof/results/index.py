@@ -69,8 +69,9 @@ def find_contexts(core: Core) -> list[Context]:
         control = next((arm for arm in members if arm.control and not arm.replicate), None)
         arms = [arm for arm in members if not arm.control and not arm.replicate]
         shown = [arm for arm in ([control, *arms] if control else arms) if arm.name in measured]
-        title, away = members[0].context_in_words.removeprefix("with ") or context, core.distances.get(context)
-        if context and away is not None:
+        words, away = members[0].context_in_words, core.distances.get(context)
+        title = words.removeprefix("with ") or context
+        if context and away is not None and len(set(core.distances.values())) > 1 and "," not in context:
             title = distance = fmt.milliseconds(away)
             # A context whose name is its distance in milliseconds needs no second number.
             if context not in (distance.split(fmt.NBSP)[0], f"{away}"):

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from statistics import fmean
 
 from costof.lab.host import LINK_ROLE
 from costof.messages.answers import SCHEDULED
 from costof.results.ledger import SliceRecord
 from costof.results.models import Carried
 from costof.results.run import Run, cpu_seconds_per_operation
+from costof.results.samples import NS_PER_UNIT
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
+from costof.study.schema import Metric
+from costof.study.several_loads import LOAD
 from costof.urls import is_loopback
 
 TCP = "tcp"
@@ -33,12 +37,78 @@ def way_to_target_ms(run: Run) -> float:
 CLIENT = "client"
 
 
+#: If the rate that a command reports differs from the requested one by more than this share even at the lowest load,
+#: it counts something else, such as the requests of a transaction, and does not tell whether a load is carried.
+OTHER_RATE = 0.1
+
+
 def carried_loads(run: Run) -> list[Carried]:
-    """Return the load that each arm was offered and served; empty if the run has no load or a range of loads."""
-    load = run.plan.load
-    if not isinstance(load, Arrivals | Pool) or run.plan.sweep is not None:
+    """Return the load that each arm was offered and served.
+
+    The list is empty if the run has no load or a range of loads. For commands, what they served is known only in a run
+    with several loads.
+    """
+    if run.plan.load is None or run.plan.sweep is not None:
         return []
-    return [found for arm in run.plan.arms if (found := _carried(run, load, arm)) is not None]
+    figure = _served_figure(run)
+    found = []
+    for arm in run.plan.arms:
+        load = run.plan.load_of(arm)
+        if isinstance(load, Arrivals | Pool):
+            found.append(_carried(run, load, arm))
+        elif load is not None and figure is not None:
+            found.append(_carried_by_command(run, load.commands_per_second, figure, arm))
+    growing = _growing_queues(run)
+    return [each.model_copy(update={"queue_grows": each.arm in growing}) for each in found if each is not None]
+
+
+#: At an overload of 10 %, a slice can still serve nearly all operations, because it completes those that wait in the
+#: server at its end. But the queue grows: on average, operations then wait for a twentieth of the slice.
+GROWN_SHARE, GROWN_TIMES = 0.05, 3.0
+
+
+def _growing_queues(run: Run) -> set[str]:
+    """Return the arms at whose load the queue grew as long as the slices lasted.
+
+    Their mean time is more than `GROWN_SHARE` of a slice, and more than `GROWN_TIMES` that at the next lower load. A
+    server that is slow at any load does not meet the second condition.
+    """
+    growing: set[str] = set()
+    for metric in run.plan.study.metrics.values() if run.plan.rates else []:
+        if metric.workload != WORKLOAD or metric.is_of_whole_slice:
+            continue
+        slice_ns = (run.sizes or run.plan.slices)[WORKLOAD].seconds * 1e9
+        lower: dict[tuple[str, ...], float] = {}
+        for arm in sorted(run.plan.arms, key=lambda arm: float(arm.levels[LOAD])):
+            key = (arm.label, *(level for factor, level in arm.levels.items() if factor != LOAD))
+            # Not from the samples, which an overloaded arm loses.
+            answers = [record.answer for record in run.counted_slices(WORKLOAD, arm.name)]
+            phases = [each.phases[metric.phase] for each in answers if metric.phase in each.phases]
+            mean_ns = sum(each.sum_ns for each in phases) / max(1, sum(each.count for each in phases))
+            if mean_ns > max(GROWN_SHARE * slice_ns, GROWN_TIMES * lower.get(key, mean_ns)):
+                growing.add(arm.name)
+            else:
+                lower[key] = mean_ns
+    return growing
+
+
+def _served_figure(run: Run) -> str | None:
+    """Return the metric with the rate at which commands were served; None if none of their figures is this rate."""
+    if not run.plan.rates:
+        return None
+    lowest, (control, *_) = run.plan.rates[0], run.plan.controls
+    workloads = {name for name, each in run.plan.study.workloads.items() if each.takes_rate}
+    for name, metric in run.plan.study.metrics.items():
+        if metric.workload in workloads and metric.headline and metric.unit == "per_second":
+            rates = run.samples.means(name, control.name)
+            if rates and abs(fmean(rates) / lowest - 1) <= OTHER_RATE:
+                return name
+    return None
+
+
+def _carried_by_command(run: Run, offered: float, figure: str, arm: PlannedArm) -> Carried | None:
+    rates = run.samples.means(figure, arm.name)
+    return Carried(arm=arm.name, offered=offered, served=fmean(rates)) if rates else None
 
 
 def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None:
@@ -103,11 +173,15 @@ def _busy(run: Run, records: Sequence[SliceRecord]) -> float | None:
 
 def drop_overloaded(run: Run) -> None:
     """Remove the times of arms that could not carry the load: such times only grow with the length of the run."""
-    times = [
-        name
-        for name, each in run.plan.study.metrics.items()
-        if each.workload == WORKLOAD and not each.is_of_whole_slice
-    ]
+    times = [name for name, each in run.plan.study.metrics.items() if _grows_with_the_queue(run, each)]
     for arm in [each.arm for each in carried_loads(run) if not each.complete]:
         for name in times:
             run.drop(name, arm)
+
+
+def _grows_with_the_queue(run: Run, metric: Metric) -> bool:
+    """Return whether a metric is a time of operations, which includes their wait, or a time that a command reports."""
+    workload = run.plan.study.workloads[metric.workload]
+    if workload.takes_rate:
+        return metric.command_figure is not None and metric.unit in NS_PER_UNIT
+    return metric.workload == WORKLOAD and not metric.is_of_whole_slice

@@ -44,6 +44,7 @@ class ConnectionMemory(Model):
 
     planned: int = Field(description="Number of idle connections that each arm was to have.")
     methods: list[str]
+    steps: int = Field(description="Number of steps in which connections were opened.")
     fresh: bool = Field(description="Whether each arm had servers of its own start, as in a lab.")
     lead_in: int = Field(description="Number of first steps that are left out of the memory of a connection.")
     arms: list[ArmMemory]
@@ -58,6 +59,7 @@ def connection_memory(run: Run) -> ConnectionMemory | None:
     return ConnectionMemory(
         planned=run.plan.memory,
         methods=sorted({method for record in run.memory for method in record.methods}),
+        steps=len({record.step for record in run.memory if record.missing is None}),
         fresh=run.plan.target is None,
         lead_in=lead_in,
         arms=[_arm(run, arm, lead_in) for arm in run.plan.arms if arm.name in measured],

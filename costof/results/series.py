@@ -41,7 +41,7 @@ def read_conditions(ledger: Ledger) -> Conditions:
     return Conditions(
         question={
             QUESTION: plan.study.question or plan.study.title,
-            LOAD: plan.load.in_words if plan.load else AT_FULL_SPEED,
+            LOAD: plan.load_in_words if plan.load else AT_FULL_SPEED,
             CLIENT: plan.client or "",
             TARGET: without_password(plan.target) or LAB,
             PLAIN_TARGET: plan.plain_target or "",

@@ -11,6 +11,7 @@ from math import ceil
 
 from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed, plural
+from costof.lab.flushes import SECONDS, SECONDS_AFTER_ROUND
 from costof.messages.process import HostsProcess
 from costof.programs.reach import check_identity
 from costof.results.changes import all_headlines_resolved, every_change, judge_changes
@@ -18,6 +19,7 @@ from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
     EvidenceRecord,
+    FlushRecord,
     Ledger,
     LinksRecord,
     LookRecord,
@@ -36,7 +38,6 @@ from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.services import Service, Stage
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.commands import COMMAND
-from costof.study.load import WORKLOAD
 from costof.study.plan import Plan
 from costof.urls import is_loopback
 
@@ -113,7 +114,7 @@ def run(
             service.cpu_seconds()
             if plan.loads:
                 progress.stage(f"loading {plan.loads}")
-            service.prepare(state.instruments.able[0], state.instruments.load)
+            service.prepare(state.instruments.able, state.instruments.load)
             _record_evidence(state, "start")
             partial = _measure(state)
             _record_evidence(state, "end")
@@ -143,7 +144,7 @@ def run(
 
 
 def _record_evidence(state: State, stage: Stage) -> None:
-    """Write the service's evidence on arms and links to the ledger."""
+    """Write the service's evidence on arms, links and the disk to the ledger."""
     for arm in state.plan.arms:
         facts = state.service.collect_evidence(arm, stage)
         if facts:
@@ -151,6 +152,12 @@ def _record_evidence(state: State, stage: Stage) -> None:
     links = state.service.links()
     if links:
         state.ledger.append(LinksRecord(links=links))
+    _record_flush(state, SECONDS)
+
+
+def _record_flush(state: State, seconds: float) -> None:
+    if (flush := state.service.measure_flush(seconds)) is not None:
+        state.ledger.append(FlushRecord(flush=flush))
 
 
 def _measure(state: State) -> str | None:
@@ -169,6 +176,7 @@ def _measure(state: State) -> str | None:
         if reason := state.service.failure_reason():
             state.ledger.append(LostRecord(detail=reason))
             return reason
+        _record_flush(state, SECONDS_AFTER_ROUND)
         fruitless = 0 if succeeded else fruitless + 1
         if fruitless == FRUITLESS_ROUNDS:
             return f"no operation succeeded in {FRUITLESS_ROUNDS} rounds in a row"
@@ -215,9 +223,9 @@ def _warm_up(state: State) -> None:
         if state.rates is None:
             sizes = choose_sizes(state.plan, slices)
         else:
-            size = state.plan.slices[WORKLOAD]
-            seconds = state.rates.sweep.seconds(state.rates.least)
-            sizes = {WORKLOAD: size.model_copy(update={"seconds": seconds})}
+            sweep = state.rates.sweep
+            seconds = sweep.seconds(state.rates.least)
+            sizes = {sweep.workload: state.plan.slices[sweep.workload].model_copy(update={"seconds": seconds})}
         state.ledger.append(SizesRecord(slices=sizes))
     state.plan = state.plan.model_copy(update={"slices": sizes})
 

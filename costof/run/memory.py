@@ -77,7 +77,7 @@ def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], l
     with service, ExitStack() as stack:
         instruments = Instruments(group, service, ledger)
         instruments.start(stack)
-        service.prepare(instruments.able[0], instruments.load)
+        service.prepare(instruments.able, instruments.load)
         return Steps(group, service, instruments).measure()
 
 
@@ -108,6 +108,7 @@ def idle_plan(plan: Plan) -> Plan:
             "arms": arms,
             "slices": slices,
             "load": None,
+            "rates": [],
             "sweep": None,
             "client": None,
             # An arm that cannot run has no figures, and does not end the measurement of the others.

@@ -21,8 +21,9 @@ from costof.study.sweep import SLICES_IN_ROUND, Sweep
 
 #: The warm-up ends when the upper end of the remaining range is at most this multiple of its lower end.
 CLOSE = 1.1
-#: The distance between the rates of a round in logarithms: about 7 %.
-SPREAD = 0.07
+#: The distance between the rates of a round in logarithms: about 7 %, and more for percentiles that commands report,
+#: because these depend less on the rate than the share of operations beyond the limit.
+SPREAD, SPREAD_OF_PERCENTILES = 0.07, 0.12
 #: The largest change of an estimate in one round, in logarithms.
 MOST_CHANGE = 0.15
 #: The change of an estimate if the rates of a round are all too low or all too high.
@@ -85,9 +86,10 @@ class Rates:
         steps = [step - SLICES_IN_ROUND // 2 for step in range(SLICES_IN_ROUND)]
         random.Random(f"{self.plan.seed}/rates/{number}").shuffle(steps)
         estimates = {key.role: self._estimate(key.role) for key in keys}
+        spread = SPREAD if self.sweep.limit.figure is None else SPREAD_OF_PERCENTILES
         for position, step in enumerate(steps):
             for key in keys if position % 2 == 0 else reversed(keys):
-                yield key, self._within_range(estimates[key.role] * math.exp(step * SPREAD))
+                yield key, self._within_range(estimates[key.role] * math.exp(step * spread))
 
     def _estimate(self, role: str) -> float:
         if role not in self._estimates:

@@ -28,7 +28,7 @@ from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import MeasuredSlice
 from costof.services import Observation, Service
 from costof.study.arms import PlannedArm
-from costof.study.load import WORKLOAD
+from costof.study.load import CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 from costof.study.sweep import CAPACITY
@@ -144,8 +144,20 @@ def _measure_slices(state: State, number: int) -> list[MeasuredSlice]:
 def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, SliceRate | None]]:
     keys = state.schedule.round(number, state.runnable)
     if state.rates is None:
-        return [(key, None) for key in keys]
-    return state.rates.round(number, keys, state.plan.slices[WORKLOAD].seconds)
+        return [(key, _rate(state.plan, key)) for key in keys]
+    return state.rates.round(number, keys, state.plan.slices[state.rates.sweep.workload].seconds)
+
+
+def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
+    """Return the rate of a slice in a run with several loads; None for commands, whose lines contain their rates.
+
+    The slice ends early if an arrival waits for half of its length: then its arm cannot carry the load.
+    """
+    arm = plan.arm(key.arm)
+    load = plan.load_of(arm)
+    if not plan.rates or load is None or load.per_second is None or isinstance(load, CommandRate):
+        return None
+    return SliceRate(load.per_second, plan.size(key.workload, arm).seconds * 1000 / 2)
 
 
 def _arm_is_lost(state: State, name: str) -> bool:
@@ -179,9 +191,10 @@ def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate
         add_samples(state.plan, state.before.samples, number, key, record.answer, servers)
     if record.mismatch is None and state.rates is not None and rate is not None:
         observed = observation(state.rates.sweep, number, rate.per_second, record.answer)
-        if not record.warm_up:
-            state.before.samples.observe(CAPACITY, key, observed)
-        state.rates.add(key, observed)
+        if observed is not None:
+            if not record.warm_up:
+                state.before.samples.observe(CAPACITY, key, observed)
+            state.rates.add(key, observed)
     return MeasuredSlice(key, record.answer, start_up_seconds)
 
 
@@ -201,11 +214,11 @@ def measure_slice(
     entered = time.monotonic()
     arm, workload = plan.arm(key.arm), plan.study.workloads[key.workload]
     servers = instruments.members[workload.instrument, key.arm]
-    with _ignoring_lost_service(service):
+    with _ignoring_lost_service(service, arm):
         service.arrange(arm)
     _prepare_connections(plan, service, instruments, arm, key.workload)
     observed = _observe(service, arm)
-    before, cpu_before = _read_counters(service, servers), service.cpu_seconds()
+    before, cpu_before = _read_counters(service, arm, servers), service.cpu_seconds()
     throttled_before, machine_before = service.throttled_seconds(), read_machine()
     process_before = time.process_time()
     started, size = time.monotonic(), plan.size(key.workload, arm)
@@ -216,7 +229,7 @@ def measure_slice(
     known = cpu_seconds_here(service, cpu) + time.process_time() - process_before
     known += (sum(answer.cpu_ns.values()) + answer.unmeasured_cpu_ns) / 1e9
     throttled = _since(throttled_before, service.throttled_seconds())
-    moved = _read_counters(service, servers).since(before)
+    moved = _read_counters(service, arm, servers).since(before)
     if round_number < 0:
         moved = service.trusted_counters(answer, moved)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
@@ -285,31 +298,32 @@ def _run_unmeasured(plan: Plan, instruments: Instruments, arm: PlannedArm, workl
 
 
 def _observe(service: Service, arm: PlannedArm) -> Observation | None:
-    with _ignoring_lost_service(service):
+    with _ignoring_lost_service(service, arm):
         return service.observe(arm)
     return None
 
 
-def _read_counters(service: Service, servers: Sequence[str]) -> Counters:
-    with _ignoring_lost_service(service):
+def _read_counters(service: Service, arm: PlannedArm, servers: Sequence[str]) -> Counters:
+    with _ignoring_lost_service(service, arm):
         return reduce(Counters.plus, map(service.counters, servers))
     return Counters()
 
 
 @contextmanager
-def _ignoring_lost_service(service: Service) -> Iterator[None]:
-    """Ignore errors that come from reading a lost service, so that the slice is still recorded.
+def _ignoring_lost_service(service: Service, arm: PlannedArm) -> Iterator[None]:
+    """Ignore errors that come from reading a service that is lost, or lost for this arm, so that the slice is recorded.
 
-    Raises `TARGET_FAILED` if the service is not lost.
+    Raises `TARGET_FAILED` if it is not lost.
     """
     try:
         yield
-    except CostofError:
-        raise
     except Exception as error:
-        if service.failure_reason() is None:
-            detail = f"{type(error).__name__}: {error}"
-            raise CostofError(ErrorText.TARGET_FAILED, target="the service", detail=detail) from error
+        if service.failure_reason() is not None or service.failure_reason(arm) is not None:
+            return
+        if isinstance(error, CostofError):
+            raise
+        detail = f"{type(error).__name__}: {error}"
+        raise CostofError(ErrorText.TARGET_FAILED, target="the service", detail=detail) from error
 
 
 def _since(before: dict[str, float], now: dict[str, float]) -> dict[str, float]:

@@ -7,11 +7,12 @@ servers and never changes their settings. Both must pass `tests/contract/test_se
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
 
+from costof.lab.flushes import FlushEvidence
 from costof.lab.lab import Lab, Resource
 from costof.lab.memory import Memory, read_memory
 from costof.lab.program import Counters, Description
@@ -82,11 +83,11 @@ class Service(ABC):
         """Return the address to which an arm's client connects, and the client's settings."""
 
     @abstractmethod
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Prepare the data: call `load`, and wait until all servers have the data.
 
-        The argument of `load` is the arm over whose connections the data is loaded: `arm`, unless the service needs
-        another arm for this.
+        `arms` are the arms that can run. The argument of `load` is the arm over whose connections the data is loaded:
+        the first one, unless the service needs other arms for this.
         """
 
     @abstractmethod
@@ -144,6 +145,13 @@ class Service(ABC):
     def links(self) -> list[LinkEvidence]:
         """Return the measured round trips of the lab's links."""
         return []
+
+    def measure_flush(self, seconds: float) -> FlushEvidence | None:
+        """Measure the time of a flush of the disk with the servers' data; None if the study does not count flushes.
+
+        It is called before the first slice, after each round, and after the last slice. Raises `LAB_FAILED`.
+        """
+        return None
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return the service's own evidence about an arm, such as the cipher that a tunnel negotiated.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Generic, TypeVar
@@ -44,8 +45,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
             transport=arm.settings.transport_trusting(self.server.ca_file),
         )
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        self.server.prepare(lambda: load(arm))
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
+        self.server.prepare(lambda: load(arms[0]))
 
     def writes(self) -> list[str]:
         return self.server.writes()

@@ -6,6 +6,9 @@ rate: the tail of a queue's waiting time is exponential, and its decay rate fall
 logarithm of the rate, by the estimating equations of a Poisson regression with log link (quasi-likelihood: Wedderburn
 1974). They are unbiased however strongly the operations of a slice depend on each other. The median of the slices'
 percentiles is not: in simulated queues it found a capacity that was 2 to 3 % too high.
+
+Programs that print only percentiles leave no choice. Then the logarithm of the percentile is fitted as linear in the
+logarithm of the rate, by weighted least squares.
 """
 
 from __future__ import annotations
@@ -20,17 +23,33 @@ import numpy as np
 #: because the share is linear only nearby (biweight kernel, as in local regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
+#: The smallest and the largest percentile that count, as multiples of the limit. Beyond them, a percentile counts as
+#: the nearer of the two: that of an overloaded server only tells how long its queue could grow.
+SHOWN_RATIOS = (1 / 3, 3.0)
 #: The smallest slope that counts: a share that hardly depends on the rate shows no capacity.
 LEAST_SLOPE = 1.0
+#: The slope of common queues near their capacity lies between 8 and 25. In the few slices of a run late operations come
+#: in clusters, so a slope that is fitted freely varies by about 6, and can even have the wrong sign. The penalty of a
+#: squared distance from the usual slope keeps it plausible until the run has shown more.
+USUAL_SLOPE, PENALTY = 15.0, 1.0
 
 
 class Observation(NamedTuple):
-    """One slice: its round, its rate a second, its operations, and how many of them took longer than the limit."""
+    """One slice: its round, its rate a second, its operations, and how many of them took longer than the limit.
+
+    If only a percentile of the slice is known, `ratio` is this percentile divided by the limit. The slice then counts
+    as one operation, which is beyond the limit if the percentile is.
+    """
 
     round: int
     per_second: float
     operations: int
     beyond: int
+    ratio: float | None = None
+
+    @classmethod
+    def of_percentile(cls, number: int, per_second: float, ratio: float) -> Observation:
+        return cls(number, per_second, 1, int(ratio > 1), ratio)
 
 
 def crossing(observations: Sequence[Observation], share: float, near: float) -> float | None:
@@ -40,34 +59,59 @@ def crossing(observations: Sequence[Observation], share: float, near: float) -> 
     """
     log_rate = math.log(near)
     for _ in range(MOST_WINDOWS):
-        line = _fit(observations, log_rate)
+        line = _fit(observations, log_rate, share)
         if line is None or line[1] < LEAST_SLOPE:
             return None
-        step = (math.log(share) - line[0]) / line[1]
+        step = -line[0] / line[1]
         log_rate += min(max(step, -WINDOW / 4), WINDOW / 4)
         if abs(step) < 1e-4:
             return math.exp(log_rate)
     return None
 
 
-def _fit(observations: Sequence[Observation], log_rate: float) -> tuple[float, float] | None:
-    """Return the logarithm of the share at `log_rate` and its slope; None without a slope."""
+def _fit(observations: Sequence[Observation], log_rate: float, share: float) -> tuple[float, float] | None:
+    """Return by how much the limit is exceeded at `log_rate`, as a logarithm, and the slope of this logarithm.
+
+    The logarithm is that of the share beyond the limit over the allowed `share`, or of the percentile over the limit.
+    Return None without a slope.
+    """
     near = [each for each in observations if abs(math.log(each.per_second) - log_rate) < WINDOW]
     rates = np.array([math.log(each.per_second) - log_rate for each in near])
     weights = (1 - (rates / WINDOW) ** 2) ** 2
+    ratios = [each.ratio for each in near if each.ratio is not None]
+    if ratios:
+        return _line(rates, weights, np.log(np.clip(ratios, *SHOWN_RATIOS)))
+    line = _poisson(near, rates, weights)
+    return None if line is None else (line[0] - math.log(share), line[1])
+
+
+def _line(rates: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> tuple[float, float] | None:
+    """Return level and slope of a line by weighted least squares; None if all weight is on one rate."""
+    total = weights.sum()
+    centre, level = (weights * rates).sum() / total, (weights * heights).sum() / total
+    spread = (weights * (rates - centre) ** 2).sum()
+    if spread <= 1e-9 * total:
+        return None
+    slope = float((weights * (rates - centre) * heights).sum() / spread)
+    return float(level) - slope * float(centre), slope
+
+
+def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray) -> tuple[float, float] | None:
+    """Return the logarithm of the share beyond the limit at rate 0 and its slope; None if none or all are beyond.
+
+    The slope maximizes the quasi-likelihood less a penalty (ridge regression: Hoerl & Kennard 1970).
+    """
     operations = weights * np.array([each.operations for each in near], float)
     beyond = weights * np.array([each.beyond for each in near], float)
-    if len({round(rate, 9) for rate in rates.tolist()}) < 2 or not 0 < beyond.sum() < operations.sum():
+    if not 0 < beyond.sum() < operations.sum():
         return None
-    level, slope = math.log(beyond.sum() / operations.sum()), 10.0
+    level, slope = math.log(beyond.sum() / operations.sum()), USUAL_SLOPE
     for _ in range(MOST_STEPS):
         expected = operations * np.exp(np.clip(level + slope * rates, -50.0, 5.0))
         errors = beyond - expected
-        score = np.array([errors.sum(), (errors * rates).sum()])
+        score = np.array([errors.sum(), (errors * rates).sum() - PENALTY * (slope - USUAL_SLOPE)])
         cross = (expected * rates).sum()
-        information = np.array([[expected.sum(), cross], [cross, (expected * rates**2).sum()]])
-        if np.linalg.det(information) <= 1e-12 * information[0, 0] ** 2:
-            return None
+        information = np.array([[expected.sum(), cross], [cross, (expected * rates**2).sum() + PENALTY]])
         change = np.linalg.solve(information, score)
         # Newton's step can overshoot far from the solution.
         change *= min(1.0, 2 / max(abs(change[0]), abs(change[1]) / 10, 1e-9))
@@ -90,10 +134,10 @@ def by_round(observations: Sequence[Observation], share: float, near: float) -> 
         return {}
     values = {}
     for number in rounds:
-        line = _fit([each for each in observations if each.round != number], math.log(whole))
+        line = _fit([each for each in observations if each.round != number], math.log(whole), share)
         if line is None or line[1] < LEAST_SLOPE:
             return {}
         # The rest's capacity, with the same weights as for all rounds.
-        without = (math.log(share) - line[0]) / line[1]
+        without = -line[0] / line[1]
         values[number] = math.exp(math.log(whole) - (len(rounds) - 1) * without)
     return values

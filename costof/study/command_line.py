@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from costof.studies import study_names
 from costof.study.arms import plan_arms
 from costof.study.commands import COMMAND
-from costof.study.load import Arrivals, CommandRate, Load, Pool
+from costof.study.load import Arrivals, Pool
 from costof.study.plan import Plan
+from costof.study.several_loads import level_of
 
 VERSUS = "versus"
 """The name of the study that `costof versus` makes from its commands."""
@@ -29,9 +30,11 @@ def command_line(plan: Plan, rounds: int) -> str:
     if plan.target is not None:
         words += ["--target", plan.target]
         words += ["--plain-target", plan.plain_target] if plan.plain_target is not None else []
-    words += [*_load(plan.load)]
+    words += [*_load(plan)]
     words += ["--client", plan.client] if plan.client is not None else []
     words += ["--hosts", plan.hosts] if plan.hosts is not None else []
+    # On a target, the option needs a command, which plans have only without probable passwords.
+    words += ["--memory", str(plan.memory)] if plan.memory and plan.target is None else []
     words += ["--restarts", str(plan.starts)] if plan.starts > 1 else []
     return shlex.join([*words, "--rounds", str(rounds), "--seed", str(plan.seed)])
 
@@ -87,14 +90,21 @@ def _versus(plan: Plan) -> Iterator[str]:
         yield f"--ignore-failure={','.join(map(str, program.ignore_failure))}"
 
 
-def _load(load: Load | None) -> Iterator[str]:
-    match load:
-        case Arrivals():
-            yield from ("--load", f"{load.connections_per_second:g}/s")
-            yield from ("--queries-per-connection", str(load.queries_per_connection))
-        case Pool():
-            yield from ("--pool", str(load.connections))
-            yield from ["--load", f"{load.operations_per_second:g}/s"] if load.operations_per_second else []
-            yield from ["--think-time", f"{load.think_ms:g}ms"] if load.think_ms else []
-        case CommandRate():
-            yield from ("--load", f"{load.commands_per_second:g}/s")
+def _load(plan: Plan) -> Iterator[str]:
+    load, sweep = plan.load, plan.sweep
+    if load is None:
+        return
+    if isinstance(load, Pool):
+        yield from ("--pool", str(load.connections))
+        yield from ["--think-time", f"{load.think_ms:g}ms"] if load.think_ms else []
+    if sweep is not None:
+        yield from ("--load", f"{level_of(sweep.least)}/s..{level_of(sweep.most)}/s")
+        yield from (
+            "--limit",
+            f"p{sweep.limit.percentile:g} of a {sweep.limit.label}",
+            f"{sweep.limit.milliseconds:g}ms",
+        )
+    elif load.per_second is not None:
+        yield from ("--load", ",".join(f"{level_of(each)}/s" for each in plan.rates or [load.per_second]))
+    if isinstance(load, Arrivals):
+        yield from ("--queries-per-connection", str(load.queries_per_connection))

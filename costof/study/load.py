@@ -73,6 +73,9 @@ class Arrivals(Model):
     def operation(self) -> tuple[str, str]:
         return ("connection", "connections")
 
+    def at_rate(self, per_second: float) -> Arrivals:
+        return self.model_copy(update={"connections_per_second": per_second})
+
 
 class Pool(Model):
     """Connections that stay open, with operations that arrive at a rate, or with users who think between operations.
@@ -108,6 +111,9 @@ class Pool(Model):
         """The maximum number of operations a second. It is reached if servers answer immediately."""
         return self.operations_per_second or self.connections * 1000 / (self.think_ms or 1.0)
 
+    def at_rate(self, per_second: float) -> Pool:
+        return self.model_copy(update={"operations_per_second": per_second})
+
 
 class CommandRate(Model):
     """A rate of operations for a study of commands. The rate replaces {rate} in the command lines."""
@@ -117,6 +123,17 @@ class CommandRate(Model):
     @property
     def in_words(self) -> str:
         return f"{_number(self.commands_per_second)} a second, passed to the commands as {{rate}}"
+
+    @property
+    def per_second(self) -> float:
+        return self.commands_per_second
+
+    @property
+    def operation(self) -> tuple[str, str]:
+        return ("operation", "operations")
+
+    def at_rate(self, per_second: float) -> CommandRate:
+        return self.model_copy(update={"commands_per_second": per_second})
 
 
 Load = Arrivals | Pool | CommandRate
@@ -173,7 +190,7 @@ def takes_rate(study: Study) -> bool:
     levels = (level for factor in study.factors.values() for level in (factor.each, *factor.levels.values()))
     if any(RATE in level.set for level in levels):
         return False
-    return any(each.command is not None and each.command.takes_rate for each in study.workloads.values())
+    return any(each.takes_rate for each in study.workloads.values())
 
 
 def _command_rate(study: Study, requested: RequestedLoad, options: set[str]) -> Load | None:

@@ -53,6 +53,8 @@ def parse_levels(study: Study, name: str, text: str, on_target: bool) -> list[st
             choices = ", ".join(known)
             if study.factors[name].milliseconds:
                 choices += f", or milliseconds from 0 to {LONGEST_ROUND_TRIP_MS:,.0f}"
+            if study.factors[name].paths:
+                choices += ", or the absolute path of a folder"
             raise CostofError(ErrorText.UNKNOWN_LEVEL, level=level, factor=name, allowed=choices)
     return list(dict.fromkeys(levels))
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 from pydantic import Field
 
 from costof.errors import CostofError, ErrorText
+from costof.format import listed
 from costof.instruments.clients import Client, client
 from costof.instruments.commands.readers import reader
-from costof.instruments.commands.settings import RATE, SECONDS, CommandProgram
+from costof.instruments.commands.settings import RATE, RATE_OF_SLICE, SECONDS, CommandProgram
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
 from costof.study.commands import COMMAND, DEFAULT_SECONDS, FIGURE_PREFIX, MARGIN
-from costof.study.load import Arrivals, CommandRate, Load, Pool, RequestedLoad, at_load, parse_load
+from costof.study.load import CommandRate, Load, RequestedLoad, at_load, parse_load
 from costof.study.options import (
     FEWEST_STARTS,
     MOST_RECORDS,
@@ -35,6 +36,15 @@ from costof.study.options import (
     parse_whole_number,
 )
 from costof.study.schema import AS_SERVED, CPU_PREFIX, FAR, Level, Metric, Profile, SliceSize, Study, Workload
+from costof.study.several_loads import (
+    LOAD,
+    OVERHEAD_SECONDS,
+    at_loads,
+    level_of,
+    parse_loads,
+    rate_in_words,
+    unit_in_words,
+)
 from costof.study.sweep import Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
 #: The factor's name in `--set distance=…`. A target has no such factor: for a target the report predicts the costs at
@@ -111,7 +121,13 @@ class Plan(Model):
         default=True, description="True if the run may end early, once every headline verdict is reached."
     )
     limits: list[Limit] = Field(default=[], description="The limits of --limit or, if there are none, the study's.")
-    load: Load | None = Field(default=None, description="The load to measure at; None: as fast as possible.")
+    load: Load | None = Field(
+        default=None,
+        description="The load to measure at, or the lowest of several loads; None: as fast as possible.",
+    )
+    rates: list[float] = Field(
+        default=[], description="The rates of several loads, in ascending order; empty for one load, a range or none."
+    )
     sweep: Sweep | None = Field(
         default=None, description="The range of loads in which each arm's capacity is found; None: one load or none."
     )
@@ -157,9 +173,12 @@ class Plan(Model):
     @property
     def loads(self) -> str:
         """The data loaded before the first slice as text, such as '10,000 records'; '' if there is none."""
-        if warehouses := self.study.warehouses:
-            return f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}"
-        return f"{self.records:,} records" if self.records else ""
+        warehouses = self.study.warehouses
+        loads = [
+            f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}" if warehouses else "",
+            f"{self.records:,} records" if self.records else "",
+        ]
+        return " and ".join(load for load in loads if load)
 
     def with_budget(self, text: str | None) -> Plan:
         """Return the plan with the total budget in `text`; unchanged if `text` is None.
@@ -176,6 +195,25 @@ class Plan(Model):
     def start_budget_seconds(self) -> float | None:
         """The equal share of the budget that each start of the servers gets; None without a budget."""
         return None if self.budget_seconds is None else self.budget_seconds / self.starts
+
+    @property
+    def load_in_words(self) -> str:
+        """The load, all loads, or the range with its limit, as text; '' without a load."""
+        if self.load is None:
+            return ""
+        if self.sweep is not None:
+            ends = " to ".join(map(rate_in_words, (self.sweep.least, self.sweep.most)))
+            return f"{ends} {unit_in_words(self.load)}; {self.sweep.limit.in_words}"
+        if not self.rates:
+            return self.load.in_words
+        first = rate_in_words(self.rates[0])
+        return self.load.in_words.replace(first, listed([*map(rate_in_words, self.rates)]), 1)
+
+    def load_of(self, arm: PlannedArm) -> Load | None:
+        """Return the load of an arm: if the run has several loads, that of the arm's context."""
+        if self.load is None or not self.rates:
+            return self.load
+        return self.load.at_rate(float(arm.levels[LOAD]))
 
     def arm(self, name: str) -> PlannedArm:
         return next(arm for arm in self.arms if arm.name == name)
@@ -199,12 +237,16 @@ class Plan(Model):
     def size(self, workload: str, arm: PlannedArm) -> SliceSize:
         return self.slices[self.size_name(workload, arm)]
 
-    def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float]]]:
+    def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float | str]]]:
         """Return, for each workload of commands, its program and the values of the placeholders {seconds} and {rate}.
 
-        With several `hosts`, {rate} is the equal share of one host.
+        With several `hosts`, {rate} is the equal share of one host. In a sweep, each slice has another rate, so the
+        placeholder stays.
         """
-        rate = {RATE: self.load.commands_per_second / hosts} if isinstance(self.load, CommandRate) else {}
+        load = self.load_of(arm)
+        rate: dict[str, float | str] = {}
+        if isinstance(load, CommandRate):
+            rate[RATE] = RATE_OF_SLICE if self.sweep is not None else load.commands_per_second / hosts
         return {
             name: (each.command, {SECONDS: self.size(name, arm).seconds, **rate})
             for name, each in self.study.workloads.items()
@@ -251,15 +293,17 @@ def resolve(study: Study, options: Options) -> Plan:
     if profile is None:
         allowed = ", ".join(study.profiles)
         raise CostofError(ErrorText.UNKNOWN_PROFILE, study=study.name, name=options.profile, allowed=allowed)
-    ends = split_range(options.load.rate)
-    load = parse_load(study, options.load if ends is None else replace(options.load, rate=ends[0]))
+    rates, ends = parse_loads(options.load, options.limits), split_range(options.load.rate)
+    lowest = f"{level_of(rates[0])}/s" if rates else options.load.rate if ends is None else ends[0]
+    load = parse_load(study, replace(options.load, rate=lowest))
     if load is not None and options.client is not None:
         raise CostofError(ErrorText.CLIENT_WITHOUT_LOAD, client=options.client)
     study = _apply_options(study, options, load)
-    sweep = parse_sweep(study, load, options.load, options.limits)
-    if sweep is not None:
-        assert isinstance(load, Arrivals | Pool)
+    sweep = parse_sweep(study, options.profile, load, options.load, options.limits)
+    if load is not None and sweep is not None:
         study = at_sweep(study, load, sweep)
+    if load is not None and rates:
+        study = at_loads(study, load, rates)
     profile = study.profiles[options.profile]
     settings = [parse_assignment(text) for text in options.settings]
     records = profile.records
@@ -273,13 +317,18 @@ def resolve(study: Study, options: Options) -> Plan:
         else:
             chosen[name] = parse_levels(study, name, text, options.target is not None)
     if options.target is not None:
+        if study.factors[study.main_factor].lab_only:
+            raise CostofError(ErrorText.LAB_ONLY_STUDY, study=study.name)
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
     arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
     if load is not None and budget_seconds is not None and options.budget is None:
         # A load determines the length of slices, so the profile's budget may be too short for the rounds that a verdict
         # needs.
-        needed = _seconds_for_verdict(arms, profile) if sweep is None else sweep.seconds_for_verdict(len(arms))
+        overhead = OVERHEAD_SECONDS if rates else 1.0
+        needed = (
+            _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
+        )
         budget_seconds = max(budget_seconds, needed)
     starts = _starts(options)
     return Plan(
@@ -301,6 +350,7 @@ def resolve(study: Study, options: Options) -> Plan:
         plain_target=options.plain_target,
         target_options=options.target_options,
         load=load,
+        rates=rates,
         sweep=sweep,
         predicted_ms=predicted,
         client=options.client,
@@ -345,11 +395,11 @@ def _idle_connections(study: Study, options: Options) -> int:
     return parse_whole_number("--memory", options.memory, FEWEST_IDLE, MOST_IDLE)
 
 
-def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile) -> float:
-    """Return the seconds for one round more than a verdict needs, with a second of overhead for each slice."""
+def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
+    """Return the seconds for one round more than a verdict needs, with `overhead` seconds for each slice."""
     from costof.statistics.intervals import FEWEST_ROUNDS
 
-    round_seconds = len(arms) * sum(size.seconds + 1 for size in profile.slices.values())
+    round_seconds = len(arms) * sum(size.seconds + overhead for size in profile.slices.values())
     return math.ceil((FEWEST_ROUNDS + 1) * round_seconds)
 
 

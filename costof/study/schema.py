@@ -250,6 +250,11 @@ class Factor(Model):
         default={}, description="Round-trip time of each level, in ms; any other number of ms is a level too."
     )
 
+    paths: bool = Field(
+        default=False,
+        description="True if the absolute path of a folder is a level too, such as that of a server's build.",
+    )
+
     @field_validator("levels", mode="before", json_schema_input_type=dict[str, Level] | list[str])
     @classmethod
     def _listed(cls, levels: Any) -> Any:
@@ -275,8 +280,13 @@ class Factor(Model):
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
-        """Return whether `level` is a level of the factor: a name or, for a distance, a number of milliseconds."""
-        return level in self.levels or (bool(self.milliseconds) and round_trip_ms(level) is not None)
+        """Return whether `level` is a level of the factor.
+
+        It may be a name, for a distance a number of milliseconds, and for a factor of `paths` an absolute path.
+        """
+        if level in self.levels or (self.milliseconds and round_trip_ms(level) is not None):
+            return True
+        return self.paths and level.startswith("/")
 
 
 def round_trip_ms(level: str) -> float | None:
@@ -344,6 +354,11 @@ class Workload(Model):
     def takes_duration(self) -> bool:
         """True if the workload is a program that runs once in a slice, for a duration that its command line sets."""
         return self.command is not None and self.command.takes_duration
+
+    @property
+    def takes_rate(self) -> bool:
+        """True if the workload is a program whose command line sets a rate of operations."""
+        return self.command is not None and self.command.takes_rate
 
     @property
     def instrument(self) -> str:

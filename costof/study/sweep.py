@@ -14,8 +14,9 @@ from pydantic import Field
 
 from costof.errors import CostofError, ErrorText, nearest
 from costof.model import Model
-from costof.study.load import CONNECTION, QUERY, WORKLOAD, Arrivals, CommandRate, Load, Pool, RequestedLoad, parse_rate
-from costof.study.schema import Metric, Profile, SliceSize, Study
+from costof.study.commands import FIGURE_PREFIX
+from costof.study.load import CONNECTION, QUERY, WORKLOAD, Arrivals, CommandRate, Load, RequestedLoad, parse_rate
+from costof.study.schema import Metric, Profile, SliceSize, Study, Workload
 
 CAPACITY = f"{WORKLOAD}.capacity"
 #: The largest relative cost that counts as none.
@@ -26,6 +27,8 @@ LEAST_RATIO = 1.5
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)\s+of\s+(?:an?\s+|the\s+)?(.+)", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
 _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
+#: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
+_FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
 #: The number of operations beyond the limit that a slice at the capacity should have, so that their share is known.
 BEYOND_IN_SLICE = 5
@@ -39,10 +42,18 @@ class LatencyLimit(Model):
     """A limit on a percentile of an operation's latency, such as 'p99 of a query within 10 ms'."""
 
     metric: str = Field(description="The operation's metric in a run at one load, such as clients.query.")
-    phase: str
+    phase: str = Field(
+        description="The phase of an operation, or 'figure.p99_ms' for a percentile that a command prints."
+    )
     label: str
     percentile: float
     milliseconds: float
+    milliseconds_per_unit: float = Field(default=1.0, description="The unit of a command's figure in milliseconds.")
+
+    @property
+    def figure(self) -> str | None:
+        """The command's figure that is limited; None if the times of single operations are known."""
+        return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
     def in_words(self) -> str:
@@ -60,8 +71,12 @@ class Sweep(Model):
     least: float = Field(gt=0)
     most: float = Field(gt=0)
     limit: LatencyLimit
+    workload: str = Field(default=WORKLOAD, description="The workload whose slices have different rates.")
     operations_per_arrival: int = Field(
         default=1, ge=1, description="How many operations that the limit covers each arrival has, such as queries."
+    )
+    slice_seconds: float | None = Field(
+        default=None, description="The length of each slice of a command; None: it follows from the rate."
     )
 
     @property
@@ -70,6 +85,8 @@ class Sweep(Model):
 
     def seconds(self, per_second: float) -> float:
         """Return the length of a slice at a rate, for enough operations beyond the limit."""
+        if self.slice_seconds is not None:
+            return self.slice_seconds
         needed = BEYOND_IN_SLICE / self.limit.share_beyond / self.operations_per_arrival / per_second
         return min(max(needed, SHORTEST_SECONDS), LONGEST_SECONDS)
 
@@ -99,31 +116,42 @@ def split_range(text: str | None) -> tuple[str, str] | None:
     return least.strip(), most.strip()
 
 
+def parse_range(text: str) -> tuple[float, float]:
+    """Return both ends of a range of loads. Raises `BAD_RATE` and `BAD_RANGE`."""
+    ends = split_range(text)
+    assert ends is not None
+    least, most = map(parse_rate, ends)
+    if most < least * LEAST_RATIO:
+        raise CostofError(ErrorText.BAD_RANGE, text=text, ratio=LEAST_RATIO)
+    return least, most
+
+
 def is_latency_limit(limit: tuple[str, str]) -> bool:
     """Return whether a pair of --limit limits a percentile, such as ('p99 of a query', '10ms')."""
     return _PERCENTILE.fullmatch(limit[0].strip()) is not None
 
 
 def parse_sweep(
-    study: Study, load: Load | None, requested: RequestedLoad, limits: Iterable[tuple[str, str]]
+    study: Study, profile: str, load: Load | None, requested: RequestedLoad, limits: Iterable[tuple[str, str]]
 ) -> Sweep | None:
-    """Return the sweep that --load and --limit describe, or None if the load is no range.
+    """Return the sweep that --load and --limit describe, or None without a limit on latency.
 
     `study` is the study at the range's least load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
-    `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `RANGE_NEEDS_LIMIT` and `NO_SWEEP`.
+    `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
     """
-    ends, latency_limits = split_range(requested.rate), [each for each in limits if is_latency_limit(each)]
-    if ends is None:
-        if latency_limits:
-            raise CostofError(ErrorText.LIMIT_NEEDS_RANGE, metric=latency_limits[0][0])
+    latency_limits = [each for each in limits if is_latency_limit(each)]
+    if not latency_limits:
         return None
-    if load is None or isinstance(load, CommandRate):
-        raise CostofError(ErrorText.NO_SWEEP, study=study.name)
-    least, most = map(parse_rate, ends)
-    if most < least * LEAST_RATIO:
-        raise CostofError(ErrorText.BAD_RANGE, text=requested.rate or "", ratio=LEAST_RATIO)
+    if requested.rate is None or split_range(requested.rate) is None or load is None:
+        raise CostofError(ErrorText.LIMIT_NEEDS_RANGE, metric=latency_limits[0][0])
+    least, most = parse_range(requested.rate)
     if len(latency_limits) != 1:
-        raise CostofError(ErrorText.RANGE_NEEDS_LIMIT)
+        raise CostofError(ErrorText.ONE_LATENCY_LIMIT)
+    if isinstance(load, CommandRate):
+        name, workload = next((name, each) for name, each in study.workloads.items() if each.takes_rate)
+        limit = _limit_of_command(study, name, workload, *latency_limits[0])
+        seconds = study.profiles[profile].slices[name].seconds
+        return Sweep(least=least, most=most, limit=limit, workload=name, slice_seconds=seconds)
     limit = _latency_limit(study, *latency_limits[0])
     queries = load.queries_per_connection if isinstance(load, Arrivals) else 1
     per_arrival = max(1, queries - 1) if limit.metric == QUERY else 1
@@ -131,21 +159,16 @@ def parse_sweep(
 
 
 def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
-    matched, time = _PERCENTILE.fullmatch(name.strip()), _TIME.fullmatch(text.strip())
-    assert matched is not None
+    percentile, milliseconds = _parse_limit(name, text)
     times = {key: metric for key, metric in study.metrics.items() if not metric.is_of_whole_slice}
     labels = {metric.label.casefold(): key for key, metric in times.items()}
-    wanted = matched[2].strip().casefold()
+    wanted = _operation(name).casefold()
     if wanted not in labels:
         allowed = [f"p99 of a {label}" for label in labels]
         listed = ", ".join(f"'{label}'" for label in allowed)
         raise CostofError(
             ErrorText.UNKNOWN_METRIC, name=name, study=study.name, nearest=nearest(name, allowed), allowed=listed
         )
-    percentile = float(matched[1])
-    milliseconds = float(time[1]) * _MILLISECONDS[time[2]] if time else 0.0
-    if not LEAST_PERCENTILE <= percentile <= GREATEST_PERCENTILE or milliseconds <= 0:
-        raise CostofError(ErrorText.BAD_LATENCY_LIMIT, metric=name, text=text)
     key = labels[wanted]
     return LatencyLimit(
         metric=key,
@@ -156,13 +179,69 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     )
 
 
-def at_sweep(study: Study, load: Arrivals | Pool, sweep: Sweep) -> Study:
+def _parse_limit(name: str, text: str) -> tuple[float, float]:
+    """Return percentile and milliseconds of a limit such as ('p99 of a query', '10ms'). Raises `BAD_LATENCY_LIMIT`."""
+    matched, time = _PERCENTILE.fullmatch(name.strip()), _TIME.fullmatch(text.strip())
+    assert matched is not None
+    percentile = float(matched[1])
+    milliseconds = float(time[1]) * _MILLISECONDS[time[2]] if time else 0.0
+    if not LEAST_PERCENTILE <= percentile <= GREATEST_PERCENTILE or milliseconds <= 0:
+        raise CostofError(ErrorText.BAD_LATENCY_LIMIT, metric=name, text=text)
+    return percentile, milliseconds
+
+
+def _operation(name: str) -> str:
+    """Return the operation of a limit's name: 'query' of 'p99 of a query'."""
+    matched = _PERCENTILE.fullmatch(name.strip())
+    assert matched is not None
+    return matched[2].strip()
+
+
+def _limit_of_command(study: Study, workload: str, program: Workload, name: str, text: str) -> LatencyLimit:
+    """Return the limit on a percentile that a command reports.
+
+    If a command reports this percentile of several operations, such as reads and writes, the limit's name must contain
+    the operation. Raises `NO_PERCENTILE`.
+    """
+    percentile, milliseconds = _parse_limit(name, text)
+    assert program.command is not None
+    reported = percentile_figures(program.command.all_figures)
+    wanted = _operation(name).casefold()
+    figures = {of: figure for (of, each), figure in reported.items() if each == percentile}
+    chosen = next(iter(figures.values())) if len(figures) == 1 else figures.get(wanted, figures.get(""))
+    if chosen is None:
+        allowed = [f"p{each:g} of a {of or 'request'}" for of, each in reported]
+        command = program.command.read or program.command.run.partition(" ")[0]
+        known = f"choose from: {', '.join(allowed)}" if allowed else "it reports no percentiles"
+        raise CostofError(ErrorText.NO_PERCENTILE, command=command, name=name, known=known)
+    unit = study.metrics[f"{workload}.{chosen}"].unit
+    return LatencyLimit(
+        metric=f"{workload}.{chosen}",
+        phase=f"{FIGURE_PREFIX}{chosen}",
+        label=wanted,
+        percentile=percentile,
+        milliseconds=milliseconds,
+        milliseconds_per_unit=_MILLISECONDS[unit],
+    )
+
+
+def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
+    """Return the figures that are percentiles of times, by operation ('' if there is only one) and percentile."""
+    matches = {name: _FIGURE.fullmatch(name) for name in figures}
+    return {
+        (found["of"] or "", float(f"{found['digits'][:2]}.{found['digits'][2:] or 0}")): name
+        for name, found in matches.items()
+        if found is not None
+    }
+
+
+def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
     """Return the study, which is at one load already, with the capacity of each arm as its only metric."""
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",
         description=f"The rate of {several} up to which the {sweep.limit.in_words} is kept.",
-        workload=WORKLOAD,
+        workload=sweep.workload,
         # No slice has this figure: it is fitted to all slices of a run (`results/capacity.py`).
         phase="capacity.rate",
         unit="per_second",
@@ -175,10 +254,12 @@ def at_sweep(study: Study, load: Arrivals | Pool, sweep: Sweep) -> Study:
     def resized(profile: Profile) -> Profile:
         # Each arm takes several slices a round, so a profile's further arms would take too long.
         levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
-        return profile.model_copy(update={"slices": {WORKLOAD: size}, "factors": levels, "also": []})
+        kept = profile.slices[sweep.workload] if isinstance(load, CommandRate) else size
+        return profile.model_copy(update={"slices": {sweep.workload: kept}, "factors": levels, "also": []})
 
     return study.model_copy(
         update={
+            "workloads": {sweep.workload: study.workloads[sweep.workload]},
             "metrics": {CAPACITY: capacity},
             "sections": {},
             "limits": {},

@@ -18,6 +18,7 @@ from costof.results.models import CarryOver
 from costof.statistics.estimate import Estimate
 from costof.studies import study_names
 from costof.study.library import load_study
+from costof.study.load import RequestedLoad
 from tests.fake_hosts import fake_run_of_hosts
 from tests.fake_run import Truth, fake_run
 from tests.noise import Noise
@@ -25,6 +26,7 @@ from tests.report.results import at_load, result_of
 from tests.support.memory_steps import CONNECTIONS, memory_steps
 from tests.support.small_plans import plan_of
 from tests.support.sweeps import fake_sweep
+from tests.truths.at_load import AtLoad
 from tests.truths.misleading import Stalling
 
 
@@ -55,7 +57,8 @@ def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
 @pytest.fixture(scope="module")
 def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     """Return results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a
-    predicted distance, carry-over, a server that refuses the control, measured memory, and a sweep."""
+    predicted distance, carry-over, a server that refuses the control, measured memory,
+    two versions, a sweep, and several loads."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
@@ -71,9 +74,14 @@ def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     measured = fake_run(folder / "memory", plan.model_copy(update={"memory": CONNECTIONS}), Truth())
     for record in memory_steps("plain", 4_000) + memory_steps("tls", 20_000):
         measured.append(record)
-    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided, measured)
+    versions = fake_run(
+        folder / "versions", plan_of("postgres-tls", "quick", "server_version=15,18"), Truth(), rounds=6
+    )
+    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided, measured, versions)
     sweep = analyse(fake_sweep(folder / "sweep", {"plain": 500.0, "tls": 400.0}))
-    return [*map(analyse, runs), at_load(), remembering, sweep]
+    loads = plan_of("postgres-tls", load=RequestedLoad("100/s,300/s", pool="8"))
+    several = analyse(fake_run(folder / "loads", loads, AtLoad()))
+    return [*map(analyse, runs), at_load(), remembering, sweep, several]
 
 
 def blocks_of(section: Section[Any, Any], result: Result) -> list[Block]:

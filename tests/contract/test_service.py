@@ -33,7 +33,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[RunningService]:
 @pytest.fixture(scope="module")
 def engines(running: RunningService) -> Iterator[Engines]:
     with Engines(running.plan, running.service, running.kind.workloads) as engines:
-        running.service.prepare(running.control, engines.load)
+        running.service.prepare([running.control], engines.load)
         if not running.kind.loads:
             engines.load(running.control)
         yield engines

@@ -46,7 +46,7 @@ def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[
     """Load the data of a run. Yield the service, the name of the run's database, schema or prefix, and the engines."""
     plan = server.plan()
     with server.open(access) as service, Engines(plan, service) as engines:
-        service.prepare(plan.arms[0], engines.load)
+        service.prepare(plan.arms[:1], engines.load)
         yield service, server.place_of(service), engines
 
 
@@ -64,7 +64,7 @@ def measure(server: UsersServer, access: Access | None = None) -> str:
 def refused(server: UsersServer, access: Access) -> CostofError:
     before = server.state()
     with pytest.raises(CostofError) as error, server.open(access) as service:
-        service.prepare(server.plan().arms[0], lambda arm: None)
+        service.prepare(server.plan().arms[:1], lambda arm: None)
     assert server.state() == before
     assert server.password not in str(error.value)
     return error.value

@@ -31,7 +31,8 @@ CLIENTS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("pgbench", marks=pytest.mark.slow), "wrk"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLIENTS)
 def test_pgbench_or_wrk_and_the_engine_are_both_measured_in_each_round(name: str, tmp_path: Path) -> None:
     try:
         client(name).find()

@@ -73,6 +73,7 @@ def result(finished: Finished) -> Result:
     return analyse(finished.ledger)
 
 
+@pytest.mark.slow
 def test_every_arm_is_measured_in_every_round(finished: Finished) -> None:
     measured_run = finished.run
     assert measured_run.end is not None
@@ -84,6 +85,7 @@ def test_every_arm_is_measured_in_every_round(finished: Finished) -> None:
     assert measured == {(arm.name, number) for arm in finished.plan.arms for number in (0, 1)}
 
 
+@pytest.mark.slow
 def test_client_and_gateway_count_the_same_encrypted_values(result: Result, finished: Finished) -> None:
     for arm in finished.plan.arms:
         if Rules.from_arm(arm).direct:
@@ -98,6 +100,7 @@ def test_client_and_gateway_count_the_same_encrypted_values(result: Result, fini
         )
 
 
+@pytest.mark.slow
 def test_evidence_states_the_share_of_encrypted_columns_and_that_the_data_is_consistent(result: Result) -> None:
     shares = {"direct": "0 of 92 (0.0%)", "0": "0 of 92 (0.0%)", "20-sm4-cbc": "18 of 92 (19.6%)"}
     shares |= {"100-aes-128-gcm": "92 of 92 (100.0%)"}
@@ -110,6 +113,7 @@ def test_evidence_states_the_share_of_encrypted_columns_and_that_the_data_is_con
         assert facts[FACT] == ALL_HELD
 
 
+@pytest.mark.slow
 def test_every_metric_has_a_value_on_every_arm(result: Result, finished: Finished) -> None:
     means = {(value.metric, value.arm): value.mean.value for value in result.values}
     for metric in finished.plan.study.metrics:
@@ -123,6 +127,7 @@ def test_every_metric_has_a_value_on_every_arm(result: Result, finished: Finishe
     assert means["wire.bytes", "100-aes-128-gcm"] > 1.2 * means["wire.bytes", "0"]
 
 
+@pytest.mark.slow
 def test_run_folder_holds_no_secrets(finished: Finished) -> None:
     left = b"".join(path.read_bytes() for path in finished.ledger.folder.iterdir())
     assert not [secret for secret in finished.secrets if secret.encode() in left]
@@ -140,6 +145,7 @@ def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) ->
     return service
 
 
+@pytest.mark.slow
 def test_target_is_measured_behind_a_gateway_and_left_unchanged(users_server: MariadbServer, tmp_path: Path) -> None:
     before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
     service, ledger = target_of(plan, users_server), Ledger.create(plan, tmp_path / "run")

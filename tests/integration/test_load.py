@@ -87,11 +87,12 @@ def test_load_beyond_the_capacity_is_reported(tmp_path: Path) -> None:
             "400 queries a second over 8 open connections",
             marks=pytest.mark.slow,
         ),
-        (
+        pytest.param(
             "http-tls-termination",
             "termination=none,balancer",
             ["--think-time", "20ms"],
             "8 open connections whose users think for 20 ms before each request",
+            marks=pytest.mark.slow,
         ),
     ],
 )
@@ -125,6 +126,7 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
         yield server
 
 
+@pytest.mark.slow
 def test_target_with_server_cpu_command_gets_predictions_for_distances(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:

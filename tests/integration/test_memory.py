@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from costof.lab.lab import Lab
 from costof.lab.memory import PSS
+from costof.report.result import Result
 from costof.results.ledger import Ledger, MemoryRecord
 from costof.results.memory import ConnectionMemory, connection_memory
 from costof.results.run import read_run
 from costof.run.memory import measure_memory, step_sizes
 from costof.services.server.lab import ServerLab
+from tests.support.command import costof
+from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of
+
+from .conftest import SHORT
 
 pytestmark = pytest.mark.servers
 #: The least and most that an idle connection of Redis plausibly takes: at least its reply buffer's first part.
@@ -69,3 +75,22 @@ def test_memory_is_not_measured_twice(tmp_path: Path) -> None:
     ledger.append(MemoryRecord(arm="plain", step=1, opened=10, connections=10, grown={"server": 1}))
     measure_memory(plan, ServerLab, ledger, Silent())
     assert len([*ledger.records()]) == 1
+
+
+def test_memory_of_a_users_server_is_read_by_the_users_command(lab: Lab, tmp_path: Path) -> None:
+    with users_redis(lab) as server:
+        (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")
+        options = ["--target", server.url(), "--tls-ca", str(server.ca_file), "--allow-plain", "--rounds", "2"]
+        reading = ["--server-memory", f"cat /proc/{pid}/smaps_rollup", "--memory", "300"]
+        ended = costof("run", *SHORT, *options, *reading, "--json", cwd=tmp_path)
+    assert ended.out, ended.err
+    memory = Result.model_validate_json(ended.out).sections.memory
+    assert memory is not None
+    assert (memory.methods, memory.fresh, memory.steps) == (["--server-memory"], False, len(step_sizes(300)))
+    plain, tls = memory.arms
+    assert [plain.connections, tls.connections] == [300, 300]
+    assert plain.bytes is not None
+    assert tls.added is not None
+    assert LEAST_BYTES < plain.bytes.value < MOST_BYTES
+    assert tls.added.low > LEAST_BYTES
+    assert set(tls.bytes_by_role) == {"server"}

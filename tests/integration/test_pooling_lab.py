@@ -61,7 +61,7 @@ class Pools:
 def pools() -> Iterator[Pools]:
     plan = plan_for(PATHS, "pooler_cpu=1")
     with ServerLab(plan) as lab, Engines(plan, lab, (*WORKLOADS, STORM)) as engines:
-        lab.prepare(plan.arms[0], engines.load)
+        lab.prepare(plan.arms[:1], engines.load)
         pools = Pools(plan, lab, engines)
         # In a storm all clients log in at once and wait for each other, longer than the default timeout allows.
         pools.server.ask("ALTER SYSTEM SET authentication_timeout = '10min'")
@@ -161,7 +161,7 @@ def test_drivers_work_through_a_transaction_pool(pools: Pools, driver: str) -> N
 def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
     plan = plan_for("path=plain,transaction-client", "resumption=on", "processes=2", "pool_size=5", "key=ecdsa-p256")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
-        lab.prepare(plan.arms[0], engines.load)
+        lab.prepare(plan.arms[:1], engines.load)
         (arm,) = plan.protected
         pools = Pools(plan, lab, engines)
         # Two PgBouncer processes have separate ticket keys, so some sessions are resumed, but not all.

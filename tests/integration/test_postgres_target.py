@@ -45,7 +45,7 @@ def target(server: RunningServer, database: str | None = None, user: str = "make
 def test_account_without_createdb_uses_a_temporary_schema(server: RunningServer) -> None:
     before = server.places()
     with target(server, user="guest") as service, Engines(small(), service) as engines:
-        service.prepare(small().arms[0], engines.load)
+        service.prepare(small().arms[:1], engines.load)
         assert server.places() - before == {service.server.database}
         assert engines.slice(small().arms[0], "query", 10).operations == 10
     assert server.places() == before

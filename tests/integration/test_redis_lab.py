@@ -9,7 +9,7 @@ import pytest
 
 from costof.programs.redis.lab import PORT
 from costof.run.evidence import mismatch
-from costof.services.server.lab import ServerLab
+from costof.services.server.lab import Readings, ServerLab
 from costof.services.server.stunnels import StunnelObservation, stunnel_ends
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -36,7 +36,7 @@ class Lab:
 def lab() -> Iterator[Lab]:
     plan = plan_of("redis-tls", "quick", "records=1000", EVERY_WAY, "key=rsa-2048,ecdsa-p256")
     with ServerLab(plan) as service, Engines(plan, service) as engines:
-        service.prepare(plan.arms[0], engines.load)
+        service.prepare(plan.arms[:1], engines.load)
         yield Lab(plan, service, engines)
 
 
@@ -60,15 +60,17 @@ def test_every_arm_is_verified_at_client_and_server(lab: Lab, workload: str) -> 
             assert (answer.evidence["protocol"], answer.evidence["key"]) == ("TLSv1.3", arm.levels["key"])
 
 
+def readings(connections: int) -> tuple[Readings, Readings]:
+    """Return readings before and after a slice in which stunnel carried this many connections."""
+    return Readings(StunnelObservation(0)), Readings(StunnelObservation(connections))
+
+
 def test_connections_that_bypass_stunnel_are_detected(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
-    assert lab.service.judge(arm, StunnelObservation(0), StunnelObservation(20), answer).mismatch is None
-    assert (
-        lab.service.judge(arm, StunnelObservation(0), StunnelObservation(19), answer).mismatch
-        == "stunnel carried 19 connections of 20"
-    )
+    assert lab.service.judge(arm, *readings(20), answer).mismatch is None
+    assert lab.service.judge(arm, *readings(19), answer).mismatch == "stunnel carried 19 connections of 20"
 
 
 def test_cpu_time_of_stunnel_is_counted_separately(lab: Lab) -> None:

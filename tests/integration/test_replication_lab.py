@@ -111,13 +111,14 @@ def discard_reason(judged: Judgement) -> str:
     return judged.mismatch
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "hops", "direct"),
     [
         ("chain", 3, 1),
-        pytest.param("tree-2", 2, 2, marks=pytest.mark.slow),
+        ("tree-2", 2, 2),
         ("star", 1, 6),
-        pytest.param("natural", None, None, marks=pytest.mark.slow),
+        ("natural", None, None),
     ],
 )
 def test_replication_tree_keeps_its_shape_during_writes(
@@ -134,6 +135,7 @@ def test_replication_tree_keeps_its_shape_during_writes(
     assert 0 <= judged.figures["replication_lag_ms"] <= judged.figures["replication_lag_max_ms"]
 
 
+@pytest.mark.slow
 def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(seven: ReplicationLab) -> None:
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
@@ -141,6 +143,7 @@ def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(s
     assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in discard_reason(judged)
 
 
+@pytest.mark.slow
 def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     arranged(seven, arm)
@@ -159,6 +162,7 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
         assert str(seven.process_ids["7-primary"]) in (folder / "cgroup.procs").read_text().split()
 
 
+@pytest.mark.slow
 def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     monkeypatch.setattr("costof.services.replication.lab.MAX_RECORDS", 10)
@@ -174,6 +178,7 @@ def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkey
     eventually("nothing left", lambda: set(counted().values()) == {0})
 
 
+@pytest.mark.slow
 def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> None:
     arm = seven.arms["chain"]  # type: ignore[attr-defined]
     before = arranged(seven, arm)

@@ -30,6 +30,7 @@ def starts_of(run: Path) -> list[int]:
     return [record.start for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
+@pytest.mark.slow
 def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def test_run_on_a_target_is_resumed_with_the_stored_servers_and_options(
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 
+@pytest.mark.slow
 def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
     postgres: RunningServer, tmp_path: Path, temporary: Path
 ) -> None:

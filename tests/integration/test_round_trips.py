@@ -97,7 +97,7 @@ LABS = {"mysql": far_mysql, "mongodb": far_mongodb, "postgres": far_postgres, "r
 def far(request: pytest.FixtureRequest) -> Iterator[Far]:
     plan, service, expected = LABS[request.param]()
     with service, Engines(plan, service) as engines:
-        service.prepare(plan.arms[0], engines.load)
+        service.prepare(plan.arms[:1], engines.load)
         yield Far(plan, service, engines, expected)
 
 

@@ -85,6 +85,7 @@ def test_resumed_run_keeps_the_slice_sizes_of_its_ledger(tmp_path: Path, tempora
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
 
 
+@pytest.mark.slow
 def test_complete_run_continues_only_with_a_larger_budget(tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert costof("run", *SHORT, "--budget", "1s", "--out", str(run), cwd=tmp_path).status in (0, 3)

@@ -13,12 +13,14 @@ import pytest
 from costof.report import analyse
 from costof.report.result import Result
 from costof.results.index import Index
+from costof.results.memory import connection_memory
 from costof.results.models import Arm, MissingFigure
 from costof.results.run import read_run
-from manual.answers import server
 from manual.costs import FRESH_DAYS, configuration, page
+from manual.glance import server
 from manual.reports import StoredRun
 from tests.fake_run import fake_run
+from tests.support.memory_steps import memory_steps
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
@@ -76,6 +78,18 @@ def test_arm_without_evidence_has_no_figures(stored: StoredRun) -> None:
 
 def test_missing_figure_has_its_reason(stored: StoredRun) -> None:
     assert "Missing: no slice has it" in text_of(stored, change=without_effect)
+
+
+def test_memory_of_a_connection_has_a_row_with_its_size_for_all_clients(stored: StoredRun) -> None:
+    steps = [*memory_steps("plain", 4_000), *memory_steps(PROTECTED, 24_000)]
+
+    def with_memory(result: Result) -> Result:
+        memory = connection_memory(replace(stored.run, memory=steps))
+        return result.model_copy(update={"sections": result.sections.model_copy(update={"memory": memory})})
+
+    row = "server memory of an idle connection"
+    assert row not in text_of(stored)
+    assert re.search(rf"{row} .*\+20\.\d+.kB .*costs .*10,000 clients: \+200.MB", text_of(stored, change=with_memory))
 
 
 def test_old_figures_are_marked(stored: StoredRun) -> None:

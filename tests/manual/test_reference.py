@@ -38,6 +38,10 @@ def sections(page: str) -> dict[str, str]:
     return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
+def cli_commands() -> dict[str, click.Command]:
+    return {context.info_name: context.command for context in contexts() if context.info_name}
+
+
 def options(command: click.Command) -> set[str]:
     shown = [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
     return {name for each in shown for name in (*each.opts, *each.secondary_opts)}
@@ -70,6 +74,11 @@ def test_each_model_that_a_field_links_to_has_a_table(page: str) -> None:
     assert set(re.findall(r"\]\(#(\w+)\)", pages()[page])) - tables == set()
 
 
+def test_reference_has_the_output_of_each_command_with_json() -> None:
+    with_json = {name for name, command in cli_commands().items() if "--json" in options(command)}
+    assert set(re.findall(r"^\| `(\w+)` \|", sections("result")["Commands"], re.MULTILINE)) == with_json
+
+
 @pytest.mark.parametrize("name", study_names())
 def test_reference_lists_each_study_with_its_levels(name: str) -> None:
     text = sections("studies")[name]
@@ -100,7 +109,7 @@ def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.Monk
         copy = tmp_path / page.relative_to(ROOT / "docs")
         copy.parent.mkdir(exist_ok=True, parents=True)
         copy.write_text(page.read_text())
-    generated = {"index": index(), "costs": costs.HEAD}
+    generated = {"index": index([]), "costs": costs.HEAD}
     for name, text in {**generated, **{f"reference/{name}": text for name, text in reference().items()}}.items():
         (tmp_path / "reference").mkdir(exist_ok=True)
         (tmp_path / f"{name}.md").write_text(text)
@@ -115,5 +124,5 @@ def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.Monk
 
 
 def test_first_page_links_to_no_file_that_is_not_on_the_site() -> None:
-    assert "(`CONTRIBUTING.md`)" in index()
-    assert not re.search(r"\]\([A-Z]+\.md\)", index())
+    assert "(`CONTRIBUTING.md`)" in index([])
+    assert not re.search(r"\]\([A-Z]+\.md\)", index([]))

@@ -19,10 +19,10 @@ from costof.run.experiment import run
 from costof.services.open import open_service
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
-from costof.study.load import RequestedLoad
+from costof.study.load import QUERY, RequestedLoad
 from costof.study.plan import Options, resolve
 from costof.study.sweep import CAPACITY
-from tests.support import queue_server
+from tests.support import queue_command, queue_server
 from tests.support.programs import get
 from tests.support.unwatched import Silent
 
@@ -37,11 +37,17 @@ PLAIN, TLS = 0.002, 0.0025
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Access]:
-    """Run the server on loopback, and yield how to reach it."""
+    with queues(tmp_path, PLAIN, TLS) as access:
+        yield access
+
+
+@contextlib.contextmanager
+def queues(tmp_path: Path, plain: float, tls: float) -> Iterator[Access]:
+    """Run the server on loopback with these service times, and yield how to reach it."""
     with Lab() as lab:
         authority, address = Authority(tmp_path / "certificates"), lab.address(1)
         certificate = authority.issue("queue", "ecdsa-p256", [address])
-        arguments = [address, str(PLAIN), str(TLS), "1", str(certificate)]
+        arguments = [address, str(plain), str(tls), "1", str(certificate)]
         lab.spawn("queue", "server", [sys.executable, "-m", queue_server.__name__, *arguments])
         lab.wait_until("starting the server", lambda: answers(f"http://{address}:8080/"))
         yield Access(f"https://{address}:8443/", authority.ca_file, f"http://{address}:8080/")
@@ -53,17 +59,19 @@ def answers(url: str) -> bool:
     return False
 
 
-def sweep(access: Access, folder: Path, load: str, limit_seconds: float = LIMIT_SECONDS) -> Result:
-    """Run a sweep with 50 open connections."""
+def sweep(
+    access: Access, folder: Path, load: str, limit_seconds: float | None = LIMIT_SECONDS, rounds: int = 8
+) -> Result:
+    """Run a sweep, or several loads without a limit, with 50 open connections."""
     assert access.plain_url is not None
     options = Options(
         "quick",
         ("termination=none,balancer",),
-        rounds="8",
+        rounds=str(rounds),
         target=access.url,
         plain_target=access.plain_url,
         load=RequestedLoad(load, pool="50"),
-        limits=[("p99 of a request", f"{limit_seconds * 1000:g}ms")],
+        limits=[("p99 of a request", f"{limit_seconds * 1000:g}ms")] if limit_seconds else [],
     )
     plan = resolve(load_study("http-tls-termination"), options)
     ledger = Ledger.create(plan, folder / "run")
@@ -80,6 +88,76 @@ def test_capacities_and_their_ratio_are_those_of_the_queues(server: Access, tmp_
     assert effect.control_value == pytest.approx(plain, rel=0.1)
     assert effect.value == pytest.approx(tls, rel=0.1)
     assert effect.verdict is Verdict.COSTS
+
+
+def test_two_servers_of_the_same_capacity_have_no_difference(tmp_path: Path) -> None:
+    # More requests than in the other tests, because an interval within 5 % is needed.
+    with queues(tmp_path, PLAIN / 2, PLAIN / 2) as access:
+        folders = (tmp_path / str(attempt) for attempt in range(ATTEMPTS))
+        runs = (sweep(access, folder, "100/s..2000/s", LIMIT_SECONDS / 2, rounds=12) for folder in folders)
+        effects = (each for result in runs for each in result.effects if each.metric == CAPACITY)
+        resolved = next(each.verdict for each in effects if each.verdict is not Verdict.UNRESOLVED)
+    assert resolved is Verdict.NO_DIFFERENCE
+
+
+def test_loads_of_a_list_have_costs_up_to_the_highest_that_both_carry(server: Access, tmp_path: Path) -> None:
+    # The queue with TLS serves 400 a second, and the one without 500.
+    runs = (sweep(server, tmp_path / str(attempt), "100/s,300/s,440/s", None) for attempt in range(ATTEMPTS))
+    highest = "at 300 requests a second, the highest of these loads that every variant carries"
+    result = next(each for each in runs if highest in each.summary.verdict)
+    effects = {each.arm: each for each in result.effects if each.metric == QUERY}
+    assert effects["balancer"].verdict is effects["balancer@load-300"].verdict is Verdict.COSTS
+    assert "balancer@load-440" not in effects
+
+
+COMMANDS = """
+title = "What does a slower queue cost?"
+service = "command"
+control.service = "fast"
+factors.service.levels = {{ fast = {{ set.time = "{fast}" }}, slow = {{ set.time = "{slow}" }} }}
+[workloads.queue.command]
+run = "{python} -S {program} {{rate}} {{time}} {{seconds}}"
+# Simulated seconds, which pass at once.
+seconds = 20
+[workloads.queue.command.figures]
+rate = {{ regex = "rate (.*)", unit = "per_second", better = "higher" }}
+p50_ms = {{ regex = "p50 (.*)", unit = "ms" }}
+p99_ms = {{ regex = "p99 (.*)", unit = "ms" }}
+"""
+
+
+def commands(folder: Path, load: str, *limits: tuple[str, str], slow: float = TLS) -> Result:
+    """Run the simulated queue as a command, with a service time of `PLAIN` and with `slow`."""
+    text = COMMANDS.format(fast=PLAIN, slow=slow, python=sys.executable, program=queue_command.__file__)
+    path = folder / "queue.toml"
+    path.write_text(text)
+    plan = resolve(load_study(str(path)), Options("quick", rounds="8", load=RequestedLoad(load), limits=limits, seed=1))
+    ledger = Ledger.create(plan, folder / "run")
+    run(plan, open_service(plan, None, "run"), ledger, Silent())
+    return analyse(ledger)
+
+
+LIMIT = "p99 of a request", f"{LIMIT_SECONDS * 1000:g}ms"
+
+
+def test_two_commands_of_the_same_capacity_have_no_difference(tmp_path: Path) -> None:
+    (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT, slow=PLAIN).effects
+    assert effect.verdict is Verdict.NO_DIFFERENCE
+
+
+def test_capacities_of_commands_are_those_of_their_queues(tmp_path: Path) -> None:
+    (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT).effects
+    plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))
+    assert effect.control_value == pytest.approx(plain, rel=0.05)
+    assert effect.value == pytest.approx(tls, rel=0.05)
+    assert effect.verdict is Verdict.COSTS
+
+
+def test_commands_at_several_loads_show_which_they_carry(tmp_path: Path) -> None:
+    result = commands(tmp_path, "100/s,300/s,450/s")
+    assert "Slow cannot carry a rate of 450/s (it served " in result.summary.verdict
+    effects = {each.arm for each in result.effects if each.metric == "queue.p99_ms"}
+    assert effects == {"slow", "slow@load-300"}
 
 
 def test_server_that_keeps_the_limit_over_the_whole_range_is_said_to(server: Access, tmp_path: Path) -> None:

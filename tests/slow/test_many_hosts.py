@@ -386,7 +386,7 @@ def test_error_names_a_host_that_does_not_answer(cluster: Cluster, server: Runni
 def test_run_continues_without_a_dead_host_if_enough_remain(
     cluster: Cluster, server: RunningServer, study: Path
 ) -> None:
-    with running(cluster, server, "died", study, "--rounds", "12", "--hosts-least", "2") as run:
+    with running(cluster, server, "died", study, "--rounds", "50", "--hosts-least", "2") as run:
         run.wait_for_rounds(2)
         cluster.kill("load-3")
         outcome = run.ends()

@@ -1,7 +1,7 @@
 """Opens each service, in labs and on targets, with the facts about it that tests need.
 
-`python -m tests.support.services <lab>` opens a lab in its own process, prints its processes and hosts, and runs
-until its input ends.
+`python -m tests.support.services <lab or study>` opens a lab in its own process, prints its processes and hosts, and
+runs until its input ends.
 """
 
 from __future__ import annotations
@@ -230,6 +230,7 @@ LABS: dict[str, Callable[[], Plan]] = {
     "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
     "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),
     "pooling": lambda: plan_of("postgres-pooling", "quick", "path=plain,transaction-both"),
+    "service": lambda: plan_of("service-mtls", "quick", "path=direct,pair-mtls", "distance=lan,5"),
     "http": lambda: plan_of("http-tls-termination", "quick", "termination=none,balancer", "balancer=haproxy,nginx"),
     "firewall": lambda: plan_of("http-firewall", "quick", "firewall=off,on", "request=no-body"),
     "replication": lambda: replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1"),
@@ -238,7 +239,7 @@ LABS: dict[str, Callable[[], Plan]] = {
 
 
 def main() -> None:
-    plan = LABS[sys.argv[1]]()
+    plan = LABS[sys.argv[1]]() if sys.argv[1] in LABS else plan_of(sys.argv[1])
     with open_service(plan, None, "run") as lab:
         hosts = {word.removeprefix("--net=") for arm in plan.arms for word in lab.prefix(arm) if "--net=" in word}
         assert hosts

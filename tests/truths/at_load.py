@@ -29,16 +29,19 @@ class AtLoad(Truth):
         self.served = served
         self.arriving = arriving
 
+    def share_served(self, load: Load | None) -> float:
+        return self.served
+
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         assert workload == WORKLOAD
-        protected = not (arm.control or arm.replicate)
+        protected, load = not (arm.control or arm.replicate), plan.load_of(arm)
         link = plan.study.round_trip_ms(arm.levels)
         seconds = plan.size(workload, arm).seconds
-        scheduled = round(self.arriving * _per_second(plan.load, LATER[protected][0] + link) * seconds)
-        served = round(scheduled * (self.served if protected else 1.0))
+        scheduled = round(self.arriving * _per_second(load, LATER[protected][0] + link) * seconds)
+        served = round(scheduled * (self.share_served(load) if protected else 1.0))
         counts = {"operation": served}
-        if isinstance(plan.load, Arrivals):
-            queries = plan.load.queries_per_connection
+        if isinstance(load, Arrivals):
+            queries = load.queries_per_connection
             counts = {"scheduled_connect": served, "first_operation": served, "operation": served * (queries - 1)}
         every = {"scheduled_connect": CONNECT, "first_operation": FIRST, "operation": LATER}
         times = {name: every[name][protected] for name, count in counts.items() if count}
@@ -52,8 +55,34 @@ class AtLoad(Truth):
             },
             cpu_seconds={"client": client * served / 1e3, "server": server * served / 1e3, "link": served / 1e3},
             evidence={"connections": served, "server": "10.205.0.2:4000"},
-            counts={"pace.scheduled": scheduled} if _is_paced(plan.load) else {},
+            counts={"pace.scheduled": scheduled} if _is_paced(load) else {},
         )
+
+
+class Saturated(AtLoad):
+    """A truth of protected arms that serve at most `most` connections or operations a second."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__()
+        self.most = most
+
+    def share_served(self, load: Load | None) -> float:
+        return min(1.0, self.most / _per_second(load, 0.0))
+
+
+class Growing(AtLoad):
+    """A truth of protected arms whose operations wait for a tenth of a slice above a rate, and are then all served."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__()
+        self.most = most
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        record, load = super().slice(plan, workload, arm, chance), plan.load_of(arm)
+        if arm.control or arm.replicate or _per_second(load, 0.0) <= self.most:
+            return record
+        waiting = phase_of(record.seconds * 100, record.operations, 1, 100, 300)
+        return replace(record, phases={**record.phases, "operation": waiting})
 
 
 class FarAway(AtLoad):

@@ -20,17 +20,27 @@ import pytest
 from costof import __version__
 
 ROOT = Path(__file__).parents[2]
-#: The file that `scripts/system-packages` unpacks from each package, and its new name.
+#: The files that `scripts/system-packages` unpacks, with their packages and new names.
 FILES = {
-    "openssh-server": ("usr/sbin/sshd", None),
-    "mariadb-server": ("usr/lib/mysql/plugin/auth_ed25519.so", None),
-    "haproxy": ("usr/sbin/haproxy", None),
-    "nginx": ("usr/sbin/nginx", None),
-    "libnginx-mod-stream": ("usr/lib/nginx/modules/ngx_stream_module.so", None),
-    "libnginx-mod-http-modsecurity": ("usr/lib/nginx/modules/ngx_http_modsecurity_module.so", None),
-    "redis-tools": ("usr/bin/redis-check-rdb", "redis-server"),
-    "stunnel4": ("usr/bin/stunnel4", "stunnel"),
-    "pgbouncer": ("usr/sbin/pgbouncer", None),
+    "usr/sbin/sshd": ("openssh-server", None),
+    "usr/lib/mysql/plugin/auth_ed25519.so": ("mariadb-server", None),
+    "usr/lib/mysql/plugin/file_key_management.so": ("mariadb-server", None),
+    "usr/lib/mysql/plugin/server_audit.so": ("mariadb-server", None),
+    "usr/sbin/haproxy": ("haproxy", None),
+    "usr/sbin/nginx": ("nginx", None),
+    "usr/lib/nginx/modules/ngx_stream_module.so": ("libnginx-mod-stream", None),
+    "usr/lib/nginx/modules/ngx_http_modsecurity_module.so": ("libnginx-mod-http-modsecurity", None),
+    "usr/bin/redis-check-rdb": ("redis-tools", "redis-server"),
+    "usr/bin/stunnel4": ("stunnel4", "stunnel"),
+    "usr/sbin/pgbouncer": ("pgbouncer", None),
+    "usr/bin/gocryptfs": ("gocryptfs", None),
+    "bin/fusermount3": ("fuse3", "fusermount"),
+    "usr/bin/bindfs": ("bindfs", None),
+    # The script needs the extension of the newest PostgreSQL.
+    **{
+        f"usr/lib/postgresql/{folder.name}/lib/pgaudit.so": (f"postgresql-{folder.name}-pgaudit", None)
+        for folder in sorted(Path("/usr/lib/postgresql").glob("*"), key=lambda each: float(each.name))[-1:]
+    },
 }
 
 
@@ -38,8 +48,9 @@ def is_installed(path: str, name: str | None) -> bool:
     return shutil.which(name) is not None if name else Path("/", path).exists()
 
 
-WANTED = {package: path for package, (path, name) in FILES.items() if not is_installed(path, name)}
-UNPACKED = {FILES[package][1] or Path(path).name for package, path in WANTED.items()}
+WANTED = {path: package for path, (package, name) in FILES.items() if not is_installed(path, name)}
+PACKAGES = sorted(set(WANTED.values()))
+UNPACKED = {FILES[path][1] or Path(path).name for path in WANTED}
 unpacks = pytest.mark.skipif(
     not WANTED or not Path("/usr/bin/dpkg-deb").exists(), reason="no Debian, or all of them are installed"
 )
@@ -73,13 +84,15 @@ class Machine:
         """Put this version of every package into the archive; each packaged file contains the version."""
         archive = self.folder / "archive"
         (archive / "version").write_text(version + "\n")
-        for package, path in WANTED.items():
+        for package in PACKAGES:
             tree = self.folder / "tree" / version / package
             control = CONTROL.format(package=package, version=version)
-            for name, text in (("DEBIAN/control", control), (path, f"{version}\n")):
+            paths = [path for path, each in WANTED.items() if each == package]
+            for name, text in {"DEBIAN/control": control, **dict.fromkeys(paths, f"{version}\n")}.items():
                 (tree / name).parent.mkdir(parents=True, exist_ok=True)
                 (tree / name).write_text(text)
-            (tree / path).chmod(0o755)
+            for path in paths:
+                (tree / path).chmod(0o755)
             command = ["dpkg-deb", "-Znone", "--root-owner-group", "--build", tree, archive / f"{package}.deb"]
             subprocess.run(command, check=True, capture_output=True)
 
@@ -140,7 +153,7 @@ def test_package_without_a_recorded_version_is_unpacked_again(machine: Machine) 
 def test_older_package_stays_if_the_newer_one_cannot_be_downloaded(machine: Machine) -> None:
     machine.publish("2")
     machine.a_day_passes()
-    for package in WANTED:
+    for package in PACKAGES:
         (machine.folder / "archive" / f"{package}.deb").unlink()
     _, output = machine.run()
     assert output.count("cannot download a newer") == len(WANTED)

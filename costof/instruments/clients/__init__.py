@@ -70,7 +70,7 @@ class Client:
         return find_program(self.program, self.package, self.folders())
 
     def settings(
-        self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandProgram, Mapping[str, float]]], output: Path
+        self, endpoint: Endpoint, programs: Mapping[str, tuple[CommandProgram, Mapping[str, float | str]]], output: Path
     ) -> CommandSettings:
         """Return the command runner's settings for an arm with this endpoint. Raises `UnsupportedArmError`."""
         invocation = self.invocation(endpoint)

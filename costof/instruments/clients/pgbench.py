@@ -46,6 +46,8 @@ def _invocation(endpoint: Endpoint) -> Invocation:
         }
         if transport.ca_file is not None:
             environment["PGSSLROOTCERT"] = str(transport.ca_file)
+        if transport.certificate_file is not None:
+            environment |= {"PGSSLCERT": str(transport.certificate_file), "PGSSLKEY": str(transport.certificate_file)}
         if transport.version is not None:
             version = f"TLSv{transport.version}"
             environment |= {"PGSSLMINPROTOCOLVERSION": version, "PGSSLMAXPROTOCOLVERSION": version}

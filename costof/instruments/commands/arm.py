@@ -185,13 +185,12 @@ class Arm:
             text = text.replace(secret, HIDDEN)
         return text
 
-    def warm_up(self, workload: str, follows_another: bool) -> None:
+    def warm_up(self, workload: str, program: Program, follows_another: bool) -> None:
         """Run a workload's program unmeasured, to warm it up before a slice.
 
         It runs `first_warmup` times before its first slice, and `warmup` times if another program ran before. If both
         apply, the larger number counts.
         """
-        program = self.settings.programs[workload]
         unmeasured = Runs()
         first = self._first_warmups_left[workload]
         for _ in range(max(first, program.warmup if follows_another else 0)):

@@ -112,7 +112,7 @@ class Runner:
     def slice(self, order: SliceOrder) -> dict[str, Any]:
         """Measure a slice; verify its arm before and after. Return the answer. Raises `OrderError`."""
         arm = self.arms[order.arm]
-        program = arm.settings.programs[order.workload]
+        program = arm.settings.programs[order.workload].at_rate(order.per_second)
         not_verified = self._take_prepared_error(order)
         runs, evidence = Runs(), {}
         arm.unmeasured_cpu_ns = 0
@@ -124,7 +124,7 @@ class Runner:
                     raise not_verified
                 follows_another = self._last != (arm.settings, order.workload)
                 self._last = arm.settings, order.workload
-                arm.warm_up(order.workload, follows_another)
+                arm.warm_up(order.workload, program, follows_another)
                 if order.opens_ns is None:
                     arm.verify()
                 else:

@@ -32,6 +32,8 @@ DEFAULT_SHELL = ["sh"]
 #: Built-in placeholders: the slice's duration in seconds, the load's operations a second, and a temporary file for the
 #: program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
+#: The value of the placeholder `rate` in a sweep, whose slices have different rates: each slice fills it in.
+RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100
 
@@ -219,6 +221,15 @@ class Program(Model):
     figures: dict[str, FigureSource] = {}
     directory: Path | None = None
 
+    def at_rate(self, per_second: float | None) -> Program:
+        """Return the program at the rate of a slice; unchanged if the slice has none."""
+        if per_second is None:
+            return self
+        rate = f"{per_second:g}"
+        lines = {"argv": self.argv, "prepare": self.prepare, "conclude": self.conclude}
+        update = {name: [word.replace(RATE_OF_SLICE, rate) for word in words] for name, words in lines.items()}
+        return self.model_copy(update=update)
+
     def ignores(self, status: int) -> bool:
         """Return whether a run that ended with this status counts as successful."""
         return status in self.ignore_failure if isinstance(self.ignore_failure, list) else self.ignore_failure
@@ -272,7 +283,7 @@ def new_output() -> Path:
 
 def build_settings(
     level: CommandLevel,
-    programs: Mapping[str, tuple[CommandProgram, Mapping[str, float]]],
+    programs: Mapping[str, tuple[CommandProgram, Mapping[str, float | str]]],
     secrets: dict[str, SecretSource],
     output: Path,
     study_words: Collection[str] = (),
@@ -360,9 +371,10 @@ class _Words:
     level_words: Mapping[str, str]
     reserved: Collection[str] | None = None
 
-    def with_numbers(self, numbers: Mapping[str, float]) -> _Words:
+    def with_numbers(self, numbers: Mapping[str, float | str]) -> _Words:
         """Return a copy that also has the values of a workload's numeric placeholders, `seconds` and `rate`."""
-        return replace(self, values={**self.values, **{name: f"{number:g}" for name, number in numbers.items()}})
+        texts = {name: each if isinstance(each, str) else f"{each:g}" for name, each in numbers.items()}
+        return replace(self, values={**self.values, **texts})
 
     def fill(self, text: str) -> str:
         """Return the text with each '{name}' replaced by its value. Raises `UNKNOWN_WORD` for a name without value."""

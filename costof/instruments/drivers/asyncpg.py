@@ -113,6 +113,8 @@ def _context(transport: Transport) -> ssl.SSLContext:
     context.check_hostname = transport.verify == "full"
     if transport.verify == "none":
         context.verify_mode = ssl.CERT_NONE
+    if transport.certificate_file:
+        context.load_cert_chain(transport.certificate_file)
     if transport.version:
         context.minimum_version = context.maximum_version = VERSIONS[transport.version]
     return context

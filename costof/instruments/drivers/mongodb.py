@@ -106,6 +106,8 @@ class PymongoDriver(ApplicationDriver[MongodbSettings]):
             options["tls"] = True
             if transport.ca_file:
                 options["tlsCAFile"] = str(transport.ca_file)
+            if transport.certificate_file:
+                options["tlsCertificateKeyFile"] = str(transport.certificate_file)
             if transport.verify == "ca-only":
                 options["tlsAllowInvalidHostnames"] = True
             if transport.verify == "none":

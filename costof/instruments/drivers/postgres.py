@@ -125,6 +125,8 @@ def _tls(transport: Transport, *, direct: bool) -> dict[str, Any]:
     if transport.version:
         version = f"TLSv{transport.version}"
         options |= {"ssl_min_protocol_version": version, "ssl_max_protocol_version": version}
+    if transport.certificate_file:
+        options |= {"sslcert": str(transport.certificate_file), "sslkey": str(transport.certificate_file)}
     return options | ({"sslnegotiation": "direct"} if direct else {})
 
 

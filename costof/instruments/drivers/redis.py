@@ -114,6 +114,8 @@ def _tls(transport: Transport) -> dict[str, Any]:
         "ssl_ca_certs": str(transport.ca_file) if transport.ca_file else None,
         "ssl_cert_reqs": "none" if transport.verify == "none" else "required",
         "ssl_check_hostname": transport.verify == "full",
+        "ssl_certfile": str(transport.certificate_file) if transport.certificate_file else None,
+        "ssl_keyfile": str(transport.certificate_file) if transport.certificate_file else None,
     }
 
 

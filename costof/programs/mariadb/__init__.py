@@ -2,10 +2,10 @@
 
 from costof.lab.program import located
 from costof.programs.mariadb.connection import MysqlLeftovers
-from costof.programs.mariadb.lab import SysbenchServer, find_mariadbd, mariadbd_version
+from costof.programs.mariadb.lab import RELEASES, SysbenchServer, find_mariadbd, mariadbd_version
 from costof.programs.mariadb.target import SysbenchTarget
 
-__all__ = ["NEEDED", "lab_server", "leftovers", "target_server"]
+__all__ = ["NEEDED", "RELEASES", "lab_server", "leftovers", "target_server"]
 
 lab_server = SysbenchServer
 target_server = SysbenchTarget

@@ -27,10 +27,11 @@ from pymongo.errors import PyMongoError
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.debian import fetched_folder, missing_libraries, unpack_libraries
+from costof.lab.download import FetchError
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import VERSION_SECONDS, Counters, Description
-from costof.lab.wheel import FetchError, PinnedWheel
+from costof.lab.wheel import PinnedWheel
 from costof.programs.mongod.connection import COLLECTION, MongodbSettings
 from costof.programs.server import LabServer, Place
 

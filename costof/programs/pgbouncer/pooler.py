@@ -193,7 +193,7 @@ class PgBouncer:
     """One or more PgBouncer processes that share one port on all `addresses`.
 
     Call `start`. The lab stops the processes. Clients may connect with or without TLS. `certificate` is a PEM file with
-    the key and certificate for TLS.
+    the key and certificate for TLS. With `plain_passwords`, the file of users has the password itself.
     """
 
     def __init__(
@@ -207,6 +207,7 @@ class PgBouncer:
         upstream: Upstream,
         pools: Sequence[Pool],
         processes: int = 1,
+        plain_passwords: bool = False,
     ) -> None:
         self.name = name
         self.version = ""
@@ -218,6 +219,7 @@ class PgBouncer:
         self._upstream = upstream
         self._pools = list(pools)
         self._several = processes > 1
+        self._plain_passwords = plain_passwords
         self._user = Unprivileged()
         self._processes = [PoolerProcess(f"{name}-{number}", port, upstream) for number in range(1, processes + 1)]
         self._counted: Counter[str] = Counter()
@@ -286,6 +288,11 @@ class PgBouncer:
         """
         return {int(row["remote_pid"]): str(row["tls"]) for row in self._show("SERVERS", pool)}
 
+    def password_form(self) -> str:
+        """Return in which form the file of users has passwords, read from the file of the first process."""
+        content = (self._processes[0].folder / "users.txt").read_text()
+        return "SCRAM secrets" if '"SCRAM-SHA-256$' in content else "plain-text passwords"
+
     def why_dead(self) -> str | None:
         return next((why for each in self._processes if (why := each.why_dead())), None)
 
@@ -295,10 +302,11 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # The file has the SCRAM secret and not the plaintext password. From the password PgBouncer would have to derive
-        # the key at each log-in, on its only thread. The secret is the same as the server's, so that PgBouncer can log
-        # in to the server with the key that a client's log-in has revealed.
-        yield "users.txt", f'"{upstream.username}" "{upstream.secret.get_secret_value()}"\n'.encode()
+        # From a plain-text password PgBouncer has to derive the key at each log-in, on its only thread. The SCRAM
+        # secret is the same as the server's, so that PgBouncer can log in to the server with the key that a client's
+        # log-in has revealed.
+        secret = upstream.password if self._plain_passwords else upstream.secret
+        yield "users.txt", f'"{upstream.username}" "{secret.get_secret_value()}"\n'.encode()
         if upstream.ca_file:
             yield "ca.pem", upstream.ca_file.read_bytes()
         yield "pgbouncer.ini", self.configuration(folder).encode()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from pydantic import SecretStr
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.messages.answers import SliceAnswer
+from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from costof.programs.redis.connection import RedisSettings
 from costof.programs.server import LabServer, Place
 
@@ -24,12 +27,14 @@ BINARY = "redis-server"
 
 # Settings that differ from Redis's defaults, and why.
 SETTINGS = {
-    # By default Redis requires client certificates, but no arm uses client certificates.
+    # By default Redis requires client certificates, which only some arms use.
     "tls-auth-clients": "no",
     # Turn snapshots off: a separate process would write them while some arms are measured and not while others are.
     "save": '""',
     # Redis logs to standard output, which is the lab's log.
     "logfile": '""',
+    # A rewrite of the append-only file would work while some arms are measured and not while others are.
+    "auto-aof-rewrite-percentage": "0",
 }
 
 
@@ -47,6 +52,8 @@ NAME = "redis"
 ROLE = "server"
 PORT = 6379
 TLS_PORT = 6380
+APPEND_ONLY = "appendonly"
+PAGE_BYTES = 4096
 USER = "costof"
 ADMINISTRATOR = "administrator"
 
@@ -54,14 +61,19 @@ ADMINISTRATOR = "administrator"
 class RedisServer(LabServer):
     """One `redis-server`, which clients at all distances use."""
 
+    appends = True
     writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
+        self.name = place.name(NAME)
         self._place = place
         self._key = place.keys[0]
+        self._settings = SETTINGS | place.configuration.settings
+        if place.configuration.client_certificates:
+            self._settings |= {"tls-auth-clients": "yes", "tls-ca-cert-file": str(place.authority.ca_file)}
         self._admin: redis.Redis | None = None
         #: Number of TLS connections before the plain port was last opened again.
         self._tls_connections = 0
@@ -73,13 +85,16 @@ class RedisServer(LabServer):
         self._version = redis_version(binary)
         # Redis gets its own folder, whose path is short enough for a Unix socket.
         self._folder = self._place.lab.new_folder()
-        self._certificates = self._place.authority.issue_all(NAME, self._place.keys, [self.address, NAME, "localhost"])
+        self._certificates = self._place.authority.issue_all(
+            self.name, self._place.keys, [self.address, self.name, "localhost"]
+        )
         configuration = self._folder / "redis.conf"
         write_private(configuration, self.configuration().encode())
         command_line = [str(binary), str(configuration)]
-        log = self._place.lab.spawn(NAME, ROLE, command_line, host=self._place.host).log
+        self._process = self._place.lab.spawn(self.name, ROLE, command_line, host=self._place.host)
+        log = self._process.log
         ready = b"Ready to accept connections"
-        self._place.lab.wait_until(f"starting {NAME}", lambda: ready in log.read_bytes())
+        self._place.lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._admin = redis.Redis(
             unix_socket_path=str(self._socket),
             username=ADMINISTRATOR,
@@ -105,7 +120,7 @@ class RedisServer(LabServer):
             "unixsocket": str(self._socket),
             "unixsocketperm": "700",
             "dir": str(self._folder),
-            **SETTINGS,
+            **self._settings,
         }
         # The file holds only hashes of passwords, which are enough for Redis.
         users = [
@@ -143,6 +158,31 @@ class RedisServer(LabServer):
             self._tls_connections += connections - self._closed_at
         self._closed_at = connections if tls else None
 
+    def evidence(self) -> dict[str, str]:
+        """Return what distinguishes this server's configuration, as the running server shows it."""
+        configuration = self._place.configuration
+        shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
+        return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
+
+    def readings(self) -> dict[str, float]:
+        """Return the flushes and the bytes of the append-only file; nothing if no level configures it.
+
+        Redis does not count flushes, but the kernel counts the pages that its process writes to: each append that
+        follows a flush writes to a page anew, and to one more for each 4,096 bytes. (A page that was not flushed yet
+        does not count again.)
+        """
+        if APPEND_ONLY not in self._place.configuration.settings:
+            return {}
+        written = int(self.ask("INFO", "persistence").get("aof_current_size", 0))
+        pages = pages_written(self._process.pid)
+        flushes = {} if pages is None else {FLUSHES: pages - written / PAGE_BYTES}
+        return {LOG_BYTES: float(written), **flushes}
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        settings = self._place.configuration.settings
+        always = (settings.get(APPEND_ONLY), settings.get("appendfsync")) == ("yes", "always")
+        return flush_mismatch(moved, answer, always)
+
     def describe(self) -> Description:
         return Description(
             versions={NAME: self._version},
@@ -151,7 +191,7 @@ class RedisServer(LabServer):
                 "authentication": "AUTH, a password of 32 characters",
                 "TLS": "a separate port, the only open one while TLS is measured; session tickets for clients that "
                 "resume sessions",
-                "server settings": ", ".join(f"{name}={value}" for name, value in SETTINGS.items()),
+                "server settings": ", ".join(f"{name}={value}" for name, value in self._settings.items()),
             },
         )
 
@@ -169,11 +209,11 @@ class RedisServer(LabServer):
 
     def ask(self, *command: str) -> Any:
         if self._admin is None:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME} is not running")
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
         try:
             return self._admin.execute_command(*command)  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{NAME}: {error}") from error
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     def _connections(self) -> int:
         return int(self.ask("INFO", "stats")["total_connections_received"])
@@ -181,6 +221,16 @@ class RedisServer(LabServer):
     @property
     def _socket(self) -> Path:
         return self._folder / "socket"
+
+
+def pages_written(pid: int) -> float | None:
+    """Return the number of pages of files to which a process has written, as the kernel counts; None if unknown."""
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:
+        return None
+    counts = dict(line.split(": ") for line in lines)
+    return int(counts["write_bytes"]) / PAGE_BYTES
 
 
 def _hash(password: SecretStr) -> str:

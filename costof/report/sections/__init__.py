@@ -56,6 +56,10 @@ class Section(Generic[Spec, Data]):
         """Return the section's figures for the summary, the most important ones first."""
         return ()
 
+    def brief(self, index: Index, data: Data) -> Iterable[Block]:
+        """Return the section's blocks in the short answer on a terminal."""
+        return ()
+
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:
         """Return the section's blocks. A section without blocks does not appear in the report."""
         raise NotImplementedError

@@ -6,16 +6,17 @@ Only sweeps (`--load 100/s..3000/s` with a limit such as `--limit 'p99 of a quer
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import log10
 from statistics import fmean
 
 from pydantic import Field
 
 from costof import format as fmt
+from costof.messages.answers import SliceAnswer
 from costof.model import Finite, Model
-from costof.report.blocks import HTML, Block, Figure, Paragraph, Table
-from costof.report.canvas import Legend, Panel, Scale, Sheet, log
+from costof.report.blocks import HTML, Block, Figure, Paragraph, Plot, Table
+from costof.report.canvas import Legend, Panel, Scale, Sheet, decades, log
 from costof.report.palette import colour_of
+from costof.report.plots import Series
 from costof.report.sections import Section, sentences
 from costof.report.summary import KeyFigure, of_effect
 from costof.results.capacity import keeps_limit, observation
@@ -26,8 +27,8 @@ from costof.statistics.capacity import Observation
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.histogram import merged
 from costof.study.arms import PlannedArm
-from costof.study.load import WORKLOAD, Arrivals, Pool
-from costof.study.sweep import CAPACITY, Sweep
+from costof.study.load import Load
+from costof.study.sweep import CAPACITY, Sweep, percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
 #: In the curves, slices whose rates differ by less than this factor count as one rate.
@@ -39,6 +40,12 @@ METHOD = (
     "share of '{what}' takes longer than the limit, by a Poisson regression over all these slices. Its interval comes "
     "from leaving out one round at a time (jackknife)."
 )
+METHOD_OF_COMMANDS = (
+    "The warm-up halves the range of loads until each arm's capacity is roughly known. Each round then measures each "
+    "arm at three rates within 12 % of its capacity, in alternation. Capacity: the rate at which the {percentile} that "
+    "the command reports is the limit, by a line through the logarithms of all these slices. Its interval comes from "
+    "leaving out one round at a time (jackknife)."
+)
 HOW_TO_READ = (
     "Each dot is the {percentile} over all slices at about one rate, those of the warm-up included. Upright lines are "
     "the capacities, with their 95 % intervals as bands; the dashed line is the limit."
@@ -49,9 +56,9 @@ class Curve(Model):
     """Latency of an arm at one rate, over all slices at about this rate, those of the warm-up included."""
 
     per_second: Finite
-    p50_ms: Finite
-    p95_ms: Finite
-    p99_ms: Finite
+    p50_ms: Finite | None = Field(description="None if a command does not report it.")
+    p95_ms: Finite | None
+    p99_ms: Finite | None
     limited_ms: Finite = Field(description="The percentile that the limit names.")
     slices: int
     unserved: Finite = Field(description="Share of arrivals that were not served within their slices.")
@@ -70,7 +77,7 @@ class ArmCapacity(Model):
 class Capacities(Model):
     """The sweep of the run, and the latencies of each arm over the load. The capacities are values of its metric."""
 
-    load: Arrivals | Pool
+    load: Load
     sweep: Sweep
     arms: list[ArmCapacity]
 
@@ -81,7 +88,7 @@ class CapacitySection(Section[None, Capacities]):
 
     def compute(self, run: Run, core: Core, spec: None) -> Capacities | None:
         sweep, load = run.plan.sweep, run.plan.load
-        if sweep is None or not isinstance(load, Arrivals | Pool):
+        if sweep is None or load is None:
             return None
         shown = [arm for arm in run.plan.arms if not arm.replicate]
         return Capacities(load=load, sweep=sweep, arms=[_arm(run, sweep, arm) for arm in shown])
@@ -106,6 +113,11 @@ class CapacitySection(Section[None, Capacities]):
             if effect is not None and metric is not None
         ]
 
+    def brief(self, index: Index, data: Capacities) -> Iterator[Block]:
+        context = index.nearest
+        if any(_curve(data, each.name) for each in context.shown_arms):
+            yield _plot(index, data, context.shown_arms, context.title)
+
     def blocks(self, index: Index, data: Capacities) -> Iterator[Block]:
         sweep, several = data.sweep, data.load.operation[1]
         least, most = fmt.number(sweep.least), fmt.number(sweep.most)
@@ -113,11 +125,13 @@ class CapacitySection(Section[None, Capacities]):
         rows = [row for arm in index.answered if (row := _row(index, arm)) is not None]
         if rows:
             yield Table.of(HEAD, rows, title=f"{fmt.capital(several)} a second within the limit")
-        yield Paragraph(METHOD.format(what=sweep.limit.label), "note")
+        method = METHOD if sweep.limit.figure is None else METHOD_OF_COMMANDS
+        yield Paragraph(method.format(what=sweep.limit.label, percentile=f"p{sweep.limit.percentile:g}"), "note")
         for context in index.contexts:
             arms = [each for each in context.shown_arms if _curve(data, each.name)]
             if arms:
                 yield _figure(index, data, arms, context.title)
+                yield _plot(index, data, arms, context.title)
                 yield _table(index, data, arms, context.title)
 
 
@@ -125,10 +139,12 @@ def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
     records = [
         each
         for each in run.all_slices(arm.name)
-        if each.workload == WORKLOAD and each.mismatch is None and each.per_second is not None
+        if each.workload == sweep.workload and each.mismatch is None and each.per_second is not None
     ]
     observed = [
-        (record, observation(sweep, record.round, record.per_second or 0.0, record.answer)) for record in records
+        (record, each)
+        for record in records
+        if (each := observation(sweep, record.round, record.per_second or 0.0, record.answer)) is not None
     ]
     by_rate: list[list[int]] = []
     for number in sorted(range(len(observed)), key=lambda each: observed[each][1].per_second):
@@ -139,22 +155,19 @@ def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
             by_rate.append([number])
     curve = []
     for numbers in by_rate:
-        histograms = [
-            record.answer.phases[sweep.limit.phase].histogram
-            for record, _ in (observed[number] for number in numbers)
-            if sweep.limit.phase in record.answer.phases
-        ]
-        if not histograms:
-            continue
-        *shown, limited = merged(histograms).at_percentiles([*PERCENTILES, sweep.limit.percentile])
         slices = [observed[number] for number in numbers]
+        milliseconds = _percentiles(run, sweep, [record.answer for record, _ in slices])
+        limited = milliseconds.get(sweep.limit.percentile)
+        if limited is None:
+            continue
+        p50, p95, p99 = map(milliseconds.get, PERCENTILES)
         curve.append(
             Curve(
                 per_second=fmean(each.per_second for _, each in slices),
-                p50_ms=shown[0] / 1e6,
-                p95_ms=shown[1] / 1e6,
-                p99_ms=shown[2] / 1e6,
-                limited_ms=limited / 1e6,
+                p50_ms=p50,
+                p95_ms=p95,
+                p99_ms=p99,
+                limited_ms=limited,
                 slices=len(slices),
                 unserved=_unserved(sweep, [(record.answer.operations, each) for record, each in slices]),
             )
@@ -169,6 +182,23 @@ def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
         carries_none=not found and _mostly(broken),
         curve=curve,
     )
+
+
+def _percentiles(run: Run, sweep: Sweep, answers: Sequence[SliceAnswer]) -> dict[float, float]:
+    """Return the percentiles in ms over all operations of some slices, or the means of those that a command reports."""
+    limit = sweep.limit
+    if limit.figure is None:
+        histograms = [each.phases[limit.phase].histogram for each in answers if limit.phase in each.phases]
+        wanted = [*PERCENTILES, limit.percentile]
+        values = merged(histograms).at_percentiles(wanted) if histograms else []
+        return {percentile: value / 1e6 for percentile, value in zip(wanted, values, strict=False)}
+    program = run.plan.study.workloads[sweep.workload].command
+    assert program is not None
+    reported = percentile_figures(program.all_figures)
+    of = next(of for (of, _), name in reported.items() if name == limit.figure)
+    names = {percentile: name for (each, percentile), name in reported.items() if each == of}
+    known = {key: [each.figures[name] for each in answers if name in each.figures] for key, name in names.items()}
+    return {key: fmean(values) * limit.milliseconds_per_unit for key, values in known.items() if values}
 
 
 def _mostly(answers: Sequence[bool]) -> bool:
@@ -260,7 +290,8 @@ def _table(index: Index, data: Capacities, arms: Sequence[Arm], context: str) ->
     rows: list[list[str | fmt.Text]] = []
     for arm in arms:
         for each in _curve(data, arm.name):
-            times = [fmt.number(value) for value in (each.p50_ms, each.p95_ms, each.p99_ms)]
+            percentiles = (each.p50_ms, each.p95_ms, each.p99_ms)
+            times = [fmt.NONE if value is None else fmt.number(value) for value in percentiles]
             unserved = fmt.percent(each.unserved) if each.unserved >= 0.005 else ""
             rows.append([arm.label, fmt.number(each.per_second), *times, str(each.slices), unserved])
     head = ["arm", f"{data.load.operation[1]}/s", "p50, ms", "p95, ms", "p99, ms", "slices", "not served"]
@@ -280,8 +311,8 @@ def _figure(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -
             x=Scale(min(rates) / 1.05, max(rates) * 1.05, log),
             y=Scale(lowest, highest, log),
             x_label=f"{data.load.operation[1]} a second",
-            x_ticks=_decades(min(rates), max(rates)),
-            y_ticks={value: fmt.number(value) for value in _decades(lowest, highest)},
+            x_ticks=decades(min(rates), max(rates)),
+            y_ticks={value: fmt.number(value) for value in decades(lowest, highest)},
             grid="y",
         )
         panel.across(limit.milliseconds, "error", 1.2, dashes="5 3")
@@ -304,6 +335,13 @@ def _figure(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -
     return Figure("capacity", title, caption, draw, legend, reading=reading, rank=10, media=HTML)
 
 
+def _plot(index: Index, data: Capacities, arms: Sequence[Arm], context: str) -> Plot:
+    limit = data.sweep.limit
+    title = f"p{limit.percentile:g} of a {limit.label}, ms, over {data.load.operation[1]} a second"
+    series = [Series(arm.label, [(e.per_second, e.limited_ms) for e in _curve(data, arm.name)]) for arm in arms]
+    return Plot(f"{title}{f', {context}' if context else ''} (dashed: the limit)", series, limit.milliseconds)
+
+
 def _capacity_words(index: Index, data: Capacities, arm: Arm) -> str | None:
     value = index.value(CAPACITY, arm.name)
     if value is None:
@@ -311,17 +349,6 @@ def _capacity_words(index: Index, data: Capacities, arm: Arm) -> str | None:
     return (
         f"{fmt.capital(arm.label)}: {fmt.absolute(value.mean, '')} {data.load.operation[1]} a second within the limit."
     )
-
-
-def _decades(low: float, high: float) -> list[float]:
-    """Return the numbers 1, 2 and 5 times a power of ten between two values."""
-    first, last = int(log10(low)) - 1, int(log10(high)) + 1
-    return [
-        each * 10.0**power
-        for power in range(first, last + 1)
-        for each in (1, 2, 5)
-        if low <= each * 10.0**power <= high
-    ]
 
 
 SECTION = CapacitySection()

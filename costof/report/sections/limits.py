@@ -37,6 +37,9 @@ class LimitsSection(Section[None, list[Limit]]):
         texts = [", ".join([text, *(f"{count} {words}" for count, words in rest)]) + "."]
         return [*sentences("answer", texts), *sentences("limits", texts)]
 
+    def brief(self, index: Index, data: list[Limit]) -> Iterator[Block]:
+        return self.blocks(index, data)
+
     def blocks(self, index: Index, data: list[Limit]) -> Iterator[Block]:
         rows = [
             [limit_words(index, each), index.label_at(each.arm.name), measured_words(each), WORDS[each.state]]

@@ -105,7 +105,7 @@ class LoadSection(Section[None, AtLoad]):
 
     def compute(self, run: Run, core: Core, spec: None) -> AtLoad | None:
         load = run.plan.load
-        if load is None or run.plan.sweep is not None:
+        if load is None or run.plan.rates or run.plan.sweep is not None:
             return None
         here, cores = servers_are_here(run), []
         if not isinstance(load, CommandRate):

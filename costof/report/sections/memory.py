@@ -19,8 +19,6 @@ from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
 CLIENTS = 10_000
-#: The number of steps in which connections are opened (`run/memory.py`).
-STEPS = 11
 UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 METHOD = (
     "After the last round, each variant opened idle connections in {steps} steps{servers}. They all stayed open. Each "
@@ -69,7 +67,7 @@ class MemorySection(Section[None, ConnectionMemory]):
             yield Table.of(head, grown, title="Growth of the servers' memory with idle connections")
             servers = FRESH if data.fresh else TURNS.format(lead_in=data.lead_in)
             first = "one" if data.lead_in == 1 else f"{data.lead_in}"
-            method = METHOD.format(steps=STEPS, servers=servers, lead_in=first)
+            method = METHOD.format(steps=data.steps, servers=servers, lead_in=first)
             notes = [method, *(METHODS[method] for method in data.methods), NOT_COUNTED]
             yield Paragraph(" ".join(notes), "note")
         if missing := [_missing(index, data.planned, each) for each in data.arms if each.missing]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from costof.errors import WarningText
@@ -43,7 +44,7 @@ class Commands(Resource, Service):
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         return Endpoint(service=self._arms[arm.name])
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
         """Return []: only the author of the commands knows what they write."""

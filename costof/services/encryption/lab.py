@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -94,9 +95,9 @@ class EncryptionLab(LabService):
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Load TPC-C's tables, without the gateway if some arm connects directly. Raises `TPCC_UNSOUND`."""
-        through = loading_arm(self._plan, arm)
+        through = loading_arm(self._plan, arms[0])
         self._give_shares({role: float(os.cpu_count() or 1) for role in self._hosts})
         self._tables.fill(lambda: load(through))
 

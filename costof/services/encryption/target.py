@@ -6,7 +6,7 @@ client logs in with the URL's account. Through the gateway it gets ciphertext, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import ClassVar
@@ -113,8 +113,8 @@ class EncryptionTarget(TargetService[TpccTarget]):
         settings = self._front.client_settings(arm, self.server.client_settings())
         return Endpoint(service=settings.with_settings(arm.settings.service), transport=transport)
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        super().prepare(loading_arm(self._plan, arm), load)
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
+        super().prepare([loading_arm(self._plan, arms[0])], load)
 
     def arrange(self, arm: PlannedArm) -> None:
         self.server.tables.renew()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import secrets
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
@@ -152,7 +153,7 @@ class FirewallLab(LabService):
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
         return ["nothing: the lab's own servers get GET and POST requests and store nothing"]

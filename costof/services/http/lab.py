@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import http.client
 import ssl
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +125,7 @@ class HttpLab(LabService):
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._chain.client.prefix
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
         return ["nothing: the lab's own servers only get GET requests"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -69,7 +70,7 @@ class HttpTarget(Service):
         )
         return Endpoint(service=settings, transport=arm.settings.transport_trusting(self._ca_file))
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None: ...
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None: ...
 
     def writes(self) -> list[str]:
         return [f"nothing: costof only sends GET requests for {' and '.join(place.url for place in self._used)}"]

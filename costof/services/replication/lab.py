@@ -358,7 +358,7 @@ class ReplicationLab(LabService):
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._nodes.client.prefix
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Do nothing: YCSB's load is the measured workload, so no data may be loaded before."""
 
     def writes(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -53,7 +54,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
             transport=tls if self.server.tls else arm.settings.transport_trusting(None),
         )
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Write only the run's marker: YCSB's load is the measured workload, so no data may be loaded before."""
         self.server.prepare(lambda: None)
 

@@ -1,29 +1,42 @@
-"""The lab of one server, which near and far clients reach directly (plain or TLS) or through tunnels or poolers."""
+"""The lab of a server program, which near and far clients reach directly (plain or TLS) or through tunnels or poolers.
+
+Usually there is one server. If the levels of some arms configure their server (`lab.server`), there is one server for
+each configuration, with data of its own.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
-from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
+from costof.lab.flushes import FlushEvidence, describe_file_system, flush_command
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.topology import Star
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
-from costof.programs.server import LabServer, Place, lab_server
+from costof.programs.flushes import FLUSHES
+from costof.programs.server import LabServer, Place, ServerConfiguration, lab_server
 from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.server.entrances import Entrances, Site
+from costof.services.server.pairs import Pairs
 from costof.services.server.poolers import Poolers, middle_cores
 from costof.services.server.relays import Relays
 from costof.services.server.stunnels import Stunnels
 from costof.services.server.tunnels import Tunnels
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import SERVER_PREFIX
 
 Value = TypeVar("Value")
+#: All kinds of programs in front of a server.
+ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Relays)
 
 
 class Tickets:
@@ -47,92 +60,193 @@ class Tickets:
         return arm.settings.transport is not None and arm.settings.transport.resumption and held_since < self._changes
 
 
-class ServerLab(LabService):
-    """A lab in which all arms use one server, directly or through an entrance (tunnel, stunnel, pooler or relay).
+@dataclass(frozen=True)
+class Readings(Observation):
+    """The state of an arm's entrance, and the counters of its server."""
 
-    If an entrance fails, the arms that use it fail. If the server or a link fails, the run fails.
+    entrance: Observation | None = None
+    server: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Configured:
+    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it.
+
+    Its start and the load of its data took `start_seconds` and `load_seconds`.
+    """
+
+    server: LabServer
+    processes: frozenset[str]
+    entrances: Sequence[Entrances]
+    start_seconds: float
+    load_seconds: float | None = None
+    tickets: Tickets = field(default_factory=Tickets)
+
+
+class ServerLab(LabService):
+    """A lab in which arms use their server directly or through an entrance (tunnel, stunnel, pooler or relay).
+
+    If an entrance fails, the arms that use it fail, and if a server fails, its arms. If a control's server or a link
+    fails, the run fails.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
         """Prepare a lab with the study's server program, or with `program` if given. Raises `NO_SERVICE`."""
         self._program = program or lab_server(plan.study.service.program)
-        self._keys = keys_to_show([key for arm in plan.arms if (key := arm.settings.lab.get("key"))])
-        self._lab = Lab()
+        #: The configurations, the first control's first.
+        self._configurations: list[ServerConfiguration] = []
+        for arm in sorted(plan.arms, key=lambda arm: not arm.control):
+            if (configuration := self._configuration(arm)) not in self._configurations:
+                self._configurations.append(configuration)
+        self._arms = plan.arms
+        self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
+        self._records = plan.records
+        self._client_certificates: dict[str, Path] = {}
+        self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
+        self._counts_flushes = f"{SERVER_PREFIX}{FLUSHES}" in {each.phase for each in plan.study.metrics.values()}
+        self._lab = Lab(on_disk=self._counts_flushes)
+        #: Whether the next observation is the first one of a slice, and not the one after it.
+        self._before_slice = True
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
-        self._star = Star(
-            self._lab, round_trips, plan.seed, separate=self._program.separate_clients, middle=middle_cores(plan.arms)
-        )
-        self._tickets = Tickets()
-        site = Site(self._lab, self._star, plan.arms, self._distances, self._keys[0])
-        self._entrances: list[Entrances] = [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, plan.seed)]
+        used = {kind for kind in ENTRANCES for arm in plan.arms if kind.setting in arm.settings.lab}
+        separate = self._program.separate_clients or any(kind.separate_clients for kind in used)
+        self._star = Star(self._lab, round_trips, plan.seed, separate=separate, middle=middle_cores(plan.arms))
+        self._by_server = [
+            self._entrances_before(number, configuration, plan.seed)
+            for number, configuration in enumerate(self._configurations, start=1)
+        ]
+        self._entrances = [each for entrances in self._by_server for each in entrances]
+
+    def _entrances_before(self, number: int, configuration: ServerConfiguration, seed: int) -> Sequence[Entrances]:
+        arms = [arm for arm in self._arms if self._configuration(arm) == configuration]
+        site = Site(self._lab, self._star, arms, self._distances, self._keys[0], seed, number)
+        return [kind(site) for kind in ENTRANCES]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
         stack.enter_context(self._star)
         self.authority = Authority(self._lab.folder / "certificates")
-        place = Place(self._lab, self._star.server, self.authority, self._keys, self._star.new_address)
-        self.server = self._program(place)
-        if self.needed_connections is not None:
-            self.server.accept(self.needed_connections)
-        stack.callback(self.server.close)
-        self.server.start()
-        # Make the tables before the load, because instruments may look at the tables as soon as they connect.
-        self.server.make_tables()
-        for each in self._entrances:
-            stack.callback(each.close)
-            each.start(self.server, self.authority)
+        self._servers = [
+            self._start(number, configuration, stack)
+            for number, configuration in enumerate(self._configurations, start=1)
+        ]
+        self._current = self._servers[0]
+        for configured in self._servers:
+            for each in configured.entrances:
+                stack.callback(each.close)
+                each.start(configured.server, self.authority)
         self._star.measure()
 
+    def _start(self, number: int, configuration: ServerConfiguration, stack: ExitStack) -> Configured:
+        others = set(self._lab.processes)
+        place = Place(
+            self._lab,
+            self._star.server,
+            self.authority,
+            self._keys,
+            self._star.new_address,
+            configuration,
+            number,
+            self._kinds,
+            self._records,
+        )
+        server = self._program(place)
+        if self.needed_connections is not None:
+            server.accept(self.needed_connections)
+        stack.callback(server.close)
+        started = time.monotonic()
+        server.start()
+        start_seconds = time.monotonic() - started
+        # Make the tables before the load, because instruments may look at the tables as soon as they connect.
+        server.make_tables()
+        own = frozenset(set(self._lab.processes) - others)
+        return Configured(server, own, self._by_server[number - 1], start_seconds)
+
+    @property
+    def server(self) -> LabServer:
+        """The first server: the first control's."""
+        return self._servers[0].server
+
     def endpoint(self, arm: PlannedArm) -> Endpoint:
-        settings = self.server.client_settings().with_settings(arm.settings.service)
+        settings = self._configured(arm).server.client_settings().with_settings(arm.settings.service)
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
-        return Endpoint(service=settings, transport=arm.settings.transport_trusting(self.authority.ca_file))
+        transport = arm.settings.transport_trusting(self.authority.ca_file)
+        if self._configuration(arm).client_certificates:
+            transport = transport.presenting(self._client_certificate(arm))
+        return Endpoint(service=settings, transport=transport)
 
     def prefix(self, arm: PlannedArm) -> list[str]:
         return self._star.client(self._distances[arm.name]).prefix
 
-    def prepare(self, arm: PlannedArm, load: LoadData) -> None:
-        load(arm)
-        self.server.settle()
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
+        """Load the data into each server, over the connections of the server's first arm."""
+        for each in self._servers:
+            using = [arm for arm in arms if self._configured(arm) is each]
+            if using:
+                started = time.monotonic()
+                load(using[0])
+                each.server.settle()
+                each.load_seconds = time.monotonic() - started
 
     def writes(self) -> list[str]:
         return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
+        self._before_slice = True
+        self._current = self._configured(arm)
         for each in self._entrances:
             each.arrange(arm)
         entrance = self._entrance(arm)
-        self.server.expect_tls(arm.settings.speaks_tls and not (entrance and entrance.end_tls))
-        key = arm.settings.lab.get("key")
-        if key is not None and self.server.show_key(key):
-            self._tickets.invalidate()
+        self._current.server.expect_tls(arm.settings.speaks_tls and not (entrance and entrance.end_tls))
+        key = certificate_kind(arm.settings.lab)
+        if key is not None and self._current.server.show_key(key):
+            self._current.tickets.invalidate()
 
     def wants_ticket(self, arm: PlannedArm) -> bool:
-        return self._tickets.renew(arm)
+        return self._configured(arm).tickets.renew(arm)
 
     def links(self) -> list[LinkEvidence]:
         return self._star.links()
 
+    def measure_flush(self, seconds: float) -> FlushEvidence | None:
+        if not self._counts_flushes:
+            return None
+        name = "flush"
+        self._lab.run(name, flush_command(self._lab.folder, self._program.appends, seconds))
+        return FlushEvidence.model_validate_json((self._lab.folder / f"{name}.log").read_bytes().splitlines()[-1])
+
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        entrance = self._entrance(arm)
-        return entrance.evidence(arm) if entrance and stage == "start" else {}
+        entrance, own = self._entrance(arm), self._configured(arm)
+        facts = own.server.evidence()
+        if stage == "start" and len(self._servers) > 1:
+            took = {"start of the server": own.start_seconds, "load of the data": own.load_seconds}
+            facts |= {what: f"{each:.2f} s" for what, each in took.items() if each is not None}
+        return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the entrance at 'address:port', or of the server if no entrance is there."""
+        """Return the counters of the entrance at 'address:port', or of the arm's server if no entrance is there."""
         by_entrance = (each.counters(server) for each in self._entrances)
-        return next((each for each in by_entrance if each is not None), None) or self.server.counters(server)
+        return next((each for each in by_entrance if each is not None), None) or self._current.server.counters(server)
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        entrance = self._entrance(arm)
-        return entrance.observe(arm) if entrance else None
+        entrance, server = self._entrance(arm), self._configured(arm).server
+        if not self._before_slice:
+            server.finish_counting()
+        self._before_slice = False
+        return Readings(entrance.observe(arm) if entrance else None, server.readings())
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
+        was, now = (each if isinstance(each, Readings) else Readings() for each in (before, after))
         entrance = self._entrance(arm)
-        return entrance.judge(arm, before, after, answer) if entrance else Judgement()
+        judged = entrance.judge(arm, was.entrance, now.entrance, answer) if entrance else Judgement()
+        moved = {name: count - was.server[name] for name, count in now.server.items() if name in was.server}
+        mismatch = judged.mismatch or self._configured(arm).server.mismatch(moved, answer)
+        figures = {name: count / answer.operations for name, count in moved.items() if answer.operations}
+        return replace(judged, mismatch=mismatch, figures=judged.figures | figures)
 
     def throttled_seconds(self) -> dict[str, float]:
         return _merged(each.throttled_seconds() for each in self._entrances)
@@ -141,26 +255,66 @@ class ServerLab(LabService):
         return [text for each in self._entrances for text in each.warnings()]
 
     def cpu_seconds(self) -> dict[str, float]:
-        own = self._lab.cpu_seconds() | self._star.cpu_seconds() | self.server.cpu_seconds()
+        # The other arms' servers do not work for the current arm.
+        others = {name for each in self._servers if each is not self._current for name in each.processes}
+        own = self._lab.cpu_seconds(others) | self._star.cpu_seconds() | self._current.server.cpu_seconds()
         return own | _merged(each.cpu_seconds() for each in self._entrances)
+
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [
+            *super().server_processes(),
+            *(pair for each in self._servers for pair in each.server.further_processes()),
+        ]
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        return super().process_ids | {
+            name: pid for each in self._servers for name, pid in each.server.further_processes()
+        }
 
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
-            entrance = self._entrance(arm)
-            return entrance.failure_reason(arm) if entrance else None
+            entrance, own = self._entrance(arm), self._configured(arm).processes
+            ended_ones = (ended(each.name, each.exit_status) for each in self._lab.dead() if each.name in own)
+            return next(ended_ones, None) or (entrance.failure_reason(arm) if entrance else None)
         entrance_roles = {role for each in self._entrances for role in each.roles}
+        needed = [self._configured(arm) for arm in self._arms if arm.control]
+        dispensable = {name for each in self._servers if each not in needed for name in each.processes}
         for process in self._lab.dead():
-            if process.role not in entrance_roles:
+            if process.role not in entrance_roles and process.name not in dispensable:
                 return ended(process.name, process.exit_status)
-        return self._star.lost()
+        return self.server.failure_reason() or self._star.lost()
 
     def describe(self) -> Description:
-        described = self.server.describe()
+        described, *others = [each.server.describe() for each in self._servers]
+        count = len(self._servers)
+        topology = described.topology if count == 1 else f"{count} servers, one for each configuration,"
         return Description(
-            versions=described.versions | _merged(each.versions() for each in self._entrances),
-            topology=f"{described.topology} {self._star.words()}",
-            facts=described.facts | _merged(each.facts() for each in self._entrances),
+            versions=_joined([described.versions, *(each.versions for each in others)])
+            | _merged(each.versions() for each in self._entrances),
+            topology=f"{topology} {self._star.words()}",
+            facts=_joined([described.facts, *(each.facts for each in others)])
+            | self._disk()
+            | _merged(each.facts() for each in self._entrances),
         )
+
+    def _disk(self) -> dict[str, str]:
+        folder = self._lab.folder
+        return {"servers' data": f"{folder.parent}, {describe_file_system(folder)}"} if self._counts_flushes else {}
+
+    def _configuration(self, arm: PlannedArm) -> ServerConfiguration:
+        return self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))
+
+    def _client_certificate(self, arm: PlannedArm) -> Path:
+        """Return the client's certificate, with the same kind of key as the server's."""
+        kind = str(arm.settings.lab.get("key", DEFAULT_KEY))
+        if kind not in self._client_certificates:
+            self._client_certificates[kind] = self.authority.issue("client", kind, ["client"])
+        return self._client_certificates[kind]
+
+    def _configured(self, arm: PlannedArm) -> Configured:
+        """Return the server that an arm uses."""
+        return self._servers[self._configurations.index(self._configuration(arm))]
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
         """Return the kind of entrance that an arm uses, or None if its client connects to the server directly."""
@@ -169,6 +323,15 @@ class ServerLab(LabService):
 
 def _merged(dictionaries: Iterable[dict[str, Value]]) -> dict[str, Value]:
     return {name: value for each in dictionaries for name, value in each.items()}
+
+
+def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
+    """Return the dictionaries as one. Different texts with the same key are separated by '|'."""
+    joined: dict[str, dict[str, None]] = {}
+    for each in dictionaries:
+        for name, text in each.items():
+            joined.setdefault(name, {})[text] = None
+    return {name: " | ".join(texts) for name, texts in joined.items()}
 
 
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:

@@ -37,13 +37,15 @@ STRAY_SESSIONS = 4
 class ArmPoolSettings(Model):
     """An arm's settings for its pool: the `pool_mode`, and the numbers of connections to the server and of processes.
 
-    `server_tls` says whether PgBouncer uses TLS to the server.
+    `server_tls` says whether PgBouncer uses TLS to the server, and `plain_passwords` whether its file of users has
+    passwords instead of their SCRAM secrets.
     """
 
     mode: str
     size: int
     processes: int
     server_tls: bool = False
+    plain_passwords: bool = False
 
     @classmethod
     def from_arm(cls, arm: PlannedArm) -> ArmPoolSettings | None:
@@ -61,6 +63,7 @@ class PoolerSettings:
     server_tls: bool
     processes: int
     key: str
+    plain_passwords: bool = False
 
     @property
     def name(self) -> str:
@@ -69,6 +72,7 @@ class PoolerSettings:
         'x2' is the number of processes, if there are several.
         """
         parts = ["to-tls"] * self.server_tls + [f"x{self.processes}"] * (self.processes > 1)
+        parts += ["passwords"] * self.plain_passwords
         return "-".join([PACKAGE, *parts, self.key])
 
 
@@ -100,6 +104,7 @@ class Poolers(Entrances):
     A pooler presents a certificate with the kind of key that the arm names, or else with the kind `Site.key`.
     """
 
+    setting = "pool"
     roles = frozenset({ROLE})
 
     def __init__(self, site: Site) -> None:
@@ -110,10 +115,12 @@ class Poolers(Entrances):
         self._settings: dict[str, tuple[PoolerSettings, Pool]] = {}
         for number, arm in enumerate(site.arms, 1):
             if pool := ArmPoolSettings.from_arm(arm):
-                settings = PoolerSettings(pool.server_tls, pool.processes, arm.settings.lab.get("key", site.key))
+                key = arm.settings.lab.get("key", site.key)
+                settings = PoolerSettings(pool.server_tls, pool.processes, key, pool.plain_passwords)
                 self._settings[arm.name] = settings, Pool(f"pool-{number}", pool.mode, pool.size)
         different = dict.fromkeys(settings for settings, _ in self._settings.values())
-        self._ports = {settings: FIRST_PORT + number for number, settings in enumerate(different)}
+        self._site = site
+        self._ports = {settings: site.port(FIRST_PORT) + number for number, settings in enumerate(different)}
         self._poolers: dict[PoolerSettings, PgBouncer] = {}
         self._failed: dict[PoolerSettings, str] = {}
         self._mismatches: dict[str, str] = {}
@@ -170,7 +177,8 @@ class Poolers(Entrances):
         if {bool(version) for version in tls} != {arm_pool.settings.server_tls}:
             self._mismatches[arm.name] = f"the server sees {_tls_text(tls)} on the pool's connections"
         pool = f"{arm_pool.pool.mode} mode, {len(observation.servers)} open connections"
-        return {"pool": pool, "pool to server, as the server sees it": _tls_text(tls)}
+        passwords = self._poolers[arm_pool.settings].password_form()
+        return {"pool": pool, "pool to server, as the server sees it": _tls_text(tls), "pooler's users": passwords}
 
     def counters(self, address: str) -> Counters | None:
         matching = (pool.settings for pool in self._pools.values() if pool.address == address)
@@ -230,23 +238,25 @@ class Poolers(Entrances):
         if not self._settings:
             return {}
         limits = f"one thread a process, max_client_conn {CLIENTS:,}, listen_backlog {BACKLOG:,}"
-        return {"PgBouncer": f"{limits}, auth_file with SCRAM secrets, pools full from the start"}
+        return {"PgBouncer": f"{limits}, auth_file with one user, pools full from the start"}
 
     def _make_pooler(self, settings: PoolerSettings, authority: Authority) -> PgBouncer:
         from costof.programs.pgbouncer.pooler import PgBouncer, Upstream
 
         upstream = Upstream.of(self._server, authority.ca_file if settings.server_tls else None)
         addresses = list(dict.fromkeys(self._star.middle_addresses.values()))
+        name = self._site.name(settings.name)
         return PgBouncer(
             self._lab,
-            settings.name,
+            name,
             self._star.middle,
             addresses,
             self._ports[settings],
-            authority.issue(settings.name, settings.key, addresses),
+            authority.issue(name, settings.key, addresses),
             upstream,
             [pool for each, pool in self._settings.values() if each == settings],
             settings.processes,
+            settings.plain_passwords,
         )
 
 

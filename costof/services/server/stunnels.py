@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
 from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
@@ -40,6 +40,7 @@ class Stunnels(Entrances):
     which is the same in all processes.
     """
 
+    setting = "stunnel"
     roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
     end_tls = True
 
@@ -49,7 +50,8 @@ class Stunnels(Entrances):
         self._distances = site.distances
         self._arms = {arm.name: arm for arm in site.arms if stunnel_ends(arm)}
         keys = dict.fromkeys(_key(arm) for arm in self._arms.values())
-        self._ports = {key: FIRST_PORT + number for number, key in enumerate(keys)}
+        self._site = site
+        self._ports = {key: site.port(FIRST_PORT) + number for number, key in enumerate(keys)}
         self._server: Stunnel | None = None
         self._clients: dict[str, Stunnel] = {}
         self._address = ""
@@ -64,17 +66,23 @@ class Stunnels(Entrances):
         server_address = server.client_settings().addresses[0]
         self._address = server_address.rpartition(":")[0]
         ends = [
-            End(key, self._listen_address(key), server_address, authority.issue("stunnel", key, [self._address]))
+            End(
+                key,
+                self._listen_address(key),
+                server_address,
+                authority.issue(self._site.name("stunnel"), key, [self._address]),
+            )
             for key in self._ports
         ]
-        self._server = Stunnel(self._lab, "stunnel", SERVER_ROLE, ends, self._star.server)
+        self._server = Stunnel(self._lab, self._site.name("stunnel"), SERVER_ROLE, ends, self._star.server)
         for distance in {self._distances[name] for name, arm in self._arms.items() if stunnel_ends(arm) == BOTH}:
             ends = [
                 End(key, self._listen_address(key, distance), self._listen_address(key), ca_file=authority.ca_file)
                 for key in self._ports
             ]
             client = self._star.client(distance)
-            self._clients[distance] = Stunnel(self._lab, f"stunnel-{distance}", CLIENT_ROLE, ends, client)
+            name = self._site.name(f"stunnel-{distance}")
+            self._clients[distance] = Stunnel(self._lab, name, CLIENT_ROLE, ends, client)
 
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
         return settings.at_address(self._entrance(arm))
@@ -129,4 +137,4 @@ class Stunnels(Entrances):
 
 
 def _key(arm: PlannedArm) -> str:
-    return str(arm.settings.lab.get("key", DEFAULT_KEY))
+    return certificate_kind(arm.settings.lab, DEFAULT_KEY) or DEFAULT_KEY

@@ -27,6 +27,7 @@ def tunnel_cipher(arm: PlannedArm) -> str:
 class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
+    setting = "tunnel"
     # `SERVER_ROLE` is the role of the listening sshd. If this sshd ends, the run goes on: open tunnels work without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
@@ -36,7 +37,9 @@ class Tunnels(Entrances):
         self._keys = {
             arm.name: (cipher, site.distances[arm.name]) for arm in site.arms if (cipher := tunnel_cipher(arm))
         }
-        self._ports = {key: FIRST_PORT + number for number, key in enumerate(dict.fromkeys(self._keys.values()))}
+        self._site = site
+        first = site.port(FIRST_PORT)
+        self._ports = {key: first + number for number, key in enumerate(dict.fromkeys(self._keys.values()))}
         self._open: dict[Key, Tunnel] = {}
         self._failed: dict[Key, str] = {}
         self._sshd: SshServer | None = None
@@ -48,11 +51,11 @@ class Tunnels(Entrances):
         if not self._keys:
             return
         address, _, port = server.client_settings().addresses[0].rpartition(":")
-        self._sshd = SshServer(self._lab, address, host=self._star.server)
+        self._sshd = SshServer(self._lab, address, host=self._star.server, name=self._site.name(SERVER_ROLE))
         self._sshd.start()
         started = {}
         for cipher, distance in self._ports:
-            name = f"ssh-{cipher.partition('@')[0]}-{distance}"
+            name = self._site.name(f"ssh-{cipher.partition('@')[0]}-{distance}")
             listen, host = self._listen_address((cipher, distance)), self._star.client(distance)
             started[cipher, distance] = self._sshd.start_tunnel(name, cipher, listen, (address, int(port)), host=host)
         for key, tunnel in started.items():

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from cryptography.x509.verification import PolicyBuilder, Store
+from cryptography.x509.verification import PolicyBuilder, Store, VerificationError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from costof.errors import CostofError, ErrorText
 from costof.lab import program
-from costof.lab.certificates import Authority, new_key
+from costof.lab.certificates import Authority, certificate_kind, new_key
 from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS
 from costof.lab.lab import Lab, descendants_of
@@ -103,6 +103,18 @@ def test_certificates_of_the_authority_of_a_lab_satisfy_rfc_5280(tmp_path: Path)
     issued = x509.load_pem_x509_certificate(authority.issue("server", "ecdsa-p256", ["db.lab"]).read_bytes())
     verifier = PolicyBuilder().store(Store([authority.certificate])).build_server_verifier(x509.DNSName("db.lab"))
     assert verifier.verify(issued, [])[-1] == authority.certificate
+
+
+def test_server_sends_the_intermediate_certificates_of_its_chain(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    kind = certificate_kind({"key": "ecdsa-p256", "certificates": "3"})
+    assert kind is not None
+    leaf, *intermediates = x509.load_pem_x509_certificates(authority.issue("server", kind, ["db.lab"]).read_bytes())
+    assert len(intermediates) == 2
+    verifier = PolicyBuilder().store(Store([authority.certificate])).build_server_verifier(x509.DNSName("db.lab"))
+    assert verifier.verify(leaf, intermediates) == [leaf, *intermediates, authority.certificate]
+    with pytest.raises(VerificationError):
+        verifier.verify(leaf, intermediates[:1])
 
 
 @pytest.mark.parametrize(("kind", "bits"), [("rsa-1024", 1024), ("rsa-2048", 2048), ("ecdsa-p256", 256)])

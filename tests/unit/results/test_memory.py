@@ -52,6 +52,7 @@ def test_difference_uses_the_steps_that_both_arms_have() -> None:
     assert memory is not None
     tls = memory.arms[1]
     assert (tls.connections, tls.missing) == (600, "too many connections")
+    assert memory.steps == len(STEPS)
     assert added_bytes(run)["tls"].rounds == 6
 
 

@@ -40,3 +40,8 @@ def test_printed_command_line_has_the_load_and_the_restarts() -> None:
     assert "--load 300/s --queries-per-connection 20 --restarts 5 --rounds 4" in text
     pool = command_line(plan_of("redis-tls", load=RequestedLoad(pool="50", think_time="10ms")), 4)
     assert "--pool 50 --think-time 10ms" in pool
+    several = command_line(plan_of("redis-tls", load=RequestedLoad("100/s..300/s", pool="50")), 4)
+    assert "--pool 50 --load 100/s,130/s,170/s,230/s,300/s --rounds 4" in several
+    limits = [("p99 of a query", "5ms")]
+    sweep = command_line(plan_of("redis-tls", load=RequestedLoad("100/s..300/s", pool="50"), limits=limits), 4)
+    assert "--pool 50 --load 100/s..300/s --limit 'p99 of a query' 5ms --rounds 4" in sweep

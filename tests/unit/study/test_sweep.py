@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from costof.errors import CostofError
+from costof.instruments.commands.settings import Program
 from costof.study.load import WORKLOAD, Arrivals, RequestedLoad
-from costof.study.plan import Plan
-from costof.study.sweep import CAPACITY
+from costof.study.plan import Options, Plan, resolve
+from costof.study.schema import Study
+from costof.study.sweep import CAPACITY, percentile_figures
 from tests.support.small_plans import plan_of
 
 LIMIT = ("p99 of a query", "10ms")
@@ -63,8 +65,7 @@ def test_slices_have_enough_operations_beyond_the_limit() -> None:
         ("3000/s..100/s", (LIMIT,), "too narrow a range"),
         ("100/s..", (LIMIT,), "is not a valid load"),
         ("100..3000/s", (LIMIT,), "is not a valid load"),
-        ("100/s..3000/s", (("new connection", "+10%"),), "needs exactly one limit"),
-        ("100/s..3000/s", (LIMIT, LIMIT), "needs exactly one limit"),
+        ("100/s..3000/s", (LIMIT, LIMIT), "can have only one limit on a percentile"),
         ("100/s..3000/s", (("p99 of a query", "+10%"),), "is not a valid limit"),
         ("100/s..3000/s", (("p49 of a query", "10ms"),), "is not a valid limit"),
         ("100/s..3000/s", (("p99 of a transaction", "10ms"),), "'p99 of a query'"),
@@ -81,3 +82,45 @@ def test_range_for_users_who_think_is_refused() -> None:
     load = RequestedLoad("100/s..200/s", pool="8", think_time="20ms")
     with pytest.raises(CostofError):
         plan_of("postgres-tls", "quick", load=load, limits=(LIMIT,))
+
+
+def study_of_commands(run: str, read: str) -> Study:
+    factors = {"kind": {"levels": {"a": {}, "b": {}}}}
+    command = {"run": run, "read": read}
+    content = {"name": "mine", "title": "?", "service": "command", "control": {"kind": "a"}, "factors": factors}
+    return Study.model_validate({**content, "workloads": {"w": {"command": command}}})
+
+
+def sweeping_commands(run: str, read: str, limit: str) -> Plan:
+    options = Options("quick", load=RequestedLoad("10/s..100/s"), limits=[(limit, "10ms")])
+    return resolve(study_of_commands(run, read), options)
+
+
+@pytest.mark.parametrize(
+    ("read", "limit", "figure"),
+    [
+        ("wrk", "p99 of a request", "p99_ms"),
+        ("wrk", "p99.9 of the latency", "p999_ms"),
+        ("memtier", "p99 of a get", "get_p99_ms"),
+        ("memtier", "p99 of an operation", "p99_ms"),
+    ],
+)
+def test_limit_for_commands_names_a_percentile_of_their_report(read: str, limit: str, figure: str) -> None:
+    plan = sweeping_commands("load -R {rate} -d {seconds}", read, limit)
+    assert plan.sweep is not None
+    assert (plan.sweep.limit.figure, plan.sweep.workload, [*plan.study.metrics]) == (figure, "w", [CAPACITY])
+    assert plan.sweep.seconds(1.0) == plan.slices["w"].seconds
+    ((_, words),) = plan.programs(plan.arms[0]).values()
+    program = Program(argv=["load", "-R", str(words["rate"])], once=True, timeout_seconds=1)
+    assert program.at_rate(12.5).argv == ["load", "-R", "12.5"]
+
+
+@pytest.mark.parametrize(("read", "known"), [("pgbench", "no percentiles"), ("wrk", "p50 of a request")])
+def test_limit_on_a_percentile_that_no_report_has_is_refused(read: str, known: str) -> None:
+    with pytest.raises(CostofError, match=f"{read} has no such percentile .*{known}"):
+        sweeping_commands("load -R {rate}", read, "p97 of a request")
+
+
+def test_percentiles_are_recognized_by_the_names_of_figures() -> None:
+    names = ["p50_ms", "p999_ms", "get_p99_us", "p99_latency_ms", "latency_ms", "p9_ms"]
+    assert percentile_figures(names) == {("", 50): "p50_ms", ("", 99.9): "p999_ms", ("get", 99): "get_p99_us"}

@@ -17,6 +17,8 @@ pub enum Transport {
 pub struct Tls {
     /// A PEM file with trusted certificates. If absent, the authorities that the system trusts are used.
     pub ca_file: Option<PathBuf>,
+    /// A PEM file with the client's key, certificate and intermediate certificates. If absent, the client has none.
+    pub certificate_file: Option<PathBuf>,
     /// The only TLS version that the client offers. If absent, the version is negotiated.
     pub version: Option<TlsVersion>,
     pub verify: Verify,

@@ -16,6 +16,8 @@ pub struct Security {
     pub protocol: &'static str,
     pub cipher: &'static str,
     pub key: String,
+    /// The number of certificates that the server sent.
+    pub chain: usize,
     pub verified: bool,
     /// The group of the key exchange. None if the group is none of those that an arm's TLS settings can select.
     pub group: Option<&'static str>,
@@ -42,6 +44,8 @@ pub struct EvidenceAnswer {
     pub cipher: Option<String>,
     /// The type of the server's key, such as `rsa-2048`. Null for plain connections.
     pub key: Option<String>,
+    /// The number of certificates that the server sent. Null for plain connections.
+    pub chain: Option<String>,
     /// The group of the key exchange by PostgreSQL's name. Null for plain connections and for groups that an arm's TLS
     /// settings cannot select.
     pub group: Option<String>,
@@ -81,12 +85,14 @@ impl Evidence {
     pub fn answer(&self) -> EvidenceAnswer {
         let securities = || self.kinds.iter().map(|connection| connection.security.as_ref());
         let values = |name: fn(&Security) -> &str| joined(securities().map(|security| security.map_or("plain", name)));
+        let chains: Vec<_> = securities().flatten().map(|security| security.chain.to_string()).collect();
         let encrypted = securities().any(|security| security.is_some());
         EvidenceAnswer {
             connections: self.opened,
             protocol: values(|security| security.protocol).filter(|_| encrypted),
             cipher: values(|security| security.cipher).filter(|_| encrypted),
             key: values(|security| &security.key).filter(|_| encrypted),
+            chain: joined(chains.iter().map(String::as_str)),
             group: joined(securities().filter_map(|security| security?.group)),
             verified: encrypted && securities().all(|security| security.is_some_and(|tls| tls.verified)),
             resumed: self.resumed,

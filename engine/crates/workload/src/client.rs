@@ -114,7 +114,7 @@ pub trait Pipeline: Ask {
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
 }
 
-/// A session that can write a record whether it exists or not, as the clients of caches do.
+/// A session that can write a record with a random key, one at a time.
 pub trait Overwrite: KeyValue {
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }

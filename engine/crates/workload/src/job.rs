@@ -66,10 +66,12 @@ impl Job<'_> {
 
     pub fn sql<C>(self, client: C, table: AboutOf<C>) -> TaskId
     where
-        C: Client<Session: KeyValue + Records + Sql> + Clone,
+        C: Client<Session: Overwrite + Records + Sql> + Clone,
     {
-        if self.workload.kind != Kind::Tpcc {
-            return self.records(client, table);
+        match self.workload.kind {
+            Kind::Tpcc => {}
+            Kind::Write => return self.query::<C, Overwriting>(client, table),
+            _ => return self.records(client, table),
         }
         let settings = self.workload.tpcc.clone().unwrap_or_default();
         match settings.phase {

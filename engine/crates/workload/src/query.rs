@@ -28,7 +28,7 @@ impl<S: Ask> QueryKind<S> for SingleQuery {
     }
 }
 
-/// A write of one record, whether it exists or not (workload `write`).
+/// A write of one record (workload `write`).
 pub struct Overwriting;
 
 impl<S: Overwrite> QueryKind<S> for Overwriting {

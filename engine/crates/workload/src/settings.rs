@@ -127,7 +127,7 @@ pub enum Kind {
     /// Sixteen queries in each operation, over a persistent connection, all sent before the first answer is awaited.
     Pipeline,
     Tpcb,
-    /// A write of one record, whether it exists or not, over a persistent connection.
+    /// A write of one record over a persistent connection.
     Write,
 }
 
@@ -153,10 +153,10 @@ pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
 /// [`crate::Records`]).
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
 /// The kinds of workloads for sessions that also speak SQL ([`crate::sql::Sql`]).
-pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc];
+pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc, Kind::Write];
 /// The kinds of workloads for sessions that can also pipeline and perform pgbench's transactions ([`crate::Pgbench`]).
 pub const PGBENCH: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Tpcb];
-/// The kinds of workloads for sessions of caches, which can also pipeline and overwrite records ([`crate::Overwrite`]).
+/// The kinds of workloads for sessions of caches, which can also pipeline and write single records ([`crate::Overwrite`]).
 pub const CACHE: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Write];
 /// The kinds of workloads for sessions that carry HTTP requests ([`crate::Requests`]).
 pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];

@@ -36,11 +36,16 @@ impl Table {
         let mut random = Random::for_stream(self.seed, record);
         let k = 1 + random.below(self.records);
         write!(sql, "({},{k},'", self.id(record)).expect("writing to memory does not fail");
-        append_groups(&mut random, GROUPS_OF_C, sql);
+        append_c(&mut random, sql);
         sql.extend_from_slice(b"','");
         append_groups(&mut random, GROUPS_OF_PAD, sql);
         sql.extend_from_slice(b"')");
     }
+}
+
+/// Append a random value of column `c`.
+pub fn append_c(random: &mut Random, sql: &mut Vec<u8>) {
+    append_groups(random, GROUPS_OF_C, sql);
 }
 
 fn append_groups(random: &mut Random, groups: usize, sql: &mut Vec<u8>) {

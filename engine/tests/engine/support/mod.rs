@@ -60,6 +60,7 @@ pub fn tls(ca_file: &Path, version: Option<net::settings::TlsVersion>, verify: V
     let ca_file = Some(ca_file.into());
     let settings = net::settings::Tls {
         ca_file,
+        certificate_file: None,
         version,
         verify,
         resumption: false,

@@ -1,4 +1,4 @@
-//! A minimal MySQL test server: it supports the greeting, all authentication methods, selects of one row and inserts.
+//! A minimal MySQL test server: it supports the greeting, all authentication methods, selects of one row, updates and inserts.
 //! Each connection is served by its own thread. Messages are encoded with `mysql_common`, so that the engine's code is
 //! not tested against itself.
 
@@ -196,6 +196,7 @@ impl Mysql {
                     let rows = command.iter().filter(|byte| **byte == b'(').count() as u8 - 1;
                     packets.write(&[0, rows, 0, 2, 0, 0, 0])?;
                 }
+                Some(3) if command[1..].starts_with(b"UPDATE") => packets.write(&[0, 1, 0, 2, 0, 0, 0])?,
                 Some(3) => {
                     let Answer { definition, text_row, .. } = next();
                     self.send_row(&mut packets, &definition, &text_row)?;

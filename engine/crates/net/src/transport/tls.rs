@@ -77,6 +77,9 @@ impl TlsClient {
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
+        if let Some(path) = &settings.certificate_file {
+            present(&mut builder, path, path)?;
+        }
         let resumption = if settings.resumption { Some(Resumption::new(&mut builder)?) } else { None };
         Ok(TlsClient { context: builder.build(), verify: settings.verify, resumption, last_key: Mutex::default() })
     }
@@ -104,6 +107,7 @@ impl TlsClient {
             protocol: ssl.version_str(),
             cipher: ssl.current_cipher().map_or("none", |cipher| cipher.name()),
             key: ssl.peer_certificate().map_or_else(|| "none".into(), |peer| self.key_name(&peer)),
+            chain: ssl.peer_cert_chain().map_or(0, |chain| chain.len()),
             verified: self.verify != Verify::None && ssl.verify_result() == X509VerifyResult::OK,
             group: library::group_name(ssl),
             resumed: ssl.session_reused(),
@@ -407,16 +411,9 @@ impl TlsServer {
     /// Load a certificate and its key from PEM files. The certificate's file may also contain its chain and the key.
     /// Errors: `tls_configuration`, with the name of the file.
     pub fn new(certificate_file: &Path, key_file: &Path) -> Result<Self> {
-        let chain = read_pem(certificate_file, "certificate", X509::stack_from_pem)?;
-        // With an empty passphrase OpenSSL does not prompt for one.
-        let key = read_pem(key_file, "key", |pem| PKey::private_key_from_pem_passphrase(pem, b""))?;
-        if chain.is_empty() {
-            return Err(file_failure(certificate_file, "holds no PEM certificate"));
-        }
-        let context = server_context(chain, &key).map_err(|error| {
-            file_failure(certificate_file, &format!("does not match {}: {error}", key_file.display()))
-        })?;
-        Ok(TlsServer { context })
+        let mut builder = server_context().map_err(|error| misconfigured(&error))?;
+        present(&mut builder, certificate_file, key_file)?;
+        Ok(TlsServer { context: builder.build() })
     }
 }
 
@@ -451,27 +448,47 @@ impl Stream {
     }
 }
 
-fn server_context(chain: Vec<X509>, key: &PKey<Private>) -> std::result::Result<SslContext, ErrorStack> {
-    let mut builder = SslContextBuilder::new(SslMethod::tls_server())?;
-    builder.set_min_proto_version(Some(SslVersion::TLS1))?;
-    library::set_security_level(&mut builder, 0);
-    builder.set_cipher_list(EARLIER_SUITES)?;
-    library::accept_all_tls13_suites(&mut builder)?;
-    builder.set_tmp_dh(dh_2048()?.as_ref())?;
+/// Present the certificate in a PEM file, with its chain, to the peer.
+/// Errors: `tls_configuration`, with the name of the file.
+fn present(builder: &mut SslContextBuilder, certificate_file: &Path, key_file: &Path) -> Result<()> {
+    let chain = read_pem(certificate_file, "certificate", X509::stack_from_pem)?;
+    // With an empty passphrase OpenSSL does not prompt for one.
+    let key = read_pem(key_file, "key", |pem| PKey::private_key_from_pem_passphrase(pem, b""))?;
+    if chain.is_empty() {
+        return Err(file_failure(certificate_file, "holds no PEM certificate"));
+    }
+    use_certificate(builder, chain, &key)
+        .map_err(|error| file_failure(certificate_file, &format!("does not match {}: {error}", key_file.display())))
+}
+
+fn use_certificate(
+    builder: &mut SslContextBuilder,
+    chain: Vec<X509>,
+    key: &PKey<Private>,
+) -> std::result::Result<(), ErrorStack> {
     let mut chain = chain.into_iter();
     if let Some(leaf) = chain.next() {
         builder.set_certificate(&leaf)?;
     }
     chain.try_for_each(|issuer| builder.add_extra_chain_cert(issuer))?;
     builder.set_private_key(key)?;
-    builder.check_private_key()?;
+    builder.check_private_key()
+}
+
+fn server_context() -> std::result::Result<SslContextBuilder, ErrorStack> {
+    let mut builder = SslContextBuilder::new(SslMethod::tls_server())?;
+    builder.set_min_proto_version(Some(SslVersion::TLS1))?;
+    library::set_security_level(&mut builder, 0);
+    builder.set_cipher_list(EARLIER_SUITES)?;
+    library::accept_all_tls13_suites(&mut builder)?;
+    builder.set_tmp_dh(dh_2048()?.as_ref())?;
     // A session cache in the server would grow with each connection. It is not needed, because clients store their
     // session tickets themselves.
     builder.set_session_cache_mode(SslSessionCacheMode::OFF);
     builder.set_read_ahead(true);
     // Idle connections free OpenSSL's two buffers of 16 KiB.
     builder.set_mode(SslMode::RELEASE_BUFFERS);
-    Ok(builder.build())
+    Ok(builder)
 }
 
 /// Return the 2048-bit Diffie-Hellman group of RFC 3526, which OpenSSL itself chooses for a 2048-bit RSA key
@@ -497,11 +514,17 @@ mod tests {
     fn client(cipher: &str, version: Option<TlsVersion>) -> Result<TlsClient> {
         let cipher = Some(cipher.to_owned());
         let (verify, resumption) = (Verify::None, false);
-        TlsClient::new(
-            &settings::Tls { ca_file: None, version, verify, resumption, cipher, security_level: None, group: None },
-            SslMode::empty(),
-            None,
-        )
+        let settings = settings::Tls {
+            ca_file: None,
+            certificate_file: None,
+            version,
+            verify,
+            resumption,
+            cipher,
+            security_level: None,
+            group: None,
+        };
+        TlsClient::new(&settings, SslMode::empty(), None)
     }
 
     #[test]

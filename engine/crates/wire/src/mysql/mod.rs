@@ -26,7 +26,7 @@ use mysql::command;
 use net::runtime::{Reactor, TaskId};
 use net::settings;
 use net::transport::{Address, Transport};
-use query::{BulkInsert, PointSelect, Prepared};
+use query::{BulkInsert, PointSelect, PointUpdate, Prepared};
 use record::{Connection, Counts, Tally, Timeline, Traffic};
 use serde::Deserialize;
 use statement::{Parameters, PreparedSet, Row};
@@ -37,7 +37,7 @@ use std::sync::Arc;
 use workload::sql::{Fill, Sql, Statement};
 use workload::sysbench::Table;
 use workload::ycsb::{Fields, Key, Shape, TablePlace, Values};
-use workload::{Ask, Job, KeyValue, Kind, Records, SQL};
+use workload::{Ask, Job, KeyValue, Kind, Overwrite, Records, SQL};
 use ycsb::Statements as RecordStatements;
 
 /// The location of a MySQL service, and how to query it.
@@ -117,6 +117,7 @@ pub struct Service {
     /// The client's keys. None if the client does not decrypt.
     master_keys: Option<Arc<MasterKeys>>,
     select: PointSelect,
+    update: PointUpdate,
     insert: BulkInsert,
     table: String,
     address: Address,
@@ -134,6 +135,7 @@ impl Service {
             credentials: Credentials::new(settings)?,
             master_keys: settings.decryption.as_ref().map(|keys| Arc::new(MasterKeys::new(keys))),
             select: PointSelect::new(settings),
+            update: PointUpdate::new(settings),
             insert: BulkInsert::new(settings),
             table: settings.table.clone(),
             address: Address::parse("none", DEFAULT_PORT)?,
@@ -286,6 +288,13 @@ impl Ask for Session {
 impl KeyValue for Session {
     async fn insert(&mut self, table: &Table, records: Range<u64>) -> Result<()> {
         self.service.insert.write(&mut self.channel, table, records).await
+    }
+}
+
+impl Overwrite for Session {
+    async fn overwrite(&mut self, table: &Table, random: &mut Random) -> Result<()> {
+        let record = random.below(table.records());
+        self.service.update.write(&mut self.channel, table.id(record), random).await
     }
 }
 

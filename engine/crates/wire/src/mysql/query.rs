@@ -1,8 +1,10 @@
-//! Operations on sysbench's table: reading one row by its key like `oltp_point_select`, as text or prepared, and
-//! loading rows in batches like `prepare`, with one INSERT for many rows.
+//! Operations on sysbench's table: reading one row by its key like `oltp_point_select`, as text or prepared; writing one
+//! row by its key like `oltp_update_non_index`, as text; and loading rows in batches like `prepare`, with one INSERT for
+//! many rows.
 
 use super::channel::{Channel, Layout};
 use super::{Settings, Statements};
+use base::Random;
 use base::error::{Class, Failure, Result};
 use mysql::bytes::{NULL, Reader};
 use mysql::command;
@@ -10,7 +12,7 @@ use mysql::packet::{self, PreparedPacket};
 use mysql::row::begin_binary;
 use std::io::Write;
 use std::ops::Range;
-use workload::sysbench::Table;
+use workload::sysbench::{Table, append_c};
 
 /// The parameter type `MYSQL_TYPE_LONGLONG`, signed.
 pub const BIGINT: [u8; 2] = [0x08, 0x00];
@@ -138,6 +140,34 @@ fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row contains more than one string")) }
 }
 
+/// The update of one row by its key, which changes no index.
+pub struct PointUpdate {
+    text: Vec<u8>,
+}
+
+impl PointUpdate {
+    pub fn new(settings: &Settings) -> Self {
+        PointUpdate { text: format!("UPDATE {} SET c='", quoted(&settings.table)).into_bytes() }
+    }
+
+    pub async fn write(&self, channel: &mut Channel, id: u64, random: &mut Random) -> Result<()> {
+        self.append(id, random, channel.command(command::QUERY));
+        match finish(channel).await? {
+            1 => Ok(()),
+            rows => Err(Failure::new(
+                Class::Server,
+                format!("{rows} rows were updated instead of one: is the data loaded?"),
+            )),
+        }
+    }
+
+    fn append(&self, id: u64, random: &mut Random, request: &mut Vec<u8>) {
+        request.extend_from_slice(&self.text);
+        append_c(random, request);
+        write!(request, "' WHERE id={id}").expect("writing to memory");
+    }
+}
+
 /// The insertion of many rows with one INSERT statement.
 pub struct BulkInsert {
     text: Vec<u8>,
@@ -194,8 +224,8 @@ mod tests {
     use mysql_common::proto::MyDeserialize;
     use proptest::prelude::*;
 
-    fn select(table: &str, statements: Statements) -> PointSelect {
-        PointSelect::new(&Settings {
+    fn settings(table: &str, statements: Statements) -> Settings {
+        Settings {
             addresses: Vec::new(),
             username: None,
             password: None,
@@ -203,14 +233,19 @@ mod tests {
             table: table.into(),
             statements,
             decryption: None,
-        })
+        }
     }
 
     #[test]
     fn queries_equal_those_of_sysbench_and_quote_names() {
-        let mut text = Vec::new();
-        select("sbtest1", Statements::Text).append_text(42, &mut text);
+        let (mut text, settings) = (Vec::new(), settings("sbtest1", Statements::Text));
+        PointSelect::new(&settings).append_text(42, &mut text);
         assert_eq!(text, b"SELECT c FROM `sbtest1` WHERE id=42");
+        text.clear();
+        PointUpdate::new(&settings).append(42, &mut Random::new(1), &mut text);
+        let text = String::from_utf8(text).unwrap();
+        let value = text.strip_prefix("UPDATE `sbtest1` SET c='").unwrap().strip_suffix("' WHERE id=42").unwrap();
+        assert_eq!((value.len(), value.split('-').count()), (119, 10));
         assert_eq!(quoted("a`; DROP TABLE b"), "`a``; DROP TABLE b`");
     }
 

@@ -1,0 +1,194 @@
+"""Encryption at rest by MariaDB's plugin file_key_management, and a search for readable data in the server's files.
+
+A server writes user data to four kinds of files (stores), and encrypts each store by settings of its own. The proof is
+a canary, a random text that the lab stores by SQL: it can be read in the files of each store that is not encrypted, and
+in no file of the others.
+"""
+
+from __future__ import annotations
+
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any, Literal
+
+import pymysql
+from pydantic import Field
+from pymysql.cursors import Cursor, SSCursor
+
+from costof.errors import CostofError, ErrorText
+from costof.format import listed
+from costof.lab.certificates import write_private
+from costof.lab.program import UNPACKED, find_library
+from costof.programs.canary import deleted_files, files_in, files_with, new_canary
+from costof.programs.server import ServerConfiguration
+
+Store = Literal["tablespaces' files", "redo log", "temporary files", "binary log"]
+#: The settings that encrypt each store.
+SETTINGS: dict[Store, dict[str, str]] = {
+    "tablespaces' files": {
+        # With FORCE, no table can be created without encryption.
+        "innodb-encrypt-tables": "FORCE",
+        # These threads encrypt what the server creates without encryption at its first start.
+        "innodb-encryption-threads": "2",
+        "aria-encrypt-tables": "ON",
+    },
+    "redo log": {"innodb-encrypt-log": "ON"},
+    "temporary files": {
+        "encrypt-tmp-files": "ON",
+        "encrypt-tmp-disk-tables": "ON",
+        "innodb-encrypt-temporary-tables": "ON",
+    },
+    "binary log": {"encrypt-binlog": "ON"},
+}
+#: Patterns of each store's files in the server's folder. All other files hold no user data, so they must never contain
+#: the canary.
+FILES: dict[Store, tuple[str, ...]] = {
+    "tablespaces' files": ("data/*.ibd", "data/ibdata*", "data/undo*", "data/*.MA[DI]", "data/aria_log*"),
+    "redo log": ("data/ib_logfile*",),
+    "temporary files": ("temporary/*", "data/ibtmp*"),
+    "binary log": ("data/binlog.*",),
+}
+#: Settings of the server that are the same whether it encrypts or not.
+COMMON = {"log-bin": "binlog", "server-id": "1"}
+PLUGIN = "file_key_management"
+PLUGIN_PACKAGE = "mariadb-server"
+KEY_BYTES = 32
+#: Enough rows that a sort with this buffer writes several parts to a temporary file.
+ROWS = 2000
+SORT_BUFFER = 16384
+#: Answers of this size keep the sort's temporary file open until the client reads on.
+PADDING = 10_000
+UNFINISHED = (
+    "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION "
+    "WHERE MIN_KEY_VERSION = 0 OR ROTATING_OR_FLUSHING"
+)
+ENCRYPTED = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION WHERE MIN_KEY_VERSION > 0"
+
+
+class EncryptionConfiguration(ServerConfiguration):
+    """The stores that a lab's MariaDB server encrypts."""
+
+    encrypt: list[Store] | None = Field(
+        default=None,
+        description="The stores that the server encrypts. If a list is given, even an empty one, the server writes a "
+        "binary log, and the lab searches all its files for a canary.",
+    )
+    cipher: Literal["AES_CBC", "AES_CTR"] = Field(
+        default="AES_CBC", description="The server's `file_key_management_encryption_algorithm`."
+    )
+
+
+@dataclass
+class EncryptionAtRest:
+    """The encryption of one server's files: its settings, its key, and the search for the canary.
+
+    `leak` says how the last search contradicts the configuration; None if it does not.
+    """
+
+    stores: Sequence[Store]
+    cipher: str
+    leak: str | None = None
+    _key: str = field(default_factory=lambda: secrets.token_hex(KEY_BYTES), repr=False)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """Return the server's settings without the options that load the key."""
+        algorithm = {"file-key-management-encryption-algorithm": self.cipher} if self.stores else {}
+        chosen = {name: value for store in self.stores for name, value in SETTINGS[store].items()}
+        return COMMON | algorithm | chosen
+
+    def write_key(self, folder: Path) -> None:
+        write_private(self._key_file(folder), f"1;{self._key}\n".encode())
+
+    def options(self, base: Path, folder: Path) -> list[str]:
+        """Return the options that load the plugin and the key file. Raises `PROGRAM_MISSING`, `KEY_FILE_UNUSABLE`.
+
+        They must come before all settings of the plugin.
+        """
+        if not self.stores:
+            return []
+        key_file = self._key_file(folder)
+        if reason := key_file_error(key_file):
+            raise CostofError(ErrorText.KEY_FILE_UNUSABLE, path=key_file, reason=reason)
+        plugin = find_plugin(base)
+        return [
+            f"--plugin-dir={plugin.parent}",
+            f"--plugin-load-add={PLUGIN}",
+            f"--file-key-management-filename={key_file}",
+        ]
+
+    def is_finished(self, ask: Callable[[str], Sequence[tuple[Any, ...]]]) -> bool:
+        """Return whether the server has encrypted all its tablespaces, if it must."""
+        return "tablespaces' files" not in self.stores or int(ask(UNFINISHED)[0][0]) == 0
+
+    def verify(self, connection: pymysql.Connection[Cursor], table: str, folder: Path, pid: int) -> dict[str, str]:
+        """Store a new canary, search all files of the server for it, and return the facts. Sets `leak`.
+
+        `table` is the name for a table that exists only during the search, `folder` the server's folder and `pid` its
+        process. Raises `MySQLError`.
+        """
+        canary = new_canary()
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, c VARCHAR(120)) ENGINE=InnoDB")
+            rows = ", ".join(f"({number}, '{canary}-{number}')" for number in range(ROWS))
+            cursor.execute(f"INSERT INTO {table} VALUES {rows}")  # noqa: S608  # text of our own
+            # This writes the table's pages to its file, which the server would otherwise do much later.
+            cursor.execute(f"FLUSH TABLES {table} FOR EXPORT")
+            cursor.execute("UNLOCK TABLES")
+        with connection.cursor(SSCursor) as sorted_rows:
+            sorted_rows.execute(
+                f"SET STATEMENT sort_buffer_size={SORT_BUFFER} FOR "  # noqa: S608  # text of our own
+                f"SELECT c, REPEAT('x', {PADDING}) FROM {table} ORDER BY c"
+            )
+            # With the first row, the sort is complete. The server keeps its file until the last row is read.
+            sorted_rows.fetchone()
+            files = {**files_in(folder), **deleted_files(pid, folder)}
+            readable = files_with(canary, files)
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE {table}")
+        self.leak = contradiction(self.stores, readable)
+        found: list[str] = [store for store in FILES if any(is_of(name, store) for name in readable)]
+        return {
+            "canary": f"readable in the {listed(found)}" if found else f"in none of the server's {len(files)} files"
+        }
+
+    def _key_file(self, folder: Path) -> Path:
+        return folder / "keys.txt"
+
+
+def key_file_error(path: Path) -> str | None:
+    """Return why the server must not use a key file; None if it may."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError as error:
+        return str(error.strerror).lower()
+    return f"its mode is {mode:04o}, so other users can read the key" if mode & 0o077 else None
+
+
+def find_plugin(base: Path) -> Path:
+    """Return the plugin's library. `base` is the server's installation. Raises `PROGRAM_MISSING`."""
+    return find_library(PLUGIN, PLUGIN_PACKAGE, [base / "lib/mysql/plugin", base / "lib/plugin", UNPACKED])
+
+
+def contradiction(stores: Iterable[Store], readable: Iterable[str]) -> str | None:
+    """Return how the files in which the canary is readable contradict the encrypted stores; None if they do not.
+
+    `readable` are paths relative to the server's folder.
+    """
+    encrypted, names = set(stores), list(readable)
+    for store in FILES:
+        files = [name for name in names if is_of(name, store)]
+        if store in encrypted and files:
+            return f"the canary is readable in {files[0]}, although the server encrypts its {store}"
+        if store not in encrypted and not files:
+            return f"the canary is not in the {store}, where it must be readable without encryption"
+    others = [name for name in names if not any(is_of(name, store) for store in FILES)]
+    return f"the canary is readable in {others[0]}, which must not hold data" if others else None
+
+
+def is_of(name: str, store: Store) -> bool:
+    return any(fnmatch(name, pattern) for pattern in FILES[store])

@@ -1,0 +1,222 @@
+"""Upgrades: what another version of the server costs the same variant, such as TLS on version 18 instead of version 15.
+
+All versions run at the same time in one lab, and their figures are paired by round, so the drift of the machine affects
+both alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.format import Text
+from costof.model import Model
+from costof.report.blocks import Block, Paragraph, Table
+from costof.report.sections import Section, sentences
+from costof.report.summary import KeyFigure
+from costof.results.index import Index, in_view
+from costof.results.models import Core, Sentence
+from costof.results.run import Run
+from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, differences, log_ratios, mean_over_rounds
+from costof.statistics.verdicts import Contrast, verdicts
+from costof.study.arms import PlannedArm
+
+METHOD = (
+    "Each row compares the same variant on two versions of the server, paired by {unit}. Brackets: 95 % confidence "
+    "interval. The verdicts are corrected together for the number of rows."
+)
+
+
+class Spec(Model):
+    """The factor whose levels are versions of the server. It must be a context, so that each version has a control."""
+
+    factor: str
+
+
+class VersionChange(Model):
+    """The change of one metric between two arms that differ only in the server's version."""
+
+    metric: str
+    before: str = Field(description="The arm on the first version of the run.")
+    after: str = Field(description="The arm on the other version.")
+    before_value: float
+    value: float
+    difference: Estimate
+    ratio: Estimate = Field(description="The arm on the other version divided by that on the first, paired by round.")
+    verdict: Verdict
+    rounds: int
+
+
+class Upgrade(Model):
+    """The changes between the first version and each other version. `versions` has their names in sentences, by arm."""
+
+    factor: str
+    versions: dict[str, str]
+    changes: list[VersionChange]
+
+
+class UpgradeSection(Section[Spec, Upgrade]):
+    name, title, order = "upgrade", "What the other version costs", 24
+    spec, data = Spec, Upgrade
+
+    def compute(self, run: Run, core: Core, spec: Spec) -> Upgrade | None:
+        factor = run.plan.study.factors.get(spec.factor)
+        if factor is None:
+            return None
+        pairs = version_pairs(run.plan.arms, spec.factor)
+        changes = _changes(run, core, pairs)
+        if not changes:
+            return None
+        versions = {arm.name: factor.phrase(arm.levels[spec.factor]) for pair in pairs for arm in pair}
+        return Upgrade(factor=spec.factor, versions=versions, changes=changes)
+
+    def answer(self, index: Index, data: Upgrade) -> list[Sentence]:
+        headline = {metric.name for metric in index.headline_metrics}
+        afters = dict.fromkeys(change.after for change in data.changes)
+        texts = []
+        for arm in afters:
+            changes = [each for each in data.changes if each.after == arm and each.metric in headline]
+            if changes:
+                texts.append(_sentence(index, data.versions, changes))
+        return sentences("answer", texts)
+
+    def key_figures(self, index: Index, data: Upgrade) -> list[KeyFigure]:
+        """Return the changes in headline metrics, those on the wire first."""
+        metrics = sorted(index.headline_metrics, key=lambda metric: metric.view != "wire")
+        by_key = {(each.after, each.metric): each for each in data.changes}
+        return [
+            _key_figure(index, data.versions, change)
+            for after in dict.fromkeys(each.after for each in data.changes)
+            for metric in metrics
+            if (change := by_key.get((after, metric.name))) is not None
+        ]
+
+    def blocks(self, index: Index, data: Upgrade) -> Iterator[Block]:
+        for pair in dict.fromkeys((each.before, each.after) for each in data.changes):
+            before, after = (data.versions[arm] for arm in pair)
+            rows: list[list[str | Text]] = [
+                [
+                    fmt.titled(index.metric_title(each.metric), metric.unit),
+                    fmt.number(each.before_value),
+                    fmt.number(each.value),
+                    fmt.relative(each.ratio),
+                    each.verdict.words(metric.better).replace("the margin", fmt.share(metric.margin)),
+                ]
+                for each in data.changes
+                if (each.before, each.after) == pair
+                for metric in (index.metrics[each.metric],)
+            ]
+            head = ["", before, after, "change", "verdict"]
+            yield Table.of(head, rows, title=f"{index.label(pair[0])}: {after} instead of {before}", texts=(0, 4))
+        yield Paragraph(METHOD.format(unit=index.unit), "note")
+
+
+def version_pairs(arms: Sequence[PlannedArm], factor: str) -> list[tuple[PlannedArm, PlannedArm]]:
+    """Return the pairs of arms that differ only in this factor. The first one of a pair has the run's first level."""
+    measured = [arm for arm in arms if not arm.replicate and factor in arm.levels]
+    if not measured:
+        return []
+    first = measured[0].levels[factor]
+    by_levels = {_others(arm.levels, factor): arm for arm in measured if arm.levels[factor] == first}
+    return [
+        (by_levels[others], arm)
+        for arm in measured
+        if arm.levels[factor] != first and (others := _others(arm.levels, factor)) in by_levels
+    ]
+
+
+def _others(levels: Mapping[str, str], factor: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, level) for name, level in levels.items() if name != factor)
+
+
+def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]]) -> list[VersionChange]:
+    made, contrasts = [], []
+    for before, after in pairs:
+        for name, metric in run.plan.study.metrics.items():
+            values = run.common_values((name, before.name), (name, after.name), fewest=ROUNDS_FOR_INTERVAL)
+            logs = log_ratios(*values) if values is not None else None
+            if values is None or logs is None:
+                continue
+            contexts = (before.context, after.context)
+            floors = [each for each in core.noise_floor if each.metric == name and each.context in contexts]
+            change, difference = mean_over_rounds(logs), mean_over_rounds(differences(*values))
+            contrasts.append(
+                Contrast(
+                    change,
+                    len(logs),
+                    metric.margin,
+                    max((each.relative for each in floors), default=0.0),
+                    metric.headline,
+                    metric.better,
+                    difference,
+                    max((each.absolute for each in floors), default=0.0),
+                )
+            )
+            made.append((name, before.name, after.name, values, difference, change))
+    return [
+        VersionChange(
+            metric=name,
+            before=before,
+            after=after,
+            before_value=sum(values[0]) / len(values[0]),
+            value=sum(values[1]) / len(values[1]),
+            difference=difference.estimate(len(values[0])),
+            ratio=change.estimate(len(values[0])).through(math.exp),
+            verdict=verdict,
+            rounds=len(values[0]),
+        )
+        for (name, before, after, values, difference, change), verdict in zip(made, verdicts(contrasts), strict=True)
+    ]
+
+
+def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
+    """Return text such as "PostgreSQL 18 instead of PostgreSQL 15, with plain: +6 % [4, 8] in 'connect'; …"."""
+    before, after = versions[changes[0].before], versions[changes[0].after]
+    clauses = [
+        f"{fmt.relative(each.ratio)} in {_metric(index, each)}"
+        for each in changes
+        if each.verdict in (Verdict.COSTS, Verdict.SAVES)
+    ]
+    for verdict, words in (
+        (Verdict.NO_DIFFERENCE, "no difference above {} in"),
+        (Verdict.NO_COST, "no cost above {} in"),
+        (Verdict.UNRESOLVED, "an unresolved effect on"),
+    ):
+        if same := [each for each in changes if each.verdict is verdict]:
+            margin = fmt.share(max(index.metrics[each.metric].margin for each in same))
+            clauses.append(f"{words.format(margin)} {fmt.listed([_metric(index, each) for each in same])}")
+    label = index.label(changes[0].after)
+    return f"{fmt.capital(after)} instead of {before}, with {label}: {'; '.join(clauses)}."
+
+
+def _key_figure(index: Index, versions: Mapping[str, str], change: VersionChange) -> KeyFigure:
+    metric = index.metrics[change.metric]
+    before, after = versions[change.before], versions[change.after]
+    return KeyFigure(
+        name=metric.name,
+        arm=change.after,
+        arm_label=f"{fmt.capital(after)} instead of {before} ({index.label(change.after)})",
+        label=index.metric_title(metric.name) if index.many_views else metric.label,
+        words=_metric(index, change),
+        unit=metric.unit,
+        better=metric.better,
+        without=change.before_value,
+        value=change.value,
+        difference=change.difference,
+        ratio=change.ratio,
+        control_label=before,
+        verdict=change.verdict,
+        margin=metric.margin,
+    )
+
+
+def _metric(index: Index, change: VersionChange) -> str:
+    metric = index.metrics[change.metric]
+    return in_view(metric.label, metric.view if index.many_views else "")
+
+
+SECTION = UpgradeSection()

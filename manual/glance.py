@@ -1,0 +1,118 @@
+"""The answer of a study in a few lines: what the protection costs, what helps, and what others have published.
+
+The site's first page has these lines of every study, and each study's page begins with its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from costof import format as fmt
+from costof.report import document
+from costof.report.markdown import escape
+from costof.report.result import Result
+from costof.report.sections.mitigations import SECTION, Mitigation, Mitigations
+from costof.report.summary import CORES, MOST_IN_VERDICT, verdict_sentence
+from costof.results.index import Index
+from costof.statistics.estimate import Verdict
+from costof.study.library import load_study
+from manual import claims
+
+HEAD = """## What each protection costs
+
+Each question leads to the picture, the calculator and the evidence. [Costs](costs.md) has all figures on one page.
+"""
+
+
+def title(study: str) -> str:
+    return load_study(study).title
+
+
+def _protection(result: Result) -> str:
+    return load_study(result.study).protection
+
+
+def server(result: Result) -> str:
+    """Return the measured server with its version, such as 'postgres 15.18'."""
+    handout = document(result).handout
+    assert handout is not None
+    # A run lists the versions of costof, of the measured servers and of the measuring programs, in this order.
+    servers = ((name, version) for name, version in handout.versions.items() if name != "costof")
+    return next((f"{name} {version}" for name, version in servers), "server of unknown version")
+
+
+def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
+    """Yield the reason for the cost, what helps, and the published figures, as items of a list in Markdown.
+
+    `results` are those of all studies, because another study of the same server and protection may measure what helps.
+    """
+    helping = [escape(text) for text in [helps(result)] if text]
+    helping += [
+        f"[{escape(title(other.study))}]({other.study}.md) {escape(helps(other))}"
+        for other in same_server(result, results)
+        if other.sections.mitigations is not None and _protection(other) == _protection(result)
+    ]
+    reason = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
+    helping = [f"- **What helps:** {text}" for text in helping]
+    # A study of mitigations asks what helps.
+    yield from [*helping, *reason] if result.sections.mitigations is not None else [*reason, *helping]
+    if published := claims.lead(result):
+        yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
+
+
+def overview(results: Sequence[Result]) -> str:
+    """Return the list of all questions for the first page, in Markdown: each with its answer in short."""
+    items = []
+    for result in results:
+        page = f"studies/{result.study}.md"
+        texts = [escape(cost(result)), escape(helps(result)) if result.sections.mitigations is not None else ""]
+        if published := claims.summary(result):
+            texts.append(f"[{published}]({page}#{claims.ANCHOR}).")
+        items.append(f"- **[{escape(title(result.study))}]({page})** {' '.join(filter(None, texts))}")
+    return "\n".join([HEAD, *items, ""]).replace(fmt.NBSP, " ")
+
+
+def cost(result: Result) -> str:
+    """Return the verdict, without the cores if it is about times or rates too."""
+    shown = result.summary.figures
+    others = [figure for figure in shown if figure.name != CORES]
+    if not others or result.summary.verdict != verdict_sentence(shown):
+        return result.summary.verdict
+    has_one_arm = len({figure.arm for figure in shown}) == 1
+    return verdict_sentence(others[: MOST_IN_VERDICT - 1] if has_one_arm else others)
+
+
+def helps(result: Result) -> str:
+    """Return what the best mitigation gains and what it costs elsewhere.
+
+    A mitigation that keeps the clients' connections encrypted goes before a better one that does not. Without a
+    mitigation in the run, return the recommendation of its summary, or ''.
+    """
+    data = result.sections.mitigations
+    best = _best(data)
+    if data is None or best is None:
+        return result.summary.mitigation
+    index = Index(result)
+    of_best = SECTION.answer(index, data.model_copy(update={"mitigations": [best]}))
+    text = next(each.text for each in of_best if each.kind == "mitigation")
+    if costs := [*costs_elsewhere(index, data, best)]:
+        text += f" Compared with {index.label(data.control)}, it costs {fmt.listed(costs)}."
+    return fmt.without_intervals(text)
+
+
+def _best(data: Mitigations | None) -> Mitigation | None:
+    helping = [each for each in data.mitigations if each.verdict is Verdict.SAVES] if data is not None else []
+    return next((each for each in helping if not each.unencrypted), next(iter(helping), None))
+
+
+def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> Iterator[str]:
+    """Yield what the mitigation costs in each other headline metric, such as "+86 % in 'query' on the wire"."""
+    for metric in (each for each in index.headline_metrics if each.name != data.metric):
+        effect = index.effect(metric.name, mitigation.arm)
+        if effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
+            yield f"{fmt.relative(effect.ratio)} in {index.metric_in_view(metric.name)}"
+
+
+def same_server(result: Result, results: Mapping[str, Result]) -> list[Result]:
+    """Return the results of other studies that measured the same server in the same version."""
+    return [other for other in results.values() if other.study != result.study and server(other) == server(result)]

@@ -1,0 +1,130 @@
+"""Labs whose servers encrypt their files: a canary is readable in the control's files and in no encrypted file."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError
+from costof.programs.mariadb.encryption_at_rest import FILES
+from costof.programs.mariadb.lab import SysbenchServer
+from costof.programs.postgres.file_system import DEVICE, find_bindfs, find_gocryptfs
+from costof.programs.postgres.lab import PostgresServer
+from costof.services.server.lab import ServerLab
+from costof.study.arms import PlannedArm
+from tests.support.engines import Engines
+from tests.support.kill_9 import lab_process
+from tests.support.programs import eventually
+from tests.support.small_plans import plan_of
+
+pytestmark = pytest.mark.servers
+
+MARIADB, POSTGRES = "mariadb-encryption-at-rest", "postgres-encryption-at-rest"
+
+
+@contextmanager
+def lab_of(study: str, *settings: str) -> Iterator[tuple[ServerLab, dict[str, PlannedArm]]]:
+    """Start a study's lab with a few rows, and yield it with its arms by their level of the main factor."""
+    plan = plan_of(study, "quick", *settings, "records=300")
+    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
+        lab.prepare(plan.arms, engines.load)
+        yield lab, {arm.levels[plan.study.main_factor]: arm for arm in plan.arms if not arm.replicate}
+
+
+def server_of(lab: ServerLab, arm: PlannedArm) -> SysbenchServer | PostgresServer:
+    server = lab._configured(arm).server
+    assert isinstance(server, SysbenchServer | PostgresServer)
+    return server
+
+
+def test_canary_is_readable_in_files_of_mariadb_only_without_encryption() -> None:
+    with lab_of(MARIADB, "data=on-disk", "encryption=everything") as (lab, arms):
+        everywhere = "tablespaces' files, redo log, temporary files and binary log"
+        facts = lab.collect_evidence(arms["none"], "start")
+        assert facts["canary"] == f"readable in the {everywhere}"
+        encrypted = lab.collect_evidence(arms["everything"], "start")
+        assert encrypted["canary"].startswith("in none of the server's ")
+        assert encrypted["innodb-encrypt-tables"] == "FORCE"
+        control, server = server_of(lab, arms["none"]), server_of(lab, arms["everything"])
+        assert isinstance(control, SysbenchServer)
+        assert isinstance(server, SysbenchServer)
+        assert control.at_rest is not None
+        assert server.at_rest is not None
+        assert (control.at_rest.leak, server.at_rest.leak) == (None, None)
+        command_line = Path(f"/proc/{lab.process_ids['mariadb-2']}/cmdline").read_text()
+        assert "keys.txt" in command_line
+        assert server.at_rest._key not in command_line + str(encrypted) + str(lab.describe())
+        # A server that does not encrypt must fail where encryption is required.
+        control.at_rest.stores = list(FILES)
+        control._search_for_canary()
+        assert "although the server encrypts its tablespaces' files" in (control.at_rest.leak or "")
+
+
+@pytest.mark.slow
+def test_each_kind_of_file_of_mariadb_is_encrypted_alone() -> None:
+    levels = "tablespaces,redo-log,temporary-files,binary-log"
+    with lab_of(MARIADB, "data=in-memory", f"encryption={levels}", "cipher=aes-256-ctr") as (lab, arms):
+        for store, level in zip(FILES, levels.split(","), strict=True):
+            assert store not in lab.collect_evidence(arms[level], "start")["canary"]
+            server = server_of(lab, arms[level])
+            assert isinstance(server, SysbenchServer)
+            assert server.at_rest is not None
+            assert server.at_rest.leak is None
+
+
+def without_fuse() -> str:
+    """Return why file systems in user space cannot be tested here; '' if they can."""
+    try:
+        find_bindfs(), find_gocryptfs()
+    except CostofError as error:
+        return str(error)
+    return "" if DEVICE.exists() else f"no {DEVICE}"
+
+
+needs_fuse = pytest.mark.skipif(bool(without_fuse()), reason=without_fuse())
+
+
+@needs_fuse
+@pytest.mark.slow
+def test_canary_is_readable_in_files_of_postgres_only_without_encryption() -> None:
+    with lab_of(POSTGRES) as (lab, arms):
+        facts = {level: lab.collect_evidence(arm, "start") for level, arm in arms.items()}
+        for level, file_system, canary in (
+            ("none", "", "readable in "),
+            ("pass-through", "fuse", "readable in "),
+            ("gocryptfs-aes-gcm", "fuse.gocryptfs", "in none of the "),
+        ):
+            assert facts[level]["canary"].startswith(canary)
+            assert facts[level]["file system"].startswith(file_system)
+            server = server_of(lab, arms[level])
+            assert isinstance(server, PostgresServer)
+            assert server.mismatch({}, None) is None  # type: ignore[arg-type]  # it does not depend on the answer
+        assert not facts["none"]["file system"].startswith("fuse")
+        encrypted = arms["gocryptfs-aes-gcm"]
+        os.kill(lab.process_ids["postgres-2-gocryptfs"], signal.SIGKILL)
+        eventually("notice of the file system", lambda: lab.failure_reason(encrypted) is not None)
+        assert "postgres-2-gocryptfs ended" in (lab.failure_reason(encrypted) or "")
+        assert lab.failure_reason(arms["pass-through"]) is None
+        assert lab.failure_reason() is None
+
+
+@needs_fuse
+@pytest.mark.slow
+def test_mounts_and_processes_of_file_systems_are_removed_after_kill_9() -> None:
+    before = fuse_mounts()
+    with lab_process("-m", "tests.support.services", POSTGRES) as lab:
+        made = fuse_mounts() - before
+        assert len(made) >= 2
+        lab.process.kill()
+        lab.assert_gone()
+        eventually("the end of its mounts", lambda: not made & fuse_mounts())
+
+
+def fuse_mounts() -> set[str]:
+    fields = (line.split() for line in Path("/proc/mounts").read_text().splitlines())
+    return {point for _, point, kind, *_ in fields if kind.startswith("fuse") and point.endswith("/mounted")}

@@ -1,0 +1,47 @@
+"""The answer in a few lines: the best mitigation that keeps connections encrypted, and where else to look."""
+
+from __future__ import annotations
+
+import pytest
+
+from costof.format import capital
+from costof.report.markdown import escape
+from costof.report.result import Result
+from costof.statistics.estimate import Verdict
+from manual.glance import cost, helps, lines, overview, server
+from tests.report.results import result_of, with_sections
+
+TLS, POOLING = "postgres-tls", "postgres-pooling"
+
+
+@pytest.fixture(scope="module")
+def pooling() -> Result:
+    """Return a result whose best mitigation leaves the clients' connections unencrypted."""
+    result = result_of(POOLING)
+    data = result.sections.mitigations
+    assert data is not None
+    kept = [each.model_copy(update={"verdict": Verdict.SAVES}) for each in data.mitigations]
+    kept.sort(key=lambda each: not each.unencrypted)
+    assert [each.unencrypted for each in kept[:2]] == [True, False]
+    return with_sections(result, mitigations=data.model_copy(update={"mitigations": kept}))
+
+
+def test_best_mitigation_with_encrypted_clients_goes_first(pooling: Result) -> None:
+    assert pooling.sections.mitigations is not None
+    unencrypted, encrypted, *_ = pooling.sections.mitigations.mitigations
+    assert helps(pooling).startswith(capital(encrypted.label))
+    assert unencrypted.label not in helps(pooling)
+
+
+def test_study_without_mitigations_refers_to_the_one_of_the_same_server(pooling: Result) -> None:
+    result = result_of(TLS)
+    assert server(result) == server(pooling)
+    text = "\n".join(lines(result, {TLS: result, POOLING: pooling}))
+    assert f"({POOLING}.md) {escape(helps(pooling))}" in text
+    assert "- **Published:** **" in text
+
+
+def test_first_page_has_the_answer_of_each_study(pooling: Result) -> None:
+    result = result_of(TLS)
+    for each in (result, pooling):
+        assert f"(studies/{each.study}.md)** {cost(each)}".replace("\xa0", " ") in overview([result, pooling])

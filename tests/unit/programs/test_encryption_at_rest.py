@@ -1,0 +1,59 @@
+"""Encryption at rest: what the search for a canary proves, and key files that a server must not use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from costof.errors import CostofError, ErrorText
+from costof.lab.lab import Lab
+from costof.lab.unprivileged import Unprivileged
+from costof.programs.mariadb.encryption_at_rest import FILES, EncryptionAtRest, contradiction, find_plugin
+from costof.programs.postgres import file_system
+
+EVERYWHERE = ["data/costof/canaries.ibd", "data/ib_logfile0", "temporary/#7 (deleted) 31", "data/binlog.000001"]
+
+
+def test_canary_must_be_readable_exactly_in_the_stores_without_encryption() -> None:
+    assert contradiction([], EVERYWHERE) is None
+    assert contradiction(list(FILES), []) is None
+    for store, name in zip(FILES, EVERYWHERE, strict=True):
+        others = [each for each in EVERYWHERE if each != name]
+        assert contradiction([store], others) is None
+        assert contradiction([store], EVERYWHERE) == (
+            f"the canary is readable in {name}, although the server encrypts its {store}"
+        )
+        assert f"the canary is not in the {store}" in (contradiction([], others) or "")
+    assert "readable in data/costof/db.opt, which must not hold" in (contradiction(FILES, ["data/costof/db.opt"]) or "")
+
+
+def test_key_file_that_is_missing_or_readable_by_others_is_reported(tmp_path: Path) -> None:
+    at_rest = EncryptionAtRest(["redo log"], "AES_CBC")
+    with pytest.raises(CostofError, match=r"the key file \S+keys.txt: no such file or directory; set TMPDIR") as caught:
+        at_rest.options(tmp_path, tmp_path)
+    assert caught.value.problem is ErrorText.KEY_FILE_UNUSABLE
+    at_rest.write_key(tmp_path)
+    (key_file,) = tmp_path.iterdir()
+    assert key_file.stat().st_mode & 0o777 == 0o600
+    key_file.chmod(0o640)
+    with pytest.raises(CostofError, match="its mode is 0640, so other users can read the key; set TMPDIR"):
+        at_rest.options(tmp_path, tmp_path)
+
+
+def test_missing_plugin_is_reported_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COSTOF_FILE_KEY_MANAGEMENT", str(tmp_path / "no.so"))
+    with pytest.raises(CostofError, match=r"needs file_key_management .*apt-get install mariadb-server"):
+        find_plugin(tmp_path)
+
+
+def test_file_system_in_user_space_without_its_device_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_system, "DEVICE", tmp_path / "fuse")
+    storage = file_system.FileSystem("gocryptfs", "AES-GCM", tmp_path)
+    with pytest.raises(
+        CostofError, match=r"gocryptfs needs .*fuse, but it does not exist; run costof as root"
+    ) as caught:
+        storage.mount(Lab(), "postgres", Unprivileged())
+    assert caught.value.problem is ErrorText.FUSE_MISSING

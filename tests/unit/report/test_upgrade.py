@@ -1,0 +1,68 @@
+"""Tests of the section on another version of the server: a known change between two versions is found on every arm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from costof.format import without_intervals
+from costof.report.result import Result
+from costof.report.sections.upgrade import Upgrade, version_pairs
+from costof.statistics.estimate import Verdict
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, fake_result
+from tests.noise import Chance
+from tests.report.results import printed, sentence_texts
+from tests.support.small_plans import plan_of
+from tests.truths.postgres_tls import PostgresTruth
+
+OLD, NEW, QUERY = "15", "18", "wire.reused_query"
+SLOWER = 1.2
+
+
+class Slower(PostgresTruth):
+    """A truth in which queries on the wire take longer on the new version, with TLS and without."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        changed = arm.levels["server_version"] == NEW and workload == "wire_query"
+        return super().slice(plan, workload, arm, replace(chance, times=chance.times * SLOWER) if changed else chance)
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    return fake_result(plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}"), Slower(), rounds=12)
+
+
+def upgrade_of(result: Result) -> Upgrade:
+    upgrade = result.sections.upgrade
+    assert upgrade is not None
+    return upgrade
+
+
+def test_known_change_between_versions_is_found_on_every_arm_and_only_in_its_metric(result: Result) -> None:
+    changes = {(each.metric, each.before): each for each in upgrade_of(result).changes}
+    for arm in ("plain", "tls"):
+        change = changes[QUERY, arm]
+        assert change.after == f"{arm}@server_version-{NEW}"
+        assert change.verdict is Verdict.COSTS
+        assert change.ratio.low < SLOWER < change.ratio.high
+        assert changes["wire.connect_and_first_query", arm].verdict is not Verdict.COSTS
+
+
+def test_answer_names_both_versions_and_the_arm(result: Result) -> None:
+    texts = [text for text in sentence_texts(result.answer, "answer") if "instead of" in text]
+    assert [text.split(":")[0] for text in texts] == [
+        "PostgreSQL 18 instead of PostgreSQL 15, with plain",
+        "PostgreSQL 18 instead of PostgreSQL 15, with TLS 1.3 (rsa-2048)",
+    ]
+    assert all(
+        "% in 'query on open connection' on the wire; no difference" in without_intervals(text) for text in texts
+    )
+    assert "PostgreSQL 18 instead of PostgreSQL 15 (plain)" in {each.arm_label for each in result.summary.figures}
+    assert "plain: PostgreSQL 18 instead of PostgreSQL 15" in printed(result, 100)
+
+
+def test_arms_of_one_version_make_no_pair() -> None:
+    assert version_pairs(plan_of("postgres-tls", "quick").arms, "server_version") == []
