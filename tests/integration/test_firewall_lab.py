@@ -78,21 +78,3 @@ def test_firewall_that_does_not_do_what_its_level_says_has_no_evidence() -> None
         with pytest.raises(CostofError) as caught:
             lab.collect_evidence(arm, "end")
         assert caught.value.problem is ErrorText.LAB_FAILED
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("request_level", ["no-body", "json-1kb", "json-64kb", "form-1kb", "form-64kb"])
-def test_every_level_of_the_study_gives_its_evidence(request_level: str) -> None:
-    tunings = "as-shipped,without-languages,by-content-type,json-limit,field-exclusion"
-    plan = plan_of(
-        STUDY,
-        "quick",
-        "firewall=engine-off,detection,on",
-        "paranoia=1,2",
-        f"tuning={tunings}",
-        f"request={request_level}",
-    )
-    with FirewallLab(plan) as lab:
-        for arm in plan.arms:
-            assert lab.collect_evidence(arm, "start")
-            assert lab.failure_reason(arm) is None, arm.name

@@ -46,8 +46,8 @@ class ArmLabSettings(Model):
     `engine` is ModSecurity's mode; None means an nginx without ModSecurity. `rules_before` and `rules_after` are
     directives that are read before ModSecurity's recommended settings, and after the core rule set.
     `inspects_json_up_to` is the size in bytes of the largest JSON body that the rules inspect, None if they inspect
-    all. Without `recognizes_html_in_json` they ignore HTML in requests with JSON. `body` is that of the client's
-    requests.
+    all. `recognizes_html_in_json` is false if some rules about HTML do not apply to requests with JSON; then no HTML is
+    sent with JSON as a test. `body` is that of the client's requests.
     """
 
     engine: Engine | None = None
@@ -68,14 +68,21 @@ class ArmLabSettings(Model):
             return None
         return Rules(self.engine, self.paranoia, tuple(self.rules_before), tuple(self.rules_after))
 
+    @property
+    def has_json(self) -> bool:
+        return self.body is not None and self.body.content == "json"
+
+    @property
+    def attacks(self) -> list[Attack]:
+        """The test requests. All rule sets recognize the last one, if their engine is not off."""
+        omits_html = self.has_json and not self.recognizes_html_in_json
+        return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
+
     def expected(self, attack: Attack) -> str:
         """Return what must become of an attack: its status, and whether it is logged."""
         recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
-        if self.body is not None and self.body.content == "json":
-            if attack.in_body and self.inspects_json_up_to is not None:
-                recognized &= self.body.bytes <= self.inspects_json_up_to
-            if attack.is_html:
-                recognized &= self.recognizes_html_in_json
+        if attack.in_body and self.has_json and self.body and self.inspects_json_up_to is not None:
+            recognized &= self.body.bytes <= self.inspects_json_up_to
         return _outcome(BLOCKED if recognized and self.engine == "On" else PASSED, recognized)
 
 
@@ -216,7 +223,7 @@ class FirewallLab(LabService):
     def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
         """Send the test requests. Return the outcome of each, and how they contradict the arm (None if they do not)."""
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
-        marks = {secrets.token_hex(8): attack for attack in attacks(settings.body)}
+        marks = {secrets.token_hex(8): attack for attack in settings.attacks}
         before = firewall.logged_bytes()
         statuses = {
             mark: self._status(firewall, attack.request.with_parameter(MARK, mark)) for mark, attack in marks.items()
@@ -249,7 +256,7 @@ class FirewallLab(LabService):
 
 
 def attacks(body: Body | None) -> list[Attack]:
-    """Return the test requests of an arm whose requests have this body. Each rule set recognizes the last one."""
+    """Return the test requests of arms whose requests have this body."""
     harmless = request(body)
     in_body = [Attack("attack at the end of the body", request(body, ATTACK), 1, in_body=True)] if body else []
     return [

@@ -1,0 +1,29 @@
+"""Every combination of levels of the firewall study gives the evidence that its levels state."""
+
+from __future__ import annotations
+
+import pytest
+
+from costof.services.firewall.lab import FirewallLab
+from tests.support.small_plans import plan_of
+
+pytestmark = pytest.mark.servers
+
+STUDY = "http-firewall"
+
+
+@pytest.mark.parametrize("request_level", ["no-body", "json-1kb", "json-64kb", "form-1kb", "form-64kb"])
+def test_every_level_of_the_study_gives_its_evidence(request_level: str) -> None:
+    tunings = "as-shipped,without-languages,by-content-type,json-limit,field-exclusion"
+    plan = plan_of(
+        STUDY,
+        "quick",
+        "firewall=engine-off,detection,on",
+        "paranoia=1,2",
+        f"tuning={tunings}",
+        f"request={request_level}",
+    )
+    with FirewallLab(plan) as lab:
+        for arm in plan.arms:
+            assert lab.collect_evidence(arm, "start")
+            assert lab.failure_reason(arm) is None, arm.name
