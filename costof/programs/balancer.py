@@ -35,6 +35,14 @@ SUITES = "ALL:@SECLEVEL=0"
 EVIDENCE_PATH = "/costof-evidence"
 #: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
 ORIGIN_NAME = "origin"
+# The shell script that lets a host open thousands of connections a second, with settings that an operator would use
+# too. It is needed because each closed connection keeps its port in TIME_WAIT for a minute. If /proc/sys is not
+# writable, the kernel's default of 28,000 ports must be enough.
+MANY_PORTS = """
+cd /proc/sys/net/ipv4
+[ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
+[ ! -w ip_local_port_range ] || echo "10240 65535" >ip_local_port_range
+"""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,8 @@ class Balancer(ABC):
     """A balancer between clients and origin: one process with one thread. Call `start`. The lab stops the process."""
 
     name: str
+    #: The role to which the process's CPU time is counted.
+    role = ROLE
 
     def __init__(self, lab: Lab, host: Host, address: str, entrances: Sequence[Entrance], ca_file: Path) -> None:
         self.address = address
@@ -114,5 +124,5 @@ class Balancer(ABC):
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:
-        self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
+        self._process = self._lab.spawn(self.name, self.role, with_descriptors(DESCRIPTORS, argv), host=self._host)
         self._lab.wait_until(f"starting {self.name}", self._answers, only=self._process)

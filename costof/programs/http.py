@@ -1,11 +1,14 @@
-"""The settings of an instrument that sends requests to an HTTP server, or to a balancer in front of an HTTP server."""
+"""Clients of an HTTP server, or of a balancer in front of one: the settings of an instrument, and test connections."""
 
 from __future__ import annotations
 
+import http.client
+import ssl
 from typing import Literal
 
 from pydantic import Field
 
+from costof.lab.host import Host
 from costof.messages.plan import ServiceSettings
 from costof.model import Secret
 
@@ -17,6 +20,7 @@ class HttpSettings(ServiceSettings):
     host: str | None = Field(default=None, description="The Host header; if absent, the address is sent.")
     path: str
     headers: list[Secret] = Field(default_factory=list)
+    body: str | None = Field(default=None, description="The body of the request, which is then a POST.")
     requests_per_connection: int | None = Field(
         default=None,
         description="Number of requests after which a connection is closed; if absent, as many as the server allows.",
@@ -29,3 +33,24 @@ class HttpSettings(ServiceSettings):
         With `requests_per_connection` they do not, because each connection is closed after that number of requests.
         """
         return self.requests_per_connection is None and super().keeps_connections(kind)
+
+
+#: Time limit in seconds for the answer to a test request.
+ANSWER_SECONDS = 60
+
+
+class HostConnection(http.client.HTTPConnection):
+    """An HTTP connection that is opened from a host of the lab, with TLS if there is a `context`."""
+
+    def __init__(self, host: Host, address: str, context: ssl.SSLContext | None = None) -> None:
+        super().__init__(address)
+        self._from = host
+        self._context = context
+
+    def connect(self) -> None:
+        plain = self._from.socket()
+        plain.settimeout(ANSWER_SECONDS)
+        self.sock = plain
+        plain.connect((self.host, self.port))
+        if self._context is not None:
+            self.sock = self._context.wrap_socket(plain, server_hostname=self.host)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from costof.errors import CostofError, ErrorText
@@ -41,14 +42,10 @@ def nginx_version(binary: Path) -> str:
 
 def find_stream_module(binary: Path) -> Path | None:
     """Return the path of nginx's module for TCP forwarding, or None if it is built in. Raises `PROGRAM_MISSING`."""
-    built = subprocess.run(
-        [str(binary), "-V"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
-    ).stderr
+    built = _build_options(binary)
     if re.search(r"--with-stream(?=\s|$)", built):
         return None
-    folder = re.search(r"--modules-path=(\S+)", built)
-    folders = [Path(folder[1])] if folder else []
-    for candidate in [*folders, binary.parent, UNPACKED]:
+    for candidate in [*modules_folder(binary), binary.parent, UNPACKED]:
         if (candidate / MODULE).is_file():
             return candidate / MODULE
     raise CostofError(
@@ -58,6 +55,18 @@ def find_stream_module(binary: Path) -> Path | None:
         package=MODULE_PACKAGE,
         variable="COSTOF_NGINX",
     )
+
+
+def modules_folder(binary: Path) -> list[Path]:
+    """Return the folder in which this nginx looks for its modules; [] if it has none."""
+    folder = re.search(r"--modules-path=(\S+)", _build_options(binary))
+    return [Path(folder[1])] if folder else []
+
+
+def _build_options(binary: Path) -> str:
+    return subprocess.run(
+        [str(binary), "-V"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=False
+    ).stderr
 
 
 def _whole_nginx() -> Path:
@@ -74,24 +83,31 @@ class Nginx(Balancer):
     """An nginx process. It counts the connections of all its ports together and does not count TLS handshakes."""
 
     name = "nginx"
-    _module: Path | None = None
+    #: The modules that the configuration loads.
+    _modules: Sequence[Path] = ()
 
     def start(self) -> None:
-        binary = find_nginx()
-        self.version = nginx_version(binary)
         self._folder.mkdir(mode=0o700)
-        self._module = find_stream_module(binary)
+        binary = self._find()
+        self.version = nginx_version(binary)
         (self._folder / "dhparam.pem").write_text(FFDHE2048)
         file = self._folder / "nginx.conf"
         file.write_text(self.configuration())
         self._spawn([str(binary), "-p", str(self._folder), "-e", "stderr", "-c", str(file)])
+
+    def _find(self) -> Path:
+        """Return nginx's path, and set the modules to load. Raises `PROGRAM_MISSING`."""
+        binary = find_nginx()
+        module = find_stream_module(binary)
+        self._modules = [module] if module else []
+        return binary
 
     def configuration(self) -> str:
         http = [each for each in self._entrances if not each.passes_through]
         stream = [each for each in self._entrances if each.passes_through]
         return "\n".join(
             [
-                *([f"load_module {self._module};"] if self._module else []),
+                *(f"load_module {module};" for module in self._modules),
                 "daemon off;",
                 # nginx runs as one process, which ends with the lab. A worker process could outlive its master.
                 "master_process off;",
@@ -102,14 +118,7 @@ class Nginx(Balancer):
                 *(f"    {line}" for line in self._general()),
                 *(f"    {line}" for each in http for line in self._entrance(each)),
                 "}",
-                "stream {",
-                f"    proxy_connect_timeout {CONNECT_SECONDS}s;",
-                f"    proxy_timeout {IDLE};",
-                *(
-                    f"    server {{ listen {self._listen_options(each)}; proxy_pass {each.origin}; }}"
-                    for each in stream
-                ),
-                "}",
+                *(self._stream(stream) if stream else []),
                 "",
             ]
         )
@@ -137,6 +146,15 @@ class Nginx(Balancer):
         # nginx's default backlog of 511 is too short for many clients that connect at once.
         return f"{self.address}:{entrance.port} backlog=4096"
 
+    def _stream(self, entrances: Sequence[Entrance]) -> list[str]:
+        return [
+            "stream {",
+            f"    proxy_connect_timeout {CONNECT_SECONDS}s;",
+            f"    proxy_timeout {IDLE};",
+            *(f"    server {{ listen {self._listen_options(each)}; proxy_pass {each.origin}; }}" for each in entrances),
+            "}",
+        ]
+
     def _general(self) -> list[str]:
         return [
             "access_log off;",
@@ -161,6 +179,10 @@ class Nginx(Balancer):
             f"server {{ listen unix:{self._socket}; location / {{ stub_status; }} }}",
         ]
 
+    def _server_options(self) -> list[str]:
+        """Return further directives for each entrance."""
+        return []
+
     def _entrance(self, entrance: Entrance) -> list[str]:
         tls = ""
         if entrance.certificate:
@@ -175,6 +197,7 @@ class Nginx(Balancer):
             "}",
             "server {",
             f"    listen {self._listen_options(entrance)}{' ssl' if tls else ''}; {tls}",
+            *(f"    {line}" for line in self._server_options()),
             f'    location = {EVIDENCE_PATH} {{ default_type text/plain; return 200 "$ssl_protocol $ssl_cipher"; }}',
             f"    location / {{ proxy_pass {scheme}://to-{entrance.name}; }}",
             "}",

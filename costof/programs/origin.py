@@ -97,6 +97,13 @@ class OriginServer(LabServer):
     def cpu_seconds(self) -> dict[str, float]:
         return {ROLE: self._process.cpu_seconds()}
 
+    def further_processes(self) -> list[tuple[str, int]]:
+        return [(ROLE, self._process.pid)]
+
+    def failure_reason(self) -> str | None:
+        status = self._process.ended()
+        return None if status is None else f"the lab's {ROLE} ended in the middle of the run (status {status})"
+
     def describe(self) -> Description:
         return Description(versions={ROLE: f"costof-engine {__version__}"}, topology="one origin")
 

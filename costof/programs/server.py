@@ -62,7 +62,8 @@ class Place:
 
     `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
     key that the server must be able to present; it presents the first one when it starts. `number` is 1 for the lab's
-    first server, 2 for the second.
+    first server, 2 for the second. `kinds` are the kinds of the study's workloads by name, and `records` is the number
+    of records that they use.
     """
 
     lab: Lab
@@ -72,6 +73,13 @@ class Place:
     new_address: Callable[[], str]
     configuration: ServerConfiguration = field(default_factory=ServerConfiguration)
     number: int = 1
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    records: int = 0
+
+    def kind(self, answer: SliceAnswer) -> str | None:
+        """Return the kind of a slice's workload; None if it is not the engine's."""
+        # The name in the answer may be followed by the arm's number of workers and options.
+        return self.kinds.get(answer.workload.split(" ")[0])
 
     def name(self, program: str) -> str:
         """Return the server's name among the processes of the lab, such as 'postgres' or 'postgres-2'."""
@@ -89,6 +97,9 @@ class LabServer(ABC):
     writes: ClassVar[list[str]]
     #: The fields of `lab.server` in a study's levels. `place.configuration` is of this type.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
+
+    #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
+    appends: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, place: Place) -> None: ...
@@ -135,6 +146,9 @@ class LabServer(ABC):
         """
         return {}
 
+    def finish_counting(self) -> None:
+        """Bring the readings up to date after a slice, if the server counts late."""
+
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why the increase of the readings in a slice does not fit the server's configuration; None if it does.
 
@@ -145,6 +159,14 @@ class LabServer(ABC):
     def cpu_seconds(self) -> dict[str, float]:
         """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
         return {}
+
+    def further_processes(self) -> list[tuple[str, int]]:
+        """Return (role, pid) of the server's processes that the lab did not start itself."""
+        return []
+
+    def failure_reason(self) -> str | None:
+        """Return why the server no longer works, if the lab did not start its processes; None if it works."""
+        return None
 
     @abstractmethod
     def describe(self) -> Description:

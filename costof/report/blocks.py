@@ -311,6 +311,7 @@ class Interactive(Block):
     script: str
     data: object
     instead: list[Block]
+    instead_title: str = "At the distances of this run"
     fixed: str = ""
 
 

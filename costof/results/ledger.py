@@ -19,6 +19,7 @@ from pydantic_core import from_json
 
 from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
+from costof.lab.flushes import FlushEvidence
 from costof.lab.round_trips import LinkEvidence
 from costof.messages.answers import HostPart, Ready, SliceAnswer
 from costof.model import Model
@@ -122,6 +123,14 @@ class LinksRecord(Model):
     links: list[LinkEvidence]
 
 
+class FlushRecord(Model):
+    """One measurement of a flush of the disk with the servers' data: before the first slice, after a round, or at the
+    end."""
+
+    record: Literal["flush"] = "flush"
+    flush: FlushEvidence
+
+
 class LostRecord(Model):
     """A failure during the run: of the servers of `arm`, of the measuring `host`, or of the whole service.
 
@@ -200,6 +209,7 @@ AnyRecord = (
     | ReadyRecord
     | EvidenceRecord
     | LinksRecord
+    | FlushRecord
     | SizesRecord
     | SliceRecord
     | LookRecord

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
+from costof.lab.flushes import FlushEvidence
 from costof.lab.round_trips import LinkEvidence
 from costof.results.capacity import add_capacities, observation
 from costof.results.changes import Changes, every_change
@@ -18,6 +19,7 @@ from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
     EvidenceRecord,
+    FlushRecord,
     Ledger,
     LinksRecord,
     LookRecord,
@@ -57,6 +59,7 @@ class Run:
     warnings: list[str] = field(default_factory=list)
     service_evidence: dict[str, dict[str, str]] = field(default_factory=dict)
     links_by_start: dict[int, list[LinkEvidence]] = field(default_factory=dict)
+    flushes: list[FlushEvidence] = field(default_factory=list)
     loss_reason: str | None = None
     lost_arms: dict[str, str] = field(default_factory=dict)
     lost_hosts: list[LostRecord] = field(default_factory=list)
@@ -283,6 +286,8 @@ def read_run(ledger: Ledger) -> Run:
                 run.service_evidence[record.arm] = {**run.service_evidence.get(record.arm, {}), **record.facts}
             case LinksRecord():
                 run.links_by_start[start] = record.links
+            case FlushRecord():
+                run.flushes.append(record.flush)
             case LostRecord(host=str() as host):
                 run.lost_hosts.append(record)
                 run.slices = [each for each in run.slices if each.round != record.round]

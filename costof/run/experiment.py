@@ -11,6 +11,7 @@ from math import ceil
 
 from costof.errors import CostofError, ErrorText, WarningText
 from costof.format import listed, plural
+from costof.lab.flushes import SECONDS, SECONDS_AFTER_ROUND
 from costof.messages.process import HostsProcess
 from costof.programs.reach import check_identity
 from costof.results.changes import all_headlines_resolved, every_change, judge_changes
@@ -18,6 +19,7 @@ from costof.results.ledger import (
     EndRecord,
     EnvironmentRecord,
     EvidenceRecord,
+    FlushRecord,
     Ledger,
     LinksRecord,
     LookRecord,
@@ -142,7 +144,7 @@ def run(
 
 
 def _record_evidence(state: State, stage: Stage) -> None:
-    """Write the service's evidence on arms and links to the ledger."""
+    """Write the service's evidence on arms, links and the disk to the ledger."""
     for arm in state.plan.arms:
         facts = state.service.collect_evidence(arm, stage)
         if facts:
@@ -150,6 +152,12 @@ def _record_evidence(state: State, stage: Stage) -> None:
     links = state.service.links()
     if links:
         state.ledger.append(LinksRecord(links=links))
+    _record_flush(state, SECONDS)
+
+
+def _record_flush(state: State, seconds: float) -> None:
+    if (flush := state.service.measure_flush(seconds)) is not None:
+        state.ledger.append(FlushRecord(flush=flush))
 
 
 def _measure(state: State) -> str | None:
@@ -168,6 +176,7 @@ def _measure(state: State) -> str | None:
         if reason := state.service.failure_reason():
             state.ledger.append(LostRecord(detail=reason))
             return reason
+        _record_flush(state, SECONDS_AFTER_ROUND)
         fruitless = 0 if succeeded else fruitless + 1
         if fruitless == FRUITLESS_ROUNDS:
             return f"no operation succeeded in {FRUITLESS_ROUNDS} rounds in a row"

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
 
+from costof.lab.flushes import FlushEvidence
 from costof.lab.lab import Lab, Resource
 from costof.lab.memory import Memory, read_memory
 from costof.lab.program import Counters, Description
@@ -144,6 +145,13 @@ class Service(ABC):
     def links(self) -> list[LinkEvidence]:
         """Return the measured round trips of the lab's links."""
         return []
+
+    def measure_flush(self, seconds: float) -> FlushEvidence | None:
+        """Measure the time of a flush of the disk with the servers' data; None if the study does not count flushes.
+
+        It is called before the first slice, after each round, and after the last slice. Raises `LAB_FAILED`.
+        """
+        return None
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return the service's own evidence about an arm, such as the cipher that a tunnel negotiated.

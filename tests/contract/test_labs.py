@@ -14,15 +14,16 @@ from costof.services.open import open_service
 from tests.support.engines import WORKLOADS, Engines
 from tests.support.kill_9 import lab_process, left_by_kill_9
 from tests.support.programs import eventually
-from tests.support.services import HTTP, HTTP_WORKLOADS, LABS
+from tests.support.services import FIREWALL, HTTP, HTTP_WORKLOADS, LABS
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 
 
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
+SERVICE = "service-mtls"
 #: Labs that share their code with another lab here, so they are tested only with --slow.
-SLOW = ("redis", "pooling")
+SLOW = ("redis", "pooling", "firewall", "service")
 
 
 @needs_root
@@ -52,6 +53,7 @@ def test_end_of_one_lab_removes_it_and_does_not_affect_another() -> None:
     [
         ("redis-tls", ["transport=plain,tls,stunnel-both", "distance=lan"], ""),
         ("postgres-pooling", ["path=plain,tls,transaction-both", "pooler_cpu=0.5,1"], "the pooler"),
+        ("service-mtls", ["path=direct,pair-mtls"], ""),
         (
             "http-tls-termination",
             ["termination=none,balancer,reencrypt,backend,direct", "balancer=haproxy,nginx", "balancer_cpu=0.25,1"],
@@ -67,7 +69,7 @@ def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
         for arm in plan.arms:
             lab.arrange(arm)
             assert lab.prefix(arm) == []
-            entrances = {"tunnel", "pool"} & arm.settings.lab.keys()
+            entrances = {"tunnel", "pool", "sidecars"} & arm.settings.lab.keys()
             assert bool(lab.collect_evidence(arm, "start")) == (bool(entrances) or study == HTTP.study)
             assert lab.failure_reason(arm) is None
         assert "loopback" in lab.describe().topology
@@ -113,9 +115,21 @@ DEATHS = [
         "postgres",
     ),
     Deaths(
+        SERVICE,
+        ("path=direct,pair-mtls,one-proxy", "program=envoy"),
+        {"envoy-client-lan": ("pair-mtls",), "envoy-server": ("one-proxy", "pair-mtls")},
+        "origin",
+    ),
+    Deaths(
         "http-tls-termination",
         ("termination=none,balancer,direct", "balancer=haproxy"),
         {"haproxy": ("none", "balancer")},
+        "origin",
+    ),
+    Deaths(
+        "http-firewall",
+        ("firewall=off,detection,on", "request=json-1kb"),
+        {"nginx-2-on-1": ("on",)},
         "origin",
     ),
 ]
@@ -124,7 +138,7 @@ DEATHS = [
 @pytest.mark.parametrize("deaths", DEATHS, ids=lambda deaths: deaths.study)
 def test_dead_process_fails_only_its_arms_but_a_dead_server_fails_the_run(deaths: Deaths) -> None:
     plan = plan_of(deaths.study, "quick", *deaths.settings)
-    workloads = HTTP_WORKLOADS if deaths.study == HTTP.study else WORKLOADS
+    workloads = HTTP_WORKLOADS if deaths.study in (HTTP.study, FIREWALL.study, SERVICE) else WORKLOADS
     with open_service(plan, None, "run") as lab, Engines(plan, lab, workloads) as engines:
         lab.prepare(plan.arms[:1], engines.load)
         failed: set[str] = set()

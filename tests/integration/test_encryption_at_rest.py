@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -103,6 +105,12 @@ def test_canary_is_readable_in_files_of_postgres_only_without_encryption() -> No
             assert isinstance(server, PostgresServer)
             assert server.mismatch({}, None) is None  # type: ignore[arg-type]  # it does not depend on the answer
         assert not facts["none"]["file system"].startswith("fuse")
+        encrypted = arms["gocryptfs-aes-gcm"]
+        os.kill(lab.process_ids["postgres-2-gocryptfs"], signal.SIGKILL)
+        eventually("notice of the file system", lambda: lab.failure_reason(encrypted) is not None)
+        assert "postgres-2-gocryptfs ended" in (lab.failure_reason(encrypted) or "")
+        assert lab.failure_reason(arms["pass-through"]) is None
+        assert lab.failure_reason() is None
 
 
 @needs_fuse

@@ -21,9 +21,10 @@ from costof.lab.program import Counters
 from costof.messages.plan import TlsFiles
 from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.programs.haproxy import Haproxy
+from costof.programs.http import HostConnection
 from costof.programs.nginx import Nginx
 from costof.programs.origin import Listener, OriginProcess
-from costof.services.http.lab import HttpLab, Route, _Connection, _context
+from costof.services.http.lab import HttpLab, Route, _context
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.programs import HANGS_SECONDS, get
@@ -54,11 +55,11 @@ def lab(plan: Plan) -> Iterator[HttpLab]:
 
 
 @contextlib.contextmanager
-def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[_Connection]:
+def connected(lab: HttpLab, arm: PlannedArm, session: ssl.SSLSession | None = None) -> Iterator[HostConnection]:
     """Yield a connection from the client's host with the arm's address and TLS settings."""
     address = lab._entry(arm)
     context = _context(lab.endpoint(arm).transport)
-    with contextlib.closing(_Connection(lab._chain.client, address, context)) as connection:
+    with contextlib.closing(HostConnection(lab._chain.client, address, context)) as connection:
         connection.connect()
         yield connection
 
@@ -73,7 +74,7 @@ def counted(lab: HttpLab, arm: PlannedArm) -> Counters:
     return lab.counters(address)
 
 
-def read_certificate(connection: _Connection) -> x509.Certificate:
+def read_certificate(connection: HostConnection) -> x509.Certificate:
     assert isinstance(connection.sock, ssl.SSLSocket)
     shown = connection.sock.getpeercert(binary_form=True)
     assert shown is not None

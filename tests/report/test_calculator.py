@@ -15,7 +15,7 @@ from costof.report.sections.cost_model.calculator import Load, added, default_lo
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate
 from costof.study.load import CONNECTION, QUERY
-from tests.report.results import EVERY_TRANSPORT, drawn, target_at_load, transport, with_sections
+from tests.report.results import EVERY_TRANSPORT, drawn, result_of, target_at_load, transport, with_sections
 from tests.support.browser import opened, size
 
 if TYPE_CHECKING:
@@ -135,6 +135,20 @@ def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(chr
             for name in ("round_trip_ms", "connections_per_second"):
                 put(page, name, f"{getattr(load, name):g}")
             assert shown_outputs(page) == computed(result, load)["tls"]
+
+
+def test_calculator_of_commits_answers_for_the_users_disk(chromium: Browser, tmp_path: Path) -> None:
+    result = result_of("mariadb-durability")
+    written = tmp_path / "commits.html"
+    written.write_text(drawn(result), encoding="utf-8")
+    with opened(chromium, written, "#calculator", **size(1280, 800)) as page:
+        fields = page.locator("#calculator-form input[name]").evaluate_all("all => all.map(each => each.name)")
+        assert fields == ["connections_per_second", "round_trip_ms", "flush_ms", "price", "bandwidth_mbit"]
+        load = default_load(Index(result), result.sections.cost_model)
+        assert read_all(page) == computed(result, load)
+        page.get_by_role("button", name="cloud volume").click()
+        assert read_all(page) == computed(result, replace(load, flush_ms=1.2))
+        assert page.url.endswith("#flush=1.2")
 
 
 def test_values_in_the_url_that_do_not_apply_at_a_load_are_named(chromium: Browser, tmp_path: Path) -> None:

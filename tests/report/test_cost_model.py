@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from costof import format as fmt
 from costof.lab.host import LINK_ROLE
 from costof.report.result import Result
 from costof.report.sections.cost_model.calculator import (
     HOURS_A_MONTH,
+    USUAL_DISKS,
     Extras,
     Load,
     added,
     default_load,
     extras,
     fixed_rows,
+    outputs,
 )
 from costof.report.sections.cost_model.model import ExtraCost
 from costof.results.index import Index
@@ -25,9 +29,11 @@ from costof.study.arms import PlannedArm
 from costof.study.load import CONNECTION
 from costof.study.plan import Plan
 from tests.fake_run import Slice, fake_result
-from tests.noise import Chance
-from tests.report.results import Page, at_load, drawn, sentence_texts, transport
+from tests.noise import Chance, Noise
+from tests.report.results import Page, at_load, drawn, result_of, sentence_texts, transport
 from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
+from tests.truths.durability import FLUSH_MS, DurabilityTruth
 from tests.truths.mysql_transport import CONNECTION_CPU_MS, TransportTruth
 
 
@@ -115,6 +121,39 @@ def test_calculator_defaults_to_the_load_of_the_run() -> None:
         effect.difference.value + 8
     )
     assert not [text for text in sentence_texts(result.answer, "answer") if "A service with" in text]
+
+
+@pytest.mark.parametrize(
+    ("study", "level", "flushes"), [("mariadb-durability", "1-1", 2), ("redis-durability", "each-answer", 1)]
+)
+def test_flushes_predict_the_cost_on_another_disk(study: str, level: str, flushes: int) -> None:
+    plan, truth = plan_of(study, "quick", "clients=1"), TRUTHS[study]
+    assert isinstance(truth, DurabilityTruth)
+    result = fake_result(plan, truth, noise=Noise(0.01))
+    model = result.sections.cost_model
+    assert ends(model.flush_ms)[1] < FLUSH_MS < ends(model.flush_ms)[2]
+    (extra,) = (each for each in extras(Index(result), model) if each.protection == level)
+    assert extra.operation.flushes == pytest.approx(flushes, abs=0.01)
+    # On an infinitely fast disk only the protection's own time is left.
+    for disk_ms in (0.0, 8.0):
+        load = replace(default_load(Index(result), model), flush_ms=disk_ms)
+        value, low, high = ends(added(extra, load).operation_ms)
+        assert low < truth.costs[level][1] + flushes * disk_ms < high
+        assert value - low < 0.03 * flushes
+
+
+def test_study_without_connections_has_only_the_costs_of_operations() -> None:
+    result = result_of("postgres-durability")
+    index, model = Index(result), result.sections.cost_model
+    assert [each.name for each in outputs(model)] == ["operation", "cores", "money"]
+    load = default_load(index, model)
+    assert (load.operations, load.flush_ms) == (1.0, model.flush_ms.value)
+    assert {where for where, _, _ in fixed_rows(index, model)} == {"this run's disk", *USUAL_DISKS}
+    text = " ".join(sentence_texts(result.answer, "answer"))
+    assert "connection" not in text
+    assert re.search(
+        r"for 1,000 operations a second, on a disk that needs 0\.62\d* ms for a flush", text.replace(fmt.NBSP, " ")
+    )
 
 
 def test_table_for_pages_without_scripts_has_every_distance_and_protection() -> None:

@@ -26,15 +26,20 @@ from costof.statistics.estimate import Verdict
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, RequestedLoad
 from costof.study.options import Limit
 from tests.report.results import (
+    DURABILITY,
     ENCRYPTION,
+    FIREWALL,
     HTTP,
     MARIADB_AT_REST,
+    MARIADB_AUDIT,
     MONGODB,
     POOLING,
     POSTGRES,
     POSTGRES_AT_REST,
+    POSTGRES_AUDIT,
     REDIS,
     REPLICATION,
+    SERVICE,
     TRANSPORT,
     Golden,
     Page,
@@ -53,19 +58,24 @@ from tests.report.results import (
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
 #: The smallest runs that have every section of their study.
 SMALL = {
+    **dict.fromkeys(DURABILITY, ()),
     ENCRYPTION: ("encrypted=direct,0,100",),
+    FIREWALL: ("request=json-1kb",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MARIADB_AT_REST: ("data=in-memory",),
+    MARIADB_AUDIT: (),
     MONGODB: (),
     POOLING: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
     POSTGRES_AT_REST: (),
+    POSTGRES_AUDIT: ("audit=off,all,silent", "log=stderr,syslog"),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
+    SERVICE: (),
     TRANSPORT: (),
 }
 #: Studies whose runs together have every section.
-ALL_SECTIONS = (ENCRYPTION, HTTP, REPLICATION, TRANSPORT)
+ALL_SECTIONS = (ENCRYPTION, HTTP, POSTGRES_AUDIT, REPLICATION, SERVICE, TRANSPORT)
 #: Results with the widest tables.
 WIDE = {
     "two keys": two_keys,
@@ -74,6 +84,7 @@ WIDE = {
     "published encryption": lambda: result_of(ENCRYPTION, "published"),
     "every mitigation": lambda: result_of(HTTP, "default"),
     "every pool": lambda: result_of(POOLING, "default"),
+    "every proxy": lambda: result_of(SERVICE, "default"),
 }
 WORDS_OF_DISTANCE = ("farther", "By distance", "distance", "calculator", "round-trip")
 

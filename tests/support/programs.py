@@ -35,6 +35,9 @@ from costof.programs.nginx import Nginx
 from costof.programs.openssh import CIPHERS, SshServer
 from costof.programs.origin import Listener, OriginProcess
 from costof.programs.server import Place, lab_server
+from costof.programs.sidecars.envoy import Envoy
+from costof.programs.sidecars.haproxy import HaproxySidecar
+from costof.programs.sidecars.proxy import MutualTls, Passage, Sidecar
 from tests.support.pgbouncer import a_pooler
 
 #: A timeout for what hangs. No machine is so slow that it matters, and the time limit of pytest is longer.
@@ -239,6 +242,31 @@ def balancer_program(kind: type[Balancer]) -> Iterator[RunningServer]:
 
 
 @contextlib.contextmanager
+def sidecar_program(kind: type[Sidecar]) -> Iterator[RunningServer]:
+    """Start an origin, and two sidecars in front of it with mutual TLS between them."""
+    with Lab() as lab, OriginProcess() as origin:
+        address = f"{lab.address(2)}:9000"
+        origin.begin([Listener(address=address)])
+        authority = Authority(lab.folder / "certificates")
+        names = ("near-the-server", "near-the-client")
+        certificates = [authority.issue(name, "ecdsa-p256", [name]) for name in names]
+        inward, outward = (
+            MutualTls(certificate, authority.ca_file, peer)
+            for certificate, peer in zip(certificates, reversed(names), strict=True)
+        )
+        near, far = f"{lab.address(1)}:15001", f"{lab.address(3)}:15001"
+        passages = (
+            Passage("route", near, address, http=True, inward=inward),
+            Passage("route", far, near, http=True, outward=outward),
+        )
+        for name, passage in zip(names, passages, strict=True):
+            host = Host(name, None, loopback=passage.listen.rpartition(":")[0])
+            kind(lab, name, name, [passage], host).start()
+        secrets = [line for each in certificates for line in each.read_text().split("-----")[2].split()]
+        yield RunningServer(lab, lambda: get(f"http://{far}/") == "OK", secrets, [lab.folder])
+
+
+@contextlib.contextmanager
 def pooler_program() -> Iterator[RunningServer]:
     with Lab() as lab, a_pooler(lab) as pooler:
         secrets = [secret.get_secret_value() for secret in (pooler.upstream.password, pooler.upstream.secret)]
@@ -254,6 +282,8 @@ PROGRAMS = {
     "haproxy": functools.partial(balancer_program, Haproxy),
     "nginx": functools.partial(balancer_program, Nginx),
     "pgbouncer": pooler_program,
+    "envoy": functools.partial(sidecar_program, Envoy),
+    "haproxy as a sidecar": functools.partial(sidecar_program, HaproxySidecar),
 }
 
 

@@ -96,6 +96,16 @@ HTTP = Kind(
     proves=(True, False),
 )
 
+FIREWALL = Kind(
+    "http-firewall",
+    ("firewall=off,detection,on", "request=json-1kb"),
+    operation="request",
+    workloads=HTTP_WORKLOADS,
+    records=False,
+    apart=("addresses",),
+    proves=(True, False),
+)
+
 
 @dataclass
 class RunningService:
@@ -209,6 +219,7 @@ SERVICES = {
     "pooling-lab": lambda: in_lab(POOLING),
     "encryption-lab": lambda: in_lab(ENCRYPTION),
     "encryption-target": lambda: mysql_target(ENCRYPTION),
+    "firewall-lab": lambda: in_lab(FIREWALL),
     "http-lab": lambda: in_lab(HTTP),
     "http-target": http_target,
 }
@@ -219,7 +230,9 @@ LABS: dict[str, Callable[[], Plan]] = {
     "mysql": lambda: plan_of("mysql-transport", "quick", "transport=plain,ssh-aes256-gcm", "distance=lan,5"),
     "redis": lambda: plan_of("redis-tls", "quick", "transport=plain,stunnel-both", "distance=lan,5"),
     "pooling": lambda: plan_of("postgres-pooling", "quick", "path=plain,transaction-both"),
+    "service": lambda: plan_of("service-mtls", "quick", "path=direct,pair-mtls", "distance=lan,5"),
     "http": lambda: plan_of("http-tls-termination", "quick", "termination=none,balancer", "balancer=haproxy,nginx"),
+    "firewall": lambda: plan_of("http-firewall", "quick", "firewall=off,on", "request=no-body"),
     "replication": lambda: replication_plan("nodes=3", "sync=star", "node_cpu=1", "round_trip_ms=1", "write_concern=1"),
     "encryption": lambda: plan_of("mysql-column-encryption", "quick", "encrypted=direct,20"),
 }

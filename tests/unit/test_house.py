@@ -25,6 +25,8 @@ WORDS_OF_PYTHON = {
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
+    # A kind of database of MongoDB, and a kind of forwarding of OpenSSH.
+    "local": ("programs/openssh.py", "programs/target_database.py"),
     # MongoDB's term for a write concern, and pgbench's terms for its query modes.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
@@ -40,12 +42,20 @@ WORDS_OF_PYTHON = {
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
     # Names of server programs, and of a role.
-    "haproxy": ("cli/fetch.py", "programs/haproxy.py"),
-    "nginx": ("cli/fetch.py", "programs/nginx.py"),
+    "envoy": ("cli/fetch.py", "programs/sidecars/envoy.py"),
+    "haproxy": ("cli/fetch.py", "programs/haproxy.py", "programs/sidecars/haproxy.py"),
+    "nginx": ("cli/fetch.py", "programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
+    # Classes of audited statements, the destinations of PostgreSQL's log, and the role of a syslog daemon.
+    "all": ("programs/postgres/", "programs/sidecars/"),
+    "ddl": ("programs/",),
+    "stderr": ("programs/",),
+    "collector": ("programs/postgres/",),
+    "syslog": ("programs/", "lab/syslog.py"),
     # Shapes of a replica set that this service creates.
+    # Shapes of a replica set that this service creates. A chain of certificates is also evidence of TLS.
     "star": ("services/replication/shape.py",),
-    "chain": ("services/replication/shape.py",),
+    "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
     # The default if no distance was requested.
     "lan": ("study/schema.py",),
@@ -57,6 +67,8 @@ WORDS_OF_RUST = {
     # The transport of a client, and a phase of a connection.
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
+    # The scope of a session's variable in MySQL.
+    "local": ("crates/gateway/src/session_statements.rs",),
     # The kind of key of a certificate.
     "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),

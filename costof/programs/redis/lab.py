@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from pydantic import SecretStr
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.program import Counters, Description, find_program, first_words
+from costof.messages.answers import SliceAnswer
+from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from costof.programs.redis.connection import RedisSettings
 from costof.programs.server import LabServer, Place
 
@@ -30,6 +33,8 @@ SETTINGS = {
     "save": '""',
     # Redis logs to standard output, which is the lab's log.
     "logfile": '""',
+    # A rewrite of the append-only file would work while some arms are measured and not while others are.
+    "auto-aof-rewrite-percentage": "0",
 }
 
 
@@ -47,6 +52,8 @@ NAME = "redis"
 ROLE = "server"
 PORT = 6379
 TLS_PORT = 6380
+APPEND_ONLY = "appendonly"
+PAGE_BYTES = 4096
 USER = "costof"
 ADMINISTRATOR = "administrator"
 
@@ -54,6 +61,7 @@ ADMINISTRATOR = "administrator"
 class RedisServer(LabServer):
     """One `redis-server`, which clients at all distances use."""
 
+    appends = True
     writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
 
     def __init__(self, place: Place) -> None:
@@ -83,7 +91,8 @@ class RedisServer(LabServer):
         configuration = self._folder / "redis.conf"
         write_private(configuration, self.configuration().encode())
         command_line = [str(binary), str(configuration)]
-        log = self._place.lab.spawn(self.name, ROLE, command_line, host=self._place.host).log
+        self._process = self._place.lab.spawn(self.name, ROLE, command_line, host=self._place.host)
+        log = self._process.log
         ready = b"Ready to accept connections"
         self._place.lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._admin = redis.Redis(
@@ -155,6 +164,25 @@ class RedisServer(LabServer):
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
         return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
 
+    def readings(self) -> dict[str, float]:
+        """Return the flushes and the bytes of the append-only file; nothing if no level configures it.
+
+        Redis does not count flushes, but the kernel counts the pages that its process writes to: each append that
+        follows a flush writes to a page anew, and to one more for each 4,096 bytes. (A page that was not flushed yet
+        does not count again.)
+        """
+        if APPEND_ONLY not in self._place.configuration.settings:
+            return {}
+        written = int(self.ask("INFO", "persistence").get("aof_current_size", 0))
+        pages = pages_written(self._process.pid)
+        flushes = {} if pages is None else {FLUSHES: pages - written / PAGE_BYTES}
+        return {LOG_BYTES: float(written), **flushes}
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        settings = self._place.configuration.settings
+        always = (settings.get(APPEND_ONLY), settings.get("appendfsync")) == ("yes", "always")
+        return flush_mismatch(moved, answer, always)
+
     def describe(self) -> Description:
         return Description(
             versions={NAME: self._version},
@@ -193,6 +221,16 @@ class RedisServer(LabServer):
     @property
     def _socket(self) -> Path:
         return self._folder / "socket"
+
+
+def pages_written(pid: int) -> float | None:
+    """Return the number of pages of files to which a process has written, as the kernel counts; None if unknown."""
+    try:
+        lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+    except OSError:
+        return None
+    counts = dict(line.split(": ") for line in lines)
+    return int(counts["write_bytes"]) / PAGE_BYTES
 
 
 def _hash(password: SecretStr) -> str:

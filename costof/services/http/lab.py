@@ -13,16 +13,16 @@ from typing import Self
 from costof import __version__
 from costof.errors import WarningText
 from costof.lab.certificates import Authority
-from costof.lab.host import Host, throttled_seconds
+from costof.lab.host import throttled_seconds
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.topology import Chain
 from costof.messages.plan import Endpoint, TlsFiles, Transport
 from costof.model import Model
-from costof.programs.balancer import EVIDENCE_PATH, ORIGIN_NAME, Balancer, Entrance
+from costof.programs.balancer import EVIDENCE_PATH, MANY_PORTS, ORIGIN_NAME, Balancer, Entrance
 from costof.programs.balancer import ROLE as BALANCER_ROLE
 from costof.programs.haproxy import Haproxy
-from costof.programs.http import HttpSettings
+from costof.programs.http import HostConnection, HttpSettings
 from costof.programs.nginx import Nginx
 from costof.programs.origin import ROLE as ORIGIN_ROLE
 from costof.programs.origin import Listener, ListenerCounters, OriginProcess
@@ -54,15 +54,6 @@ PROGRAMS: dict[str, type[Balancer]] = {Haproxy.name: Haproxy, Nginx.name: Nginx}
 PATH = "/?wait=200"
 FIRST_ENTRANCE = 8000
 FIRST_LISTENER = 9000
-EVIDENCE_SECONDS = 60
-# The shell script that lets a host open thousands of connections a second, with settings that an operator would use
-# too. It is needed because each closed connection keeps its port in TIME_WAIT for a minute. If /proc/sys is not
-# writable, the kernel's default of 28,000 ports must be enough.
-TUNE = """
-cd /proc/sys/net/ipv4
-[ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
-[ ! -w ip_local_port_range ] || echo "10240 65535" >ip_local_port_range
-"""
 
 
 @dataclass(frozen=True)
@@ -115,7 +106,7 @@ class HttpLab(LabService):
         stack.enter_context(self._chain)
         for host in (self._chain.client, *self._chain.middle.values()):
             if host.namespace is not None:
-                self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", TUNE])
+                self._lab.run(f"ports of {host.name}", [*host.prefix, "sh", "-ec", MANY_PORTS])
         self._authority = Authority(self._lab.folder / "certificates")
         self._origin = stack.enter_context(OriginProcess(self._chain.last.prefix))
         self._listeners = dict(zip(self._routes, self._make_listeners(self._routes), strict=True))
@@ -269,7 +260,7 @@ class HttpLab(LabService):
         Raises OSError, HTTPException.
         """
         transport = arm.settings.transport_trusting(self._authority.ca_file)
-        connection = _Connection(self._chain.client, self._entry(arm), _context(transport))
+        connection = HostConnection(self._chain.client, self._entry(arm), _context(transport))
         try:
             connection.request("GET", path, headers={"Connection": "close"})
             response = connection.getresponse()
@@ -291,23 +282,6 @@ def route_mismatch(route: Route, at_balancer: str, to_origin: str) -> str | None
         return f"the balancer's connection had {at_balancer or 'no TLS'}"
     expected = "TLS" if route.tls_at_origin else "plain"
     return None if to_origin == expected else f"the origin got {to_origin}, not {expected}"
-
-
-class _Connection(http.client.HTTPConnection):
-    """An HTTP connection that is opened from a host of the lab, with TLS if there is a `context`."""
-
-    def __init__(self, host: Host, address: str, context: ssl.SSLContext | None) -> None:
-        super().__init__(address)
-        self._from = host
-        self._context = context
-
-    def connect(self) -> None:
-        plain = self._from.socket()
-        plain.settimeout(EVIDENCE_SECONDS)
-        self.sock = plain
-        plain.connect((self.host, self.port))
-        if self._context is not None:
-            self.sock = self._context.wrap_socket(plain, server_hostname=self.host)
 
 
 def _context(transport: Transport) -> ssl.SSLContext | None:

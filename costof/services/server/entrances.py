@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
@@ -25,7 +26,8 @@ class Site:
     """What programs in front of a server (entrances) need to know: the lab, its network (`star`), the server's arms.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
-    presents before the first slice. `number` is 1 for the lab's first server, 2 for the second.
+    presents before the first slice. `seed` is the run's seed. `number` is 1 for the lab's first server, 2 for the
+    second.
     """
 
     lab: Lab
@@ -33,6 +35,7 @@ class Site:
     arms: Sequence[PlannedArm]
     distances: Mapping[str, str]
     key: str
+    seed: int
     number: int = 1
 
     def name(self, program: str) -> str:
@@ -50,11 +53,18 @@ class Entrances(ABC):
     An entrance that fails affects only the arms that connect through it.
     """
 
+    #: The name of the lab setting (`ArmSettings.lab`) of arms that connect through an entrance of this kind.
+    setting: ClassVar[str]
+    #: Whether clients always run on another host than the server, so that entrances at both ends are apart.
+    separate_clients: ClassVar[bool] = False
     #: Roles of the entrances' processes in CPU figures. The end of such a process does not end the run. Only the arms
     #: that need the process fail.
     roles: frozenset[str]
     #: Whether clients' TLS ends at the entrance, so that the server gets plain connections.
     end_tls: bool = False
+
+    @abstractmethod
+    def __init__(self, site: Site) -> None: ...
 
     @abstractmethod
     def has(self, arm: PlannedArm) -> bool:

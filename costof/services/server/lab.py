@@ -13,25 +13,30 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from costof import format as fmt
 from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
+from costof.lab.flushes import FlushEvidence, describe_file_system, flush_command
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
 from costof.lab.topology import Star
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
+from costof.programs.flushes import FLUSHES
 from costof.programs.server import LabServer, Place, ServerConfiguration, lab_server
 from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.server.entrances import Entrances, Site
+from costof.services.server.pairs import Pairs
 from costof.services.server.poolers import Poolers, middle_cores
 from costof.services.server.relays import Relays
 from costof.services.server.stunnels import Stunnels
 from costof.services.server.tunnels import Tunnels
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
+from costof.study.schema import SERVER_PREFIX
 
 Value = TypeVar("Value")
+#: All kinds of programs in front of a server.
+ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Relays)
 
 
 class Tickets:
@@ -94,14 +99,19 @@ class ServerLab(LabService):
             if (configuration := self._configuration(arm)) not in self._configurations:
                 self._configurations.append(configuration)
         self._arms = plan.arms
+        self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
+        self._records = plan.records
         self._client_certificates: dict[str, Path] = {}
         self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
-        self._lab = Lab()
+        self._counts_flushes = f"{SERVER_PREFIX}{FLUSHES}" in {each.phase for each in plan.study.metrics.values()}
+        self._lab = Lab(on_disk=self._counts_flushes)
+        #: Whether the next observation is the first one of a slice, and not the one after it.
+        self._before_slice = True
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
-        self._star = Star(
-            self._lab, round_trips, plan.seed, separate=self._program.separate_clients, middle=middle_cores(plan.arms)
-        )
+        used = {kind for kind in ENTRANCES for arm in plan.arms if kind.setting in arm.settings.lab}
+        separate = self._program.separate_clients or any(kind.separate_clients for kind in used)
+        self._star = Star(self._lab, round_trips, plan.seed, separate=separate, middle=middle_cores(plan.arms))
         self._by_server = [
             self._entrances_before(number, configuration, plan.seed)
             for number, configuration in enumerate(self._configurations, start=1)
@@ -110,8 +120,8 @@ class ServerLab(LabService):
 
     def _entrances_before(self, number: int, configuration: ServerConfiguration, seed: int) -> Sequence[Entrances]:
         arms = [arm for arm in self._arms if self._configuration(arm) == configuration]
-        site = Site(self._lab, self._star, arms, self._distances, self._keys[0], number)
-        return [Tunnels(site), Stunnels(site), Poolers(site), Relays(site, seed)]
+        site = Site(self._lab, self._star, arms, self._distances, self._keys[0], seed, number)
+        return [kind(site) for kind in ENTRANCES]
 
     def _open(self, stack: ExitStack) -> None:
         stack.enter_context(self._lab)
@@ -131,7 +141,15 @@ class ServerLab(LabService):
     def _start(self, number: int, configuration: ServerConfiguration, stack: ExitStack) -> Configured:
         others = set(self._lab.processes)
         place = Place(
-            self._lab, self._star.server, self.authority, self._keys, self._star.new_address, configuration, number
+            self._lab,
+            self._star.server,
+            self.authority,
+            self._keys,
+            self._star.new_address,
+            configuration,
+            number,
+            self._kinds,
+            self._records,
         )
         server = self._program(place)
         if self.needed_connections is not None:
@@ -176,6 +194,7 @@ class ServerLab(LabService):
         return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
+        self._before_slice = True
         self._current = self._configured(arm)
         for each in self._entrances:
             each.arrange(arm)
@@ -191,12 +210,19 @@ class ServerLab(LabService):
     def links(self) -> list[LinkEvidence]:
         return self._star.links()
 
+    def measure_flush(self, seconds: float) -> FlushEvidence | None:
+        if not self._counts_flushes:
+            return None
+        name = "flush"
+        self._lab.run(name, flush_command(self._lab.folder, self._program.appends, seconds))
+        return FlushEvidence.model_validate_json((self._lab.folder / f"{name}.log").read_bytes().splitlines()[-1])
+
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         entrance, own = self._entrance(arm), self._configured(arm)
         facts = own.server.evidence()
         if stage == "start" and len(self._servers) > 1:
             took = {"start of the server": own.start_seconds, "load of the data": own.load_seconds}
-            facts |= {what: fmt.with_unit(f"{each:.2f}", "s") for what, each in took.items() if each is not None}
+            facts |= {what: f"{each:.2f} s" for what, each in took.items() if each is not None}
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
@@ -205,8 +231,11 @@ class ServerLab(LabService):
         return next((each for each in by_entrance if each is not None), None) or self._current.server.counters(server)
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        entrance = self._entrance(arm)
-        return Readings(entrance.observe(arm) if entrance else None, self._configured(arm).server.readings())
+        entrance, server = self._entrance(arm), self._configured(arm).server
+        if not self._before_slice:
+            server.finish_counting()
+        self._before_slice = False
+        return Readings(entrance.observe(arm) if entrance else None, server.readings())
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
@@ -231,6 +260,18 @@ class ServerLab(LabService):
         own = self._lab.cpu_seconds(others) | self._star.cpu_seconds() | self._current.server.cpu_seconds()
         return own | _merged(each.cpu_seconds() for each in self._entrances)
 
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [
+            *super().server_processes(),
+            *(pair for each in self._servers for pair in each.server.further_processes()),
+        ]
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        return super().process_ids | {
+            name: pid for each in self._servers for name, pid in each.server.further_processes()
+        }
+
     def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
         if arm is not None:
             entrance, own = self._entrance(arm), self._configured(arm).processes
@@ -242,7 +283,7 @@ class ServerLab(LabService):
         for process in self._lab.dead():
             if process.role not in entrance_roles and process.name not in dispensable:
                 return ended(process.name, process.exit_status)
-        return self._star.lost()
+        return self.server.failure_reason() or self._star.lost()
 
     def describe(self) -> Description:
         described, *others = [each.server.describe() for each in self._servers]
@@ -253,8 +294,13 @@ class ServerLab(LabService):
             | _merged(each.versions() for each in self._entrances),
             topology=f"{topology} {self._star.words()}",
             facts=_joined([described.facts, *(each.facts for each in others)])
+            | self._disk()
             | _merged(each.facts() for each in self._entrances),
         )
+
+    def _disk(self) -> dict[str, str]:
+        folder = self._lab.folder
+        return {"servers' data": f"{folder.parent}, {describe_file_system(folder)}"} if self._counts_flushes else {}
 
     def _configuration(self, arm: PlannedArm) -> ServerConfiguration:
         return self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))

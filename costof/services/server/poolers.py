@@ -104,6 +104,7 @@ class Poolers(Entrances):
     A pooler presents a certificate with the kind of key that the arm names, or else with the kind `Site.key`.
     """
 
+    setting = "pool"
     roles = frozenset({ROLE})
 
     def __init__(self, site: Site) -> None:

@@ -32,10 +32,11 @@ class Relays(Entrances):
     All ports belong to one process and one thread, so that only the delays differ between arms.
     """
 
+    setting = "relay"
     roles = frozenset({ROLE})
 
-    def __init__(self, site: Site, seed: int) -> None:
-        self._seed = seed
+    def __init__(self, site: Site) -> None:
+        self._seed = site.seed
         self._star = site.star
         self._costs = {
             arm.name: RelayCost.model_validate(arm.settings.lab["relay"])

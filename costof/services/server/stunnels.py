@@ -40,6 +40,7 @@ class Stunnels(Entrances):
     which is the same in all processes.
     """
 
+    setting = "stunnel"
     roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
     end_tls = True
 

@@ -6,21 +6,20 @@ from costof.errors import CostofError, ErrorText
 from costof.programs.access import Access, ShownAccess
 from costof.programs.server import target_server
 from costof.services import Service
+from costof.services.server.lab import ENTRANCES
 from costof.services.target import TargetService
 from costof.study.plan import Plan
 from costof.study.schema import ArmSettings, Level, Study
-
-#: The names of lab settings for programs in front of the server, which exist only in a lab.
-ENTRANCES = frozenset({"tunnel", "stunnel", "pool"})
 
 
 def offers(level: Level | ArmSettings, access: Access) -> bool:
     """Return whether a level can be measured on a target.
 
-    A level can be measured if it needs no program that exists only in a lab (tunnel, stunnel or pool). If the level
+    A level can be measured if it needs no program in front of the server, which exists only in a lab. If the level
     needs a pooler, the user must have given a pooler's URL.
     """
-    return not ENTRANCES & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
+    in_lab_only = {kind.setting for kind in ENTRANCES}
+    return not in_lab_only & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:

@@ -27,6 +27,7 @@ def tunnel_cipher(arm: PlannedArm) -> str:
 class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
+    setting = "tunnel"
     # `SERVER_ROLE` is the role of the listening sshd. If this sshd ends, the run goes on: open tunnels work without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 

@@ -27,7 +27,8 @@ pub struct Request {
 /// The methods, distinguished only as far as their responses differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    Get,
+    /// GET and POST, whose response has a body.
+    GetOrPost,
     /// HEAD: the response of GET without its body.
     Head,
     Other,
@@ -165,7 +166,7 @@ fn interpret(parsed: &httparse::Request, length: usize) -> Result<Header, Refusa
         (true, false, _) => Persistence::Implied,
     };
     let method = match parsed.method {
-        Some("GET") => Method::Get,
+        Some("GET" | "POST") => Method::GetOrPost,
         Some("HEAD") => Method::Head,
         _ => Method::Other,
     };
@@ -251,7 +252,7 @@ const BODY: &[u8] = b"OK";
 
 pub fn response(request: &Request) -> &'static [u8] {
     match request.method {
-        Method::Get => ok(request.persistence),
+        Method::GetOrPost => ok(request.persistence),
         Method::Head => ok(request.persistence).strip_suffix(BODY).unwrap_or_default(),
         Method::Other => not_allowed(request.persistence),
     }
@@ -276,8 +277,8 @@ fn ok(persistence: Persistence) -> &'static [u8] {
 
 fn not_allowed(persistence: Persistence) -> &'static [u8] {
     match persistence {
-        Persistence::Implied => error!("405 Method Not Allowed", "Allow: GET, HEAD\r\n"),
-        Persistence::Stated => error!("405 Method Not Allowed", "Allow: GET, HEAD\r\nConnection: keep-alive\r\n"),
-        Persistence::None => error!("405 Method Not Allowed", "Allow: GET, HEAD\r\nConnection: close\r\n"),
+        Persistence::Implied => error!("405 Method Not Allowed", "Allow: GET, HEAD, POST\r\n"),
+        Persistence::Stated => error!("405 Method Not Allowed", "Allow: GET, HEAD, POST\r\nConnection: keep-alive\r\n"),
+        Persistence::None => error!("405 Method Not Allowed", "Allow: GET, HEAD, POST\r\nConnection: close\r\n"),
     }
 }

@@ -35,7 +35,8 @@ fn plain_mongodb_query_allocates_nothing() {
 fn plain_mysql_query_and_write_allocate_nothing() {
     for without_eof in [true, false] {
         let address = Mysql { without_eof, ..Mysql::default() }.start();
-        let (write, settings) = (json!({"name": "w", "kind": "write"}), mysql_service(&address, PASSWORD, Statements::Text));
+        let (write, settings) =
+            (json!({"name": "w", "kind": "write"}), mysql_service(&address, PASSWORD, Statements::Text));
         assert_eq!(extra_allocations(write, settings, Transport::Plain {}), 0);
         for statements in [Statements::Prepared, Statements::Text] {
             assert_eq!(query_allocations(mysql_service(&address, PASSWORD, statements), Transport::Plain {}), 0);

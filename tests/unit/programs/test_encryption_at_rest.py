@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError, ErrorText
+from costof.lab.lab import Lab
+from costof.lab.unprivileged import Unprivileged
 from costof.programs.mariadb.encryption_at_rest import FILES, EncryptionAtRest, contradiction, find_plugin
+from costof.programs.postgres import file_system
 
 EVERYWHERE = ["data/costof/canaries.ibd", "data/ib_logfile0", "temporary/#7 (deleted) 31", "data/binlog.000001"]
 
@@ -42,3 +45,15 @@ def test_missing_plugin_is_reported_with_its_package(tmp_path: Path, monkeypatch
     monkeypatch.setenv("COSTOF_FILE_KEY_MANAGEMENT", str(tmp_path / "no.so"))
     with pytest.raises(CostofError, match=r"needs file_key_management .*apt-get install mariadb-server"):
         find_plugin(tmp_path)
+
+
+def test_file_system_in_user_space_without_its_device_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_system, "DEVICE", tmp_path / "fuse")
+    storage = file_system.FileSystem("gocryptfs", "AES-GCM", tmp_path)
+    with pytest.raises(
+        CostofError, match=r"gocryptfs needs .*fuse, but it does not exist; run costof as root"
+    ) as caught:
+        storage.mount(Lab(), "postgres", Unprivileged())
+    assert caught.value.problem is ErrorText.FUSE_MISSING

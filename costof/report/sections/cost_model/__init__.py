@@ -31,6 +31,7 @@ from costof.report.sections.cost_model.calculator import (
     calculator,
     distances,
     extras,
+    has_connections,
     measured_load,
     where,
 )
@@ -52,7 +53,12 @@ from costof.statistics.estimate import Estimate
 #: position.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
+TITLE_WITH_FLUSHES = "The cost on any disk"
+FORMULA_WITH_FLUSHES = (
+    "Time of an operation = own time + round trips × round-trip time + flushes × time of a flush (+ bytes ÷ bandwidth)."
+)
 ADDED = "A protection adds a fixed time, and your round-trip time for each round trip:"
+ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
     "round trips, estimated from the rounds at the nearest distance. Round-trip times were measured by TCP on the "
@@ -74,10 +80,12 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
     def blocks(self, index: Index, data: CostModel) -> Iterator[Block]:
         error = worst(index, data)
+        flushes = data.flush_ms is not None
         if lines := summaries(index, data):
-            yield Bullets([ADDED, *lines, *([error] if error else [])], label="By distance", media=TERMINAL)
-        yield Paragraph(FORMULA, "lead", media=FILES)
-        yield Paragraph(f"{SOURCES} {error}" if error else SOURCES, media=FILES)
+            text, label = (ADDED_WITH_FLUSHES, "By disk") if flushes else (ADDED, "By distance")
+            yield Bullets([text, *lines, *([error] if error else [])], label=label, media=TERMINAL)
+        yield Paragraph(FORMULA_WITH_FLUSHES if flushes else FORMULA, "lead", media=FILES)
+        yield Paragraph(" ".join([SOURCES, *flush_sources(data), *([error] if error else [])]), media=FILES)
         if picture := figure(index, data):
             yield picture
         yield parameters(index, data)
@@ -94,7 +102,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         if data.load is not None:
             # The run measured the costs at this load, so the answer does not begin with an example service.
             return Lead()
-        leads = index.many_contexts and 0 < len(extras(index, data)) <= MOST_SENTENCES
+        leads = index.many_contexts and has_connections(data) and 0 < len(extras(index, data)) <= MOST_SENTENCES
         follow, away = effects_in_sentences(index, data), bool(_away(data, measured_load(index, data)))
         return Lead(leads=leads, follow=follow, computed_away=away and not distances(index, data))
 
@@ -107,7 +115,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return [*key_figures(index, data)] if data.load is None else []
 
     def parts(self, index: Index, data: CostModel) -> list[Part]:
-        model = Part(self.name, self.title, [*self.blocks(index, data)], DETAILS)
+        title = self.title if data.flush_ms is None else TITLE_WITH_FLUSHES
+        model = Part(self.name, title, [*self.blocks(index, data)], DETAILS)
         return [Part("calculator", "Every protection at your load", [*calculator(index, data)]), model]
 
 
@@ -127,9 +136,12 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     """
     load = measured_load(index, model)
     far = f",{away}" if (away := _away(model, load)) else ""
+    connects = has_connections(model)
     service = (
         f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
         f"each{far}"
+        if connects
+        else f"{load.connections_per_second:,g} operations a second{far}{_on_disk(model)}"
     )
     same = f"at the same load{' and distance' if far else ''}"
     for number, each in enumerate(_in_sentences(index, model)):
@@ -138,13 +150,29 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         connection = _time_change("a new connection", costs.connection_ms, shares.get("connection"))
         operation = _time_change("an operation", costs.operation_ms, shares.get("operation"))
         at = same if number else f"for {service}"
-        yield fmt.capital(f"{each.label} {connection}, {operation} and {_cores_change(costs.cores)}, {at}.")
+        times = f"{connection}, {operation}" if connects else operation
+        yield fmt.capital(f"{each.label} {times} and {_cores_change(costs.cores)}, {at}.")
 
 
 def _away(model: CostModel, load: Load) -> str:
     """Return the distance of the example service as text such as ' 1 ms away'; '' if there is none."""
     has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
     return f" {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+
+
+def _on_disk(model: CostModel) -> str:
+    return f", on a disk that needs {fmt.absolute(model.flush_ms, 'ms').value} for a flush" if model.flush_ms else ""
+
+
+def flush_sources(model: CostModel) -> list[str]:
+    """Return the sentence that says where the flushes come from; empty if the run measured none."""
+    if model.flush_ms is None:
+        return []
+    return [
+        "Flushes were counted by the servers; an operation that is not alone waits for at most two of those that it "
+        f"shares. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
+        "after the rounds."
+    ]
 
 
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
@@ -159,7 +187,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     computed = index.computed_away
     at = ", computed" if computed else ", on the wire" if index.many_views else ""
     control: dict[str, float] = {
-        cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms
+        cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms + cost.flushes * load.flush_ms
         for cost in model.operations
         if cost.control
     }
@@ -168,10 +196,11 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
             continue
         costs = added(each, load)
         effects = dict(_measured_effects(index, model, each.protection))
-        for name, words, place, difference in (
+        times = [
             ("connection", f"a new connection{away}", at, costs.connection_ms),
             ("operation", "an operation", f"{away if computed else ''}{at}", costs.operation_ms),
-        ):
+        ]
+        for name, words, place, difference in times if has_connections(model) else times[1:]:
             effect = effects.get(name)
             without = effect.control_value if effect is not None else control.get(name)
             yield KeyFigure(
@@ -190,13 +219,14 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 verdict=effect.verdict if effect is not None else interval_verdict(difference),
                 margin=index.metrics[effect.metric].margin if effect is not None else 0.0,
             )
-        rate = f"{load.connections_per_second:g}"
+        rate = f"{load.connections_per_second:,g}"
+        clients = "new connections" if has_connections(model) else "operations"
         yield KeyFigure(
             name=CORES,
             arm=each.protection,
             arm_label=each.label,
             label=f"cores at {rate}/s",
-            words=f"cores at {rate} new connections a second",
+            words=f"cores at {rate} {clients} a second",
             unit=CORES,
             difference=costs.cores,
             verdict=interval_verdict(costs.cores),
@@ -206,8 +236,12 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
 def reasons(index: Index, model: CostModel) -> list[str]:
     """Return sentences such as 'A connection with TLS needs 2 more round trips …'."""
     texts = []
+    connects = has_connections(model)
     for each in extras(index, model)[:1]:
-        extra, parts = each.connection, []
+        extra, parts = each.connection if connects else each.operation, []
+        if abs(extra.flushes) >= LEAST_ROUND_TRIPS:
+            more = "more" if extra.flushes > 0 else "fewer"
+            parts.append(fmt.plural_formatted(fmt.count(abs(extra.flushes)), f"{more} flush", f"{more} flushes"))
         if abs(extra.round_trips) >= LEAST_ROUND_TRIPS:
             more = "more" if extra.round_trips > 0 else "fewer"
             trips = fmt.count(abs(extra.round_trips))
@@ -220,7 +254,9 @@ def reasons(index: Index, model: CostModel) -> list[str]:
         if abs(extra.bytes) >= LEAST_BYTES:
             parts.append(f"{fmt.bytes_text(abs(extra.bytes))} {'more' if extra.bytes > 0 else 'less'} data")
         if parts:
-            texts.append(f"A new connection with {each.label} needs {fmt.listed(parts)}.")
+            texts.append(
+                f"{'A new connection' if connects else 'An operation'} with {each.label} needs {fmt.listed(parts)}."
+            )
     return texts
 
 
@@ -275,7 +311,8 @@ def _size(estimate: Estimate) -> Estimate:
 
 def parameters(index: Index, model: CostModel) -> Table:
     roles = list(dict.fromkeys(role for cost in model.operations for role in cost.cpu_ms))
-    head = ["own time", "round trips", "bytes", *(f"{role} CPU, ms" for role in roles)]
+    flushes = ["flushes"] if model.flush_ms else []
+    head = ["own time", "round trips", *flushes, "bytes", *(f"{role} CPU, ms" for role in roles)]
     rows = []
     for metric in dict.fromkeys(cost.metric for cost in model.operations):
         costs = [cost for cost in model.operations if cost.metric == metric]
@@ -283,10 +320,11 @@ def parameters(index: Index, model: CostModel) -> Table:
         for cost in costs:
             cpu = [cost.cpu_ms.get(role) for role in roles]
             used = [fmt.number(each) if each is not None else fmt.NONE for each in cpu]
-            counted = [fmt.count(cost.round_trips), fmt.count(cost.bytes), *used]
+            waits = [fmt.count(cost.flushes)] if flushes else []
+            counted = [fmt.count(cost.round_trips), *waits, fmt.count(cost.bytes), *used]
             own = Cell.of(fmt.absolute(cost.own_ms, "ms")) if cost.own_ms.value > 0 else Cell(NO_OWN_TIME)
             rows.append(Row([Cell(cost.label), own, *map(Cell, counted)]))
-    title = "Own time, round trips, bytes and CPU of an operation"
+    title = f"Own time, round trips, {'flushes, ' if flushes else ''}bytes and CPU of an operation"
     return Table([Column("with", "text"), *map(Column, head)], rows, title, group="operation", media=FILES)
 
 
@@ -332,6 +370,11 @@ def worst(index: Index, model: CostModel) -> str | None:
 
 def summaries(index: Index, model: CostModel) -> list[str]:
     """Return text for each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
+    if not has_connections(model):
+        return [
+            f"{fmt.capital(each.label)}: {_summary(each.operation)} for each operation."
+            for each in extras(index, model)
+        ]
     return [
         f"{fmt.capital(each.label)}: {_summary(each.connection)} for each connection, {_summary(each.operation)} for "
         "each operation."
@@ -340,6 +383,9 @@ def summaries(index: Index, model: CostModel) -> list[str]:
 
 
 def _summary(extra: ExtraCost) -> str:
+    if extra.flushes:
+        own, flushes = fmt.absolute(extra.own_ms, "ms", signed=True), fmt.number(extra.flushes, 2, signed=True)
+        return f"{own} and {flushes} {'flush' if abs(extra.flushes) == 1 else 'flushes'}"
     trips = fmt.number(round(extra.round_trips, 2), None if extra.round_trips % 1 else 0, signed=True)
     word = "round trip" if abs(extra.round_trips) == 1 else "round trips"
     own = fmt.absolute(extra.own_ms, "ms", signed=True)

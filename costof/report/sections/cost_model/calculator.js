@@ -11,6 +11,7 @@
     round_trip_ms: { least: 0 },
     price: { least: 0 },
     clients: { least: 0 },
+    flush_ms: { least: 0 },
     bandwidth_mbit: { above: 0, optional: true },
   };
   for (const name of Object.keys(data.fixed)) delete fields[name];
@@ -42,7 +43,7 @@
 
   // An estimate is [value, low, high, rounds].
   function milliseconds(extra, load) {
-    let exact = extra.round_trips * load.round_trip_ms;
+    let exact = extra.round_trips * load.round_trip_ms + extra.flushes * load.flush_ms;
     if (load.bandwidth_mbit !== null) exact += extra.bytes * 8 / (load.bandwidth_mbit * 1000);
     const [value, low, high, rounds] = extra.own_ms;
     return [value + exact, low + exact, high + exact, rounds];

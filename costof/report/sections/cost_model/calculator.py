@@ -42,6 +42,12 @@ WITHOUT = {
     "clients": "“clients={value}” in this page's address has no effect: a run at a load has no number of clients.",
 }
 """By the key of a field that a run at a load does not have: the message if the page's address has a value for it."""
+#: Disks of which the reader may have one, with the time of a flush in ms: orders of magnitude, not measurements.
+USUAL_DISKS = {"fast NVMe, 0.05 ms": 0.05, "cloud volume, 1.2 ms": 1.2, "hard disk, 8 ms": 8.0}
+FLUSH = (
+    "Flushes were counted by the servers. The time of a flush is that of fdatasync after a write of 8 kB; on the "
+    "servers' disk it was {time}."
+)
 #: Phases of a connection that include its first operation.
 INSIDE = ("connect_and_first_operation",)
 Term = tuple[float, Estimate]
@@ -49,7 +55,10 @@ Term = tuple[float, Estimate]
 
 @dataclass(frozen=True)
 class Load:
-    """A service whose added costs are calculated: its load, distance, bandwidth and price of CPU time."""
+    """A service whose added costs are calculated: its load, distance, bandwidth, disk and price of CPU time.
+
+    If the study opens no connections, each operation counts as a connection without cost that carries it.
+    """
 
     round_trip_ms: float
     operations: float = 10.0
@@ -57,6 +66,7 @@ class Load:
     price: float = 0.05
     bandwidth_mbit: float | None = None
     clients: float = 1_000.0
+    flush_ms: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,14 +106,35 @@ class Added:
     memory_gb: Estimate | None
 
 
+def has_connections(model: CostModel) -> bool:
+    """Return whether the study measures the cost of new connections, and not only that of operations."""
+    return any(cost.operation == "connection" for cost in model.operations)
+
+
 def extras(index: Index, model: CostModel) -> list[Extras]:
     costs = {(extra.protection, extra.operation): extra for extra in model.extras}
+    if not has_connections(model):
+        costs |= {(name, "connection"): _free_connection(extra) for (name, _), extra in costs.items()}
     metrics = [index.metrics.get(cost.metric) for cost in model.operations if cost.operation == "connection"]
     inside = int(any(metric is not None and metric.phase in INSIDE for metric in metrics))
     names = dict.fromkeys(extra.protection for extra in model.extras)
     pairs = [(name, costs.get((name, "connection")), costs.get((name, "operation"))) for name in names]
     memory = model.memory_bytes
     return [Extras(name, one.label, one, each, inside, memory.get(name)) for name, one, each in pairs if one and each]
+
+
+def _free_connection(operation: ExtraCost) -> ExtraCost:
+    nothing = Estimate(value=0.0, low=0.0, high=0.0, rounds=operation.own_ms.rounds)
+    return ExtraCost(
+        protection=operation.protection,
+        label=operation.label,
+        operation="connection",
+        own_ms=nothing,
+        round_trips=0.0,
+        bytes=0.0,
+        cpu_ms=nothing,
+        roles=[],
+    )
 
 
 def added(extra: Extras, load: Load) -> Added:
@@ -130,8 +161,8 @@ def added(extra: Extras, load: Load) -> Added:
 
 
 def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
-    """Return the added milliseconds: own time, time of round trips and, if bandwidth is limited, time of bytes."""
-    exact = extra.round_trips * load.round_trip_ms
+    """Return the added milliseconds: own time, round trips, flushes and, if bandwidth is limited, time of bytes."""
+    exact = extra.round_trips * load.round_trip_ms + extra.flushes * load.flush_ms
     if load.bandwidth_mbit is not None:
         exact += extra.bytes * 8 / (load.bandwidth_mbit * 1000)
     return extra.own_ms.through(lambda own: own + exact)
@@ -176,6 +207,8 @@ def outputs(model: CostModel) -> list[Output]:
     reconnect = Output("reconnect", "if all clients reconnect", "core s", lambda costs: costs.reconnect_seconds)
     every_client = Output("memory", "memory for all clients", "GB", lambda costs: costs.memory_gb)
     memory = [every_client] if model.memory_bytes else []
+    if not has_connections(model):
+        return [times[1], cores, money]
     if model.load is None:
         return [*times, cores, money, reconnect, *memory]
     known = any(extra.servers_cpu_ms is not None for extra in model.extras)
@@ -207,10 +240,15 @@ def measured_load(index: Index, model: CostModel) -> Load:
     run's shortest distance. If the run has no distance, it is 1 ms.
     """
     measured = [model.way_ms] if model.way_ms is not None else [ms for _, ms in distances(index, model)]
+    flush_ms = model.flush_ms.value if model.flush_ms else 0.0
+    if not has_connections(model):
+        return Load(measured[0] if measured else 0.0, operations=1.0, connections_per_second=1000.0, flush_ms=flush_ms)
     if model.load is None:
-        return Load(round_trip_ms=next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0))
+        nearest = next((ms for ms in measured if ms >= 1), measured[0] if measured else 1.0)
+        return Load(nearest, flush_ms=flush_ms)
     return Load(
         round_trip_ms=measured[0] if measured else 0.0,
+        flush_ms=flush_ms,
         operations=float(model.load.queries_per_connection),
         connections_per_second=model.load.connections_per_second,
     )
@@ -219,11 +257,16 @@ def measured_load(index: Index, model: CostModel) -> Load:
 def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
     """Return rows of distance, protection and figures at the default load, for pages whose script does not run."""
     load, figures = default_load(index, model), outputs(model)
+    loads = [(where(context, ms), replace(load, round_trip_ms=ms)) for context, ms in distances(index, model)]
+    loads += [(name, replace(load, flush_ms=ms)) for name, ms in disks(model).items()]
     return [
-        (where(context, ms), each.label, shown(added(each, replace(load, round_trip_ms=ms)), figures))
-        for context, ms in distances(index, model)
-        for each in extras(index, model)
+        (name, each.label, shown(added(each, there), figures)) for name, there in loads for each in extras(index, model)
     ]
+
+
+def disks(model: CostModel) -> dict[str, float]:
+    """Return the time of a flush by the name of a disk: of this run's disk, and of usual ones; none without flushes."""
+    return {"this run's disk": model.flush_ms.value, **USUAL_DISKS} if model.flush_ms else {}
 
 
 def where(context: str, round_trip_ms: float) -> str:
@@ -242,10 +285,13 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
               slider=Slider(1, 10_000)),
         Field("operations", "Operations on each", f"{load.operations:g}", "queries", slider=Slider(1, 10_000)),
         Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}", "rtt", slider=Slider(0, 300)),
+        Field("flush_ms", "A flush, ms", f"{round(load.flush_ms, 3):g}", "flush", slider=Slider(0, 30)),
         Field("price", "CPU hour price", f"{load.price:g}", "price", "in any currency"),
         Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
-        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
+        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "unlimited"),
     ]  # fmt: skip
+    if not has_connections(model):
+        fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=Slider(1, 100_000))
     measured = {context or fmt.milliseconds(ms): f"{round(ms, 3):g}" for context, ms in distances(index, model)}
     head = [Column("with", "text"), *(Column(each.heading, unit=each.unit) for each in figures)]
     rows = [
@@ -270,7 +316,9 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         fixed=FIXED_QUERIES.format(queries=model.load.queries_per_connection) if model.load else "",
         notes=[INTERVALS, _method(protections, model), FINALLY],
         choice=Choice("protection", "Added by", {each.protection: each.label for each in protections}, "with"),
-        presets=Presets("round_trip_ms", "Distances of this run", measured if len(measured) > 1 else {}),
+        presets=Presets("flush_ms", "Disks", {name: f"{round(ms, 3):g}" for name, ms in disks(model).items()})
+        if model.flush_ms
+        else Presets("round_trip_ms", "Distances of this run", measured if len(measured) > 1 else {}),
         output=Table(head, rows, f"Added, compared with {index.control_label}"),
         script=(resources.files(__package__) / "calculator.js").read_text(encoding="utf-8"),
         data={
@@ -278,9 +326,12 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
             "fixed": fixed,
             "outputs": [each.name for each in figures],
             "protections": numbers,
-            "without": {field.key: WITHOUT[field.key] for field in fields if field.name in fixed},
+            "without": {
+                field.key: WITHOUT[field.key] for field in fields if field.name in fixed and field.key in WITHOUT
+            },
         },
         instead=_instead(index, model),
+        **({"instead_title": "On this run's disk and on others"} if model.flush_ms else {}),
         media=HTML,
     )
 
@@ -291,10 +342,13 @@ def _fixed(model: CostModel) -> dict[str, float]:
     In a run at a load, the CPU time of a connection includes its queries, so the user cannot change the number of
     queries.
     """
+    disk = {} if model.flush_ms else {"flush_ms": 0.0}
+    if not has_connections(model):
+        return {"operations": 1.0, "clients": 0.0, **disk}
     if model.load is None:
-        return {}
+        return disk
     clients = {} if model.memory_bytes else {"clients": 0.0}
-    return {"operations": model.load.queries_per_connection, **clients}
+    return {"operations": model.load.queries_per_connection, **clients, **disk}
 
 
 def _method(protections: list[Extras], model: CostModel) -> str:
@@ -303,6 +357,10 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     unknown = "" if set(roles) - {CLIENT} else " only; the servers' CPU time is unknown"
     money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
     cores = f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
+    if model.flush_ms:
+        cores += f" {FLUSH.format(time=fmt.absolute(model.flush_ms, 'ms'))}"
+    if not has_connections(model):
+        return cores
     if model.memory_bytes:
         cores += " Memory for all clients = clients in all × memory that the protection adds to an idle connection."
     if model.load is not None:
@@ -314,6 +372,12 @@ def _method(protections: list[Extras], model: CostModel) -> str:
 
 
 def _example(load: Load, model: CostModel) -> str:
+    if not has_connections(model):
+        disk = f", a flush of {fmt.milliseconds(load.flush_ms)}" if model.flush_ms else ""
+        return (
+            f"For {load.connections_per_second:,g} operations a second{disk}, and {load.price:g} for a CPU hour. To "
+            "calculate with your own numbers, allow this page's script."
+        )
     clients = "" if model.load and not model.memory_bytes else f", {load.clients:,.0f} clients in all"
     return (
         f"For {load.connections_per_second:g} new connections a second with {load.operations:g} operations each"
@@ -326,7 +390,8 @@ def _instead(index: Index, model: CostModel) -> list[Block]:
     rows: list[list[str | Text]] = [[at, label, *figures] for at, label, figures in fixed_rows(index, model)]
     head = ["at", "with", *(each.heading for each in outputs(model))]
     known = "measured and predicted" if model.predicted_ms else "measured"
-    title = f"Added at the {known} distances, compared with {index.control_label}"
+    places = f"the {known} distances" if not model.flush_ms else "this run's disk and on others"
+    title = f"Added at {places}, compared with {index.control_label}"
     return [Table.of(head, rows, title=title, texts=(0, 1))]
 
 
@@ -342,6 +407,7 @@ def _numbers(extra: ExtraCost) -> dict[str, object]:
     return {
         "round_trips": extra.round_trips,
         "bytes": extra.bytes,
+        "flushes": extra.flushes,
         **{name: _four(each) for name, each in known.items()},
     }
 

@@ -1,22 +1,26 @@
-"""The cost model: the time of an operation at distances that were not measured.
+"""The cost model: the time of an operation at distances, and on disks, that were not measured.
 
-Time of an operation = own time + round trips x round-trip time. The engine counts round trips. Own time is estimated
-from the rounds at the nearest distance, where the link's part of the time is smallest. Round-trip times are measured by
-TCP on the links. Intervals include the uncertainty of the rounds and of the round-trip times.
+Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush. The engine counts round
+trips, and the servers count flushes. Own time is estimated from the rounds at the nearest distance, where the link's
+part of the time is smallest. Round-trip times are measured by TCP on the links, and the time of a flush on the disk of
+the servers' data. Intervals include the uncertainty of the rounds and of both times.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence, Set
+from statistics import fmean
 from typing import Literal
 
 from pydantic import Field
 
+from costof.lab.flushes import PARTS
 from costof.lab.host import LINK_ROLE
 from costof.lab.round_trips import BY_TCP
 from costof.messages.answers import mean_count
 from costof.model import Finite, Model
+from costof.programs.flushes import FLUSHES, commits_in_flight
 from costof.results.ledger import SliceRecord
 from costof.results.load import CLIENT, way_to_target_ms
 from costof.results.memory import added_bytes
@@ -26,6 +30,9 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, Mean, combined, difference, estimate, mean_over_rounds
 from costof.study.arms import PlannedArm
 from costof.study.load import Arrivals
+
+#: A commit waits at most for the flush that is under way and for the next one.
+MOST_WAITS = 2.0
 
 
 class Operation(Model):
@@ -39,7 +46,7 @@ class Operation(Model):
 class OperationCost(Model):
     """The cost model's parameters for one operation of an arm, from its rounds at the nearest distance.
 
-    Time of an operation = own time + round trips x round-trip time (+ bytes / bandwidth).
+    Time of an operation = own time + round trips x round-trip time + flushes x time of a flush (+ bytes / bandwidth).
     """
 
     protection: str = Field(description="The arm's name without its context; the same at any distance.")
@@ -50,6 +57,7 @@ class OperationCost(Model):
     own_ms: Estimate
     round_trips: Finite = Field(description="Round trips over the link for each operation, counted.")
     bytes: Finite = Field(description="Bytes in both directions for each operation, counted.")
+    flushes: Finite = Field(default=0.0, description="Flushes of a log that one operation waits for, counted.")
     cpu_ms: dict[str, Finite] = Field(
         description="CPU time for each operation by role, without the processes that simulate the lab's links."
     )
@@ -64,6 +72,7 @@ class ExtraCost(Model):
     own_ms: Estimate
     round_trips: Finite
     bytes: Finite
+    flushes: Finite = 0.0
     cpu_ms: Estimate = Field(description="CPU time of all roles together.")
     roles: list[str] = Field(description="Roles whose CPU time is in cpu_ms; for a target only the client.")
     client_cpu_ms: Estimate | None = Field(
@@ -107,6 +116,9 @@ class CostModel(Model):
     predicted_ms: list[Finite] = Field(
         default=[], description="Round-trip times for which a run on a target predicts (--distance)."
     )
+    flush_ms: Estimate | None = Field(
+        default=None, description="Time of a flush of the disk with the servers' data; None if it was not measured."
+    )
     operations: list[OperationCost]
     extras: list[ExtraCost]
     predictions: list[Prediction]
@@ -139,6 +151,7 @@ def cost_model(run: Run, distances: dict[str, float], spec: Sequence[Operation])
         load=load,
         way_ms=way_to_target_ms(run) if run.plan.target is not None else None,
         predicted_ms=run.plan.predicted_ms,
+        flush_ms=flush_time(run).estimate(len(run.flushes)) if run.flushes else None,
         operations=operations,
         extras=extras,
         predictions=predictions,
@@ -151,7 +164,8 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
         return None
     trips, sent_and_received = _counted(run, operation, arm)
     times = run.samples.means(operation.metric, arm.name)
-    own = combined([(1, mean_over_rounds(times)), (-trips, round_trip(run, arm))])
+    flushes = _flushes(run, operation, arm)
+    own = combined([(1, mean_over_rounds(times)), (-trips, round_trip(run, arm)), (-flushes, flush_time(run))])
     return OperationCost(
         protection=arm.protection,
         label=arm.label,
@@ -161,6 +175,7 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
         own_ms=own.estimate(len(times)),
         round_trips=trips,
         bytes=sent_and_received,
+        flushes=flushes,
         cpu_ms={role: seconds * 1e3 for role, seconds in _cpu_seconds(_slices(run, operation, arm)).items()},
     )
 
@@ -183,6 +198,39 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
     if not measured:
         return Mean(run.plan.study.round_trip_ms(arm.levels), 0.0, math.inf)
     return combined([(1 / len(measured), each) for each in measured])
+
+
+def flush_time(run: Run) -> Mean:
+    """Return the mean time of a flush in milliseconds, over the measurements before, between and after the rounds.
+
+    Without a measurement, return 0, without uncertainty.
+    """
+    if not run.flushes:
+        return Mean(0.0, 0.0, math.inf)
+    if len(run.flushes) == 1:
+        return Mean(run.flushes[0].mean_ms, run.flushes[0].error_ms, PARTS - 1)
+    return mean_over_rounds([each.mean_ms for each in run.flushes])
+
+
+def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
+    """Return the flushes that one operation waits for.
+
+    An operation that is alone waits for each of its flushes. If several are in flight, they share flushes, and a flush
+    serves one group after the other, so each operation waits for as many flushes as there are in the time of all: the
+    flushes of one operation times the operations in flight, up to `MOST_WAITS`.
+    """
+    workload = run.plan.study.metrics[operation.metric].workload
+    records = [
+        record
+        for record in run.counted_slices(workload, arm.name)
+        if FLUSHES in record.server_figures and record.answer.operations
+    ]
+    if not records or not run.flushes:
+        return 0.0
+    total = sum(record.server_figures[FLUSHES] * record.answer.operations for record in records)
+    flushes = total / sum(record.answer.operations for record in records)
+    in_flight = fmean(commits_in_flight(record.answer) for record in records)
+    return max(flushes, min(flushes * in_flight, MOST_WAITS))
 
 
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
@@ -222,7 +270,8 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
     trips, moved = _counted(run, operation, arm)
     control_trips, control_moved = _counted(run, operation, control)
     change = next(each for each in run.changes[operation.metric] if each.arm is arm)
-    own = combined([(1, change.difference), (control_trips - trips, round_trip(run, arm))])
+    flushes = _flushes(run, operation, arm) - _flushes(run, operation, control)
+    own = combined([(1, change.difference), (control_trips - trips, round_trip(run, arm)), (-flushes, flush_time(run))])
     roles = [role for role, seconds in _cpu_seconds(_slices(run, operation, arm)).items() if seconds]
     by_side = [{*roles} & {CLIENT}, {*roles} - {CLIENT}] if run.plan.load is not None else [set(), set()]
     client, servers = (_extra_cpu_ms(run, operation, control, arm, side) if side else None for side in by_side)
@@ -233,6 +282,7 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
         own_ms=own.estimate(change.rounds),
         round_trips=trips - control_trips,
         bytes=moved - control_moved,
+        flushes=flushes,
         cpu_ms=_extra_cpu_ms(run, operation, control, arm),
         roles=roles,
         client_cpu_ms=client,

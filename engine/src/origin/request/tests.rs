@@ -35,7 +35,7 @@ fn one(text: &str) -> Result<Option<Request>, Refusal> {
 }
 
 fn get(wait_ms: u32) -> Request {
-    Request { method: Method::Get, wait_ms, persistence: Persistence::Implied }
+    Request { method: Method::GetOrPost, wait_ms, persistence: Persistence::Implied }
 }
 
 #[test]
@@ -94,10 +94,12 @@ fn malformed_and_contradictory_requests_are_refused() {
 
 #[test]
 fn request_is_returned_after_its_body_is_skipped() {
-    let header = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n";
+    let header = "PUT / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\n";
     assert_eq!(one(&format!("{header}GET ")), Ok(None));
     let (requests, refusal) = read([format!("{header}GET /GET / HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes()]);
     assert_eq!((requests[0].method, requests[1], refusal), (Method::Other, get(0), None));
+    let posted = one("POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nGET /");
+    assert_eq!(posted, Ok(Some(get(0))));
 }
 
 #[test]

@@ -177,6 +177,7 @@ pub fn http_service(address: &str) -> wire::http::Settings {
         host: None,
         path: "/".into(),
         headers: Vec::new(),
+        body: None,
         requests_per_connection: None,
         any_status: false,
     }

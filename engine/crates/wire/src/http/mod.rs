@@ -40,6 +40,8 @@ pub struct Settings {
     /// Further lines of the header, `Name: value`.
     #[serde(default)]
     pub headers: Vec<Secret>,
+    /// The body of the request, which is then a POST. Its media type is one of the `headers`.
+    pub body: Option<String>,
     /// The number of requests after which the client closes a connection. If absent, the server decides when to close
     /// it.
     pub requests_per_connection: Option<NonZeroU64>,
@@ -252,7 +254,7 @@ mod tests {
     use super::*;
 
     const HTTP: &str = r#"{"addresses": ["10.205.0.6:8443"], "host": "shop.example",
-        "path": "/?wait=200", "headers": ["Cookie: s3cret"], "requests_per_connection": 1, "any_status": false}"#;
+        "path": "/?wait=200", "headers": ["Cookie: s3cret"], "body": "a=b", "requests_per_connection": 1, "any_status": false}"#;
 
     #[test]
     fn settings_of_an_http_service_are_parsed() {
@@ -262,6 +264,7 @@ mod tests {
         let minimal = r#"{"addresses": [], "path": "/"}"#;
         let minimal: Settings = serde_json::from_str(minimal).unwrap();
         assert!(minimal.host.is_none() && minimal.headers.is_empty() && !minimal.any_status);
+        assert_eq!((settings.body.as_deref(), minimal.body), (Some("a=b"), None));
         assert_eq!(minimal.requests_per_connection, None);
         for (known, unknown) in [
             (r#""any_status": false"#, r#""any_status": false, "method": "POST""#),

@@ -18,14 +18,19 @@ impl Request {
     pub fn new(settings: &Settings, authority: &str) -> Result<Self> {
         check(settings)?;
         let host = settings.host.as_deref().unwrap_or(authority);
-        let mut text = format!("GET {} HTTP/1.1\r\nHost: {host}\r\n", settings.path);
+        let method = if settings.body.is_some() { "POST" } else { "GET" };
+        let mut text = format!("{method} {} HTTP/1.1\r\nHost: {host}\r\n", settings.path);
         let lines = || settings.headers.iter().map(|line| line.reveal());
         if !lines().any(|line| field_name(line).is_some_and(|name| name.eq_ignore_ascii_case("user-agent"))) {
             text += &format!("User-Agent: {USER_AGENT}\r\n");
         }
         lines().for_each(|line| text += &format!("{line}\r\n"));
-        let keep_alive = format!("{text}\r\n").into_bytes();
-        Ok(Request { keep_alive, last: format!("{text}Connection: close\r\n\r\n").into_bytes() })
+        let body = settings.body.as_deref().unwrap_or_default();
+        if settings.body.is_some() {
+            text += &format!("Content-Length: {}\r\n", body.len());
+        }
+        let keep_alive = format!("{text}\r\n{body}").into_bytes();
+        Ok(Request { keep_alive, last: format!("{text}Connection: close\r\n\r\n{body}").into_bytes() })
     }
 
     /// Return the request's bytes. If this is the `last` request of a connection, its header announces that the client
@@ -81,6 +86,7 @@ mod tests {
             host: host.map(Into::into),
             path: path.into(),
             headers: headers.iter().map(|&line| line.into()).collect(),
+            body: None,
             requests_per_connection: None,
             any_status: false,
         }
@@ -94,6 +100,18 @@ mod tests {
         assert_eq!(request.bytes(true), format!("{keep_alive}Connection: close\r\n\r\n").as_bytes());
         let named = Request::new(&settings("/", Some("shop.example"), &[]), "10.0.0.1:8080").unwrap();
         assert!(named.bytes(false).starts_with(b"GET / HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: costof-engine/"));
+    }
+
+    #[test]
+    fn request_with_a_body_is_a_post_that_states_the_length_of_the_body_in_bytes() {
+        let json = settings("/orders", Some("shop.example"), &["User-Agent: x", "Content-Type: application/json"]);
+        let request = Request::new(&Settings { body: Some("{\"ä\": 1}".into()), ..json.clone() }, "h").unwrap();
+        let header = "POST /orders HTTP/1.1\r\nHost: shop.example\r\nUser-Agent: x\r\nContent-Type: application/json\r\n\
+                      Content-Length: 9\r\n";
+        assert_eq!(request.bytes(false), format!("{header}\r\n{{\"ä\": 1}}").as_bytes());
+        assert_eq!(request.bytes(true), format!("{header}Connection: close\r\n\r\n{{\"ä\": 1}}").as_bytes());
+        let empty = Request::new(&Settings { body: Some(String::new()), ..json }, "h").unwrap();
+        assert!(empty.bytes(false).starts_with(b"POST ") && empty.bytes(false).ends_with(b"Content-Length: 0\r\n\r\n"));
     }
 
     #[test]

@@ -154,9 +154,10 @@ impl PointUpdate {
         self.append(id, random, channel.command(command::QUERY));
         match finish(channel).await? {
             1 => Ok(()),
-            rows => {
-                Err(Failure::new(Class::Server, format!("{rows} rows were updated instead of one: is the data loaded?")))
-            }
+            rows => Err(Failure::new(
+                Class::Server,
+                format!("{rows} rows were updated instead of one: is the data loaded?"),
+            )),
         }
     }
 

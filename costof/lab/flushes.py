@@ -1,0 +1,140 @@
+"""Flushes: the time that the disk under the lab's data needs until written bytes survive a power cut.
+
+`python -m costof.lab.flushes FOLDER overwrite|append SECONDS` prints it as JSON. A lab runs this command like its
+servers: the kernel shares the CPU between sessions of processes, so a flush may take longer in the run's own process.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import stat
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pydantic import Field
+
+from costof.errors import CostofError, ErrorText
+from costof.model import Finite, Model
+
+#: The size of a write before a flush: PostgreSQL's and MariaDB's logs are written in such blocks.
+WRITE_BYTES = 8192
+#: The size of the file whose bytes are replaced. Logs are allocated in advance, so that a flush of a log writes no
+#: metadata of the file system.
+FILE_BYTES = 2**20
+#: The length of a measurement before the first slice and after the last one, and of one after each round, because a
+#: disk that others use too is not equally fast all the time.
+SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
+OVERWRITE, APPEND = "overwrite", "append"
+MODULE = "costof.lab.flushes"
+#: A rest before the measurement. A process that has just used a CPU, as for its imports, waits longer for its turn on a
+#: busy machine: a flush took 5.8 ms at once, and 0.5 ms after a rest, as for a server, which has mostly waited.
+REST_SECONDS = 0.5
+#: Successive flushes are not independent, so the standard error is that of the means of this many parts.
+PARTS = 10
+#: The minimum number of flushes in a part, even if they take longer than planned.
+FEWEST_IN_PART = 2
+LONGEST_PATH = 60
+#: File systems in memory, on which a flush does nothing.
+IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+
+
+class FlushEvidence(Model):
+    """The measured time of a flush (`fdatasync` after a write of 8 kB), in milliseconds."""
+
+    folder: str
+    file_system: str = Field(description="The type of the folder's file system and its device: 'ext4 on /dev/vda'.")
+    appends: bool = Field(description="Whether each write makes the file longer. Otherwise it replaces bytes.")
+    mean_ms: Finite
+    error_ms: Finite = Field(description="The standard error of the mean of ten parts of the measurement.")
+    median_ms: Finite
+    p99_ms: Finite
+    flushes: int
+
+
+def measure_flush(folder: Path, appends: bool, seconds: float) -> FlushEvidence:
+    """Write and flush for about `seconds`, in a temporary file in the folder. Raises `LAB_FAILED`."""
+    parts = []
+    block = os.urandom(WRITE_BYTES)
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            size = 0 if appends else FILE_BYTES
+            for _ in range(size // WRITE_BYTES):
+                file.write(block)
+            os.fsync(file.fileno())
+            position = 0
+            for _ in range(PARTS):
+                part: list[float] = []
+                end = time.perf_counter() + seconds / PARTS
+                while time.perf_counter() < end or len(part) < FEWEST_IN_PART:
+                    os.pwrite(file.fileno(), block, position if appends else position % FILE_BYTES)
+                    position += WRITE_BYTES
+                    started = time.perf_counter_ns()
+                    os.fdatasync(file.fileno())
+                    part.append((time.perf_counter_ns() - started) / 1e6)
+                parts.append(part)
+    except OSError as error:
+        raise CostofError(ErrorText.LAB_FAILED, detail=f"a flush of a file in {folder}: {error.strerror}") from error
+    ordered = sorted(each for part in parts for each in part)
+    return FlushEvidence(
+        folder=str(folder),
+        file_system=describe_file_system(folder),
+        appends=appends,
+        mean_ms=statistics.fmean(ordered),
+        error_ms=statistics.stdev(map(statistics.fmean, parts)) / math.sqrt(PARTS),
+        median_ms=statistics.median(ordered),
+        p99_ms=ordered[math.ceil(0.99 * len(ordered)) - 1],
+        flushes=len(ordered),
+    )
+
+
+def flush_command(folder: Path, appends: bool, seconds: float) -> list[str]:
+    """Return the command that measures a flush and prints a `FlushEvidence`."""
+    return [sys.executable, "-m", MODULE, str(folder), APPEND if appends else OVERWRITE, f"{seconds:g}"]
+
+
+def folder_on_disk() -> str:
+    """Return the first of TMPDIR, /tmp and /var/tmp that is on a disk. Raises `NO_DISK` if all are in memory.
+
+    TMPDIR counts only if its path is short enough for sockets and other users may enter it.
+    """
+    candidates = ["/tmp", "/var/tmp"]  # noqa: S108  # servers of other users need a folder that they can enter
+    chosen = tempfile.gettempdir()
+    if len(chosen) <= LONGEST_PATH and Path(chosen).stat().st_mode & stat.S_IXOTH:
+        candidates.insert(0, chosen)
+    for folder in candidates:
+        if Path(folder).is_dir() and not is_in_memory(Path(folder)):
+            return folder
+    raise CostofError(ErrorText.NO_DISK, folders=" and ".join(dict.fromkeys(candidates)))
+
+
+def is_in_memory(folder: Path) -> bool:
+    return _mount(folder)[0] in IN_MEMORY
+
+
+def describe_file_system(folder: Path) -> str:
+    """Return text such as 'ext4 on /dev/vda'."""
+    kind, device = _mount(folder)
+    return f"{kind} on {device}"
+
+
+def _mount(folder: Path) -> tuple[str, str]:
+    """Return the type and the device of the folder's file system, by the longest mount point above the folder."""
+    path = folder.resolve()
+    best, found = "", ("unknown", "unknown")
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        device, mounted, kind, *_ = line.split(" ")
+        point = mounted.replace("\\040", " ")
+        # Of several mounts at the same point, the last one is visible.
+        if path.is_relative_to(point) and len(point) >= len(best):
+            best, found = point, (kind, device)
+    return found
+
+
+if __name__ == "__main__":
+    _, where, how, length = sys.argv
+    time.sleep(REST_SECONDS)
+    print(measure_flush(Path(where), how == APPEND, float(length)).model_dump_json())

@@ -1,0 +1,250 @@
+"""Split: which part of a protection's cost is that of the way to it, and which part that of the protection alone.
+
+An arm in between has the way alone, such as two proxies without encryption. The first step goes from the control to
+this arm, the second step from there to the protected arm. Both are paired by round. The share of the second step has
+Fieller's interval. Percentiles are those of all operations, with a bootstrap over rounds (`statistics/tails.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from pydantic import Field
+
+from costof import format as fmt
+from costof.model import Finite, Model
+from costof.report.blocks import FILES, Block, Cell, Column, Details, Paragraph, Part, Row, Table
+from costof.report.sections import Section, sentences
+from costof.results.index import Index, Lead
+from costof.results.models import Core, Sentence
+from costof.results.run import Run
+from costof.results.samples import NS_PER_UNIT
+from costof.statistics.estimate import Estimate
+from costof.statistics.histogram import counted
+from costof.statistics.intervals import (
+    FEWEST_ROUNDS,
+    bootstrap_shares,
+    difference,
+    differences,
+    resamples,
+    share_of_whole,
+)
+from costof.statistics.tails import RESAMPLES, Percentiles, bootstrap_percentiles, operations_needed
+from costof.study.arms import PlannedArm
+
+#: Position of the section's blocks in the report: after the costs.
+PLACE = 23
+MEAN = "mean"
+PERCENTILES = {"p50": 50.0, "p99": 99.0}
+METHOD = (
+    "The first step is the difference between '{between}' and '{control}', the second one that between the protected "
+    "variant and '{between}', both paired by round. Share: the second step divided by both together, with Fieller's "
+    "interval. Percentiles cover all operations; their differences have a bootstrap over rounds."
+)
+
+
+class Spec(Model):
+    """An entry of `[[sections.split]]` of a study: the two steps of a protection's cost, and the metrics to split."""
+
+    protected: str = Field(description="Level of the main factor with the protection.")
+    between: str = Field(description="Level of the main factor that has the way to the protection alone.")
+    first: str = Field(description="Words for the first step, such as 'the way through the proxies'.")
+    second: str = Field(description="Words for the second step, such as 'the encryption'.")
+    metrics: list[str] = Field(description="The metrics to split. The answer has a sentence about the first one.")
+
+
+class Figure(Model):
+    """A figure of a metric (its mean or a percentile of its operations), and what each of the two steps adds to it."""
+
+    metric: str
+    figure: str = Field(description="'mean', 'p50' or 'p99'.")
+    unit: str
+    control_value: Finite
+    first: Estimate
+    second: Estimate
+    both: Estimate
+    share: Estimate | None = Field(
+        description="The second step divided by both. None for percentiles, and if the share has no bounded interval."
+    )
+
+
+class Split(Model):
+    """The split of the cost of the arm `protected`, by way of the arm `between`."""
+
+    protected: str
+    between: str
+    control: str
+    context: str
+    first: str
+    second: str
+    figures: list[Figure]
+
+
+class SplitSection(Section[list[Spec], list[Split]]):
+    # The section comes before that of the cost model, so that its reason is the one in the short answer.
+    name, title, order = "split", "Where the cost comes from", -1
+    spec, data = list[Spec], list[Split]
+
+    def metrics(self, spec: list[Spec]) -> list[str]:
+        return [name for each in spec for name in each.metrics]
+
+    def compute(self, run: Run, core: Core, spec: list[Spec]) -> list[Split] | None:
+        splits = []
+        for each in spec:
+            for arm in run.plan.protected:
+                if arm.levels[run.plan.study.main_factor] != each.protected or arm.baseline is None:
+                    continue
+                between = _arm_between(run, each, arm)
+                figures = _figures(run, each, [run.plan.arm(arm.baseline), between, arm]) if between else []
+                if between is not None and figures:
+                    splits.append(
+                        Split(
+                            protected=arm.name,
+                            between=between.name,
+                            control=arm.baseline,
+                            context=arm.context,
+                            first=each.first,
+                            second=each.second,
+                            figures=figures,
+                        )
+                    )
+        return splits or None
+
+    def lead(self, index: Index, data: list[Split]) -> Lead:
+        """Leave the arms in between out of the answer, because they are not protections.
+
+        If the run's first arm is split, the answer is about this arm alone.
+        """
+        reference = data[0].protected if _is_first(index, data[0]) else None
+        return Lead(reference=reference, without=frozenset(each.between for each in data))
+
+    def answer(self, index: Index, data: list[Split]) -> list[Sentence]:
+        texts = [text for each in data if each.context == data[0].context and (text := _sentence(index, each))]
+        return [*sentences("why", texts[:1] if _is_first(index, data[0]) else []), *sentences("detail", texts)]
+
+    def parts(self, index: Index, data: list[Split]) -> list[Part]:
+        return [Part(self.name, self.title, [*self.blocks(index, data)], order=PLACE)]
+
+    def blocks(self, index: Index, data: list[Split]) -> Iterator[Block]:
+        for each in data:
+            if each.context == index.nearest.name:
+                yield _table(index, each)
+        others: list[Block] = [_table(index, each) for each in data if each.context != index.nearest.name]
+        if others:
+            yield Details("At other distances", others, media=FILES)
+        words = METHOD.format(between=index.label(data[0].between), control=index.control_label)
+        yield Paragraph(words, "note", media=FILES)
+
+
+def _is_first(index: Index, split: Split) -> bool:
+    return bool(index.arms) and index.arms[0].name == split.protected
+
+
+def _arm_between(run: Run, spec: Spec, arm: PlannedArm) -> PlannedArm | None:
+    """Return the arm in the same context that has the way alone, and otherwise the levels of `arm`; None if absent."""
+    main = run.plan.study.main_factor
+    for other in run.plan.protected:
+        same = all(arm.levels.get(name) == level for name, level in other.levels.items() if name != main)
+        if other.context == arm.context and other.levels[main] == spec.between and same:
+            return other
+    return None
+
+
+def _figures(run: Run, spec: Spec, arms: Sequence[PlannedArm]) -> list[Figure]:
+    figures = []
+    for name in spec.metrics:
+        numbers = run.common_values(*((name, arm.name) for arm in arms), fewest=FEWEST_ROUNDS)
+        if numbers is None:
+            continue
+        control, between, protected = numbers
+        figures.append(
+            Figure(
+                metric=name,
+                figure=MEAN,
+                unit=run.plan.study.metrics[name].unit,
+                control_value=sum(control) / len(control),
+                first=difference(control, between),
+                second=difference(between, protected),
+                both=difference(control, protected),
+                share=share_of_whole(differences(between, protected), differences(control, protected)),
+            )
+        )
+        figures += _percentiles(run, name, arms)
+    return figures
+
+
+def _percentiles(run: Run, name: str, arms: Sequence[PlannedArm]) -> list[Figure]:
+    """Return the split of those percentiles of a latency for which every arm has enough operations."""
+    metric = run.plan.study.metrics[name]
+    rounds = sorted({record.round for record in run.counted if record.workload == metric.workload})
+    units = [run.samples.units.unit(number) for number in rounds]
+    if metric.is_of_whole_slice or metric.unit not in NS_PER_UNIT or len(set(units)) < FEWEST_ROUNDS:
+        return []
+    drawn, found, operations = resamples(units, run.plan.seed, RESAMPLES), [], []
+    for arm in arms:
+        values, counts = counted(run.histograms(name, arm.name).get(number, []) for number in rounds)
+        found.append(bootstrap_percentiles(values, counts, drawn, [*PERCENTILES.values()]))
+        operations.append(int(counts.sum()))
+    control, between, protected = found
+    steps = ((control, between), (between, protected), (control, protected))
+    first, second, both = (_differences(*step, len(set(units)), NS_PER_UNIT[metric.unit]) for step in steps)
+    return [
+        Figure(
+            metric=name,
+            figure=figure,
+            unit=metric.unit,
+            control_value=float(control.measured[place]) / NS_PER_UNIT[metric.unit],
+            first=first[place],
+            second=second[place],
+            both=both[place],
+            share=None,
+        )
+        for place, (figure, percentile) in enumerate(PERCENTILES.items())
+        if min(operations) >= operations_needed(percentile)
+    ]
+
+
+def _differences(before: Percentiles, after: Percentiles, rounds: int, ns_per_unit: float) -> list[Estimate]:
+    measured = (after.measured - before.measured) / ns_per_unit
+    low, high = np.quantile((after.resampled - before.resampled) / ns_per_unit, bootstrap_shares(rounds), axis=0)
+    return [
+        Estimate(value=float(value), low=min(float(a), float(value)), high=max(float(b), float(value)), rounds=rounds)
+        for value, a, b in zip(measured, low, high, strict=True)
+    ]
+
+
+def _sentence(index: Index, split: Split) -> str | None:
+    """Return text such as "Of the 0.35 ms that … adds to 'request', the way takes 0.31 ms and the encryption 0.04 ms."
+
+    Return None if the cost is not resolved.
+    """
+    figure = next((each for each in split.figures if each.figure == MEAN), None)
+    if figure is None or figure.both.low <= 0:
+        return None
+    whole, first = (fmt.absolute(each, figure.unit) for each in (figure.both, figure.first))
+    resolved = figure.second.low > 0
+    second = fmt.absolute(figure.second, figure.unit) if resolved else fmt.at_most(figure.second, figure.unit)
+    return (
+        f"Of the {whole} that {index.label_at(split.protected)} adds to '{index.metric_label(figure.metric)}', "
+        f"{split.first} takes {first} and {split.second} {'' if resolved else 'at most '}{second}."
+    )
+
+
+def _table(index: Index, split: Split) -> Table:
+    rows: list[Row] = []
+    for each in split.figures:
+        if each.figure == MEAN:
+            rows.append(Row([Cell(fmt.titled(index.metric_label(each.metric), each.unit))], "group"))
+        control = fmt.number(each.control_value, fmt.significant_decimals(each.control_value))
+        steps = (Cell.of(fmt.absolute(step, signed=True)) for step in (each.both, each.first, each.second))
+        share = Cell.of(fmt.percentage(each.share)) if each.share else Cell("")
+        rows.append(Row([Cell(each.figure), Cell(control), *steps, share]))
+    columns = [
+        Column("figure", "text"),
+        *map(Column, (index.control_heading, "added", split.first, split.second, f"share of {split.second}")),
+    ]
+    return Table(columns, rows, f"{fmt.capital(index.label_at(split.protected))}: what each step adds", group="metric")
+
+
+SECTION = SplitSection()

@@ -1,0 +1,1 @@
+"""The service for studies of web application firewalls in front of an HTTP server."""

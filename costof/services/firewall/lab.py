@@ -1,0 +1,268 @@
+"""The lab for studies of web application firewalls: an HTTP server (the origin), and nginx with ModSecurity."""
+
+from __future__ import annotations
+
+import http.client
+import secrets
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Self
+
+from costof import __version__
+from costof.errors import CostofError, ErrorText
+from costof.lab.lab import Lab
+from costof.lab.program import Counters, Description
+from costof.lab.topology import Chain
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Endpoint
+from costof.model import Model
+from costof.programs.balancer import MANY_PORTS, Entrance
+from costof.programs.http import HostConnection, HttpSettings
+from costof.programs.modsecurity import Engine, ModSecurityNginx, Rules
+from costof.programs.origin import ROLE as ORIGIN_ROLE
+from costof.programs.origin import Listener, OriginProcess
+from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
+from costof.services.firewall.requests import ATTACK, HOST, STRICT_ATTACK, Body, Request, request
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+
+#: The host on which all nginx processes run. Only one of them has requests at a time.
+FIREWALL = "firewall"
+FIRST_ENTRANCE = 8000
+ORIGIN_PORT = 9000
+#: nginx has one thread, so it cannot use more.
+CORES = 1.0
+#: The lowest paranoia level that recognizes `STRICT_ATTACK`.
+STRICT_LEVEL = 2
+#: Parameters of test requests: one by which a request is found in the log, and one with an attack.
+MARK, SEARCH = "mark", "search"
+PASSED, BLOCKED = http.client.OK, http.client.FORBIDDEN
+
+
+class ArmLabSettings(Model):
+    """The settings of an arm that concern the firewall and the requests.
+
+    `engine` is ModSecurity's mode; None means an nginx without ModSecurity. `rules_before` and `rules_after` are
+    directives that are read before ModSecurity's recommended settings, and after the core rule set.
+    `inspects_json_up_to` is the size in bytes of the largest JSON body that the rules inspect, None if they inspect
+    all. Without `recognizes_html_in_json` they ignore HTML in requests with JSON. `body` is that of the client's
+    requests.
+    """
+
+    engine: Engine | None = None
+    paranoia: int = 1
+    rules_before: list[str] = []
+    rules_after: list[str] = []
+    inspects_json_up_to: int | None = None
+    recognizes_html_in_json: bool = True
+    body: Body | None = None
+
+    @classmethod
+    def from_arm(cls, arm: PlannedArm) -> Self:
+        return cls.model_validate(arm.settings.lab)
+
+    @property
+    def rules(self) -> Rules | None:
+        if self.engine is None:
+            return None
+        return Rules(self.engine, self.paranoia, tuple(self.rules_before), tuple(self.rules_after))
+
+    def expected(self, attack: Attack) -> str:
+        """Return what must become of an attack: its status, and whether it is logged."""
+        recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
+        if self.body is not None and self.body.content == "json":
+            if attack.in_body and self.inspects_json_up_to is not None:
+                recognized &= self.body.bytes <= self.inspects_json_up_to
+            if attack.is_html:
+                recognized &= self.recognizes_html_in_json
+        return _outcome(BLOCKED if recognized and self.engine == "On" else PASSED, recognized)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A test request of an arm. `level` is the lowest paranoia level that recognizes it as an attack."""
+
+    name: str
+    request: Request
+    level: int
+    in_body: bool = False
+    is_html: bool = False
+
+
+#: The level of a request that no paranoia level recognizes as an attack.
+HARMLESS = 5
+
+
+@dataclass(frozen=True)
+class Reading(Observation):
+    """The size of the firewall's log in bytes."""
+
+    logged: int
+
+
+class FirewallLab(LabService):
+    """A lab with one nginx process for each set of rules. All of them pass requests on to the same origin.
+
+    If an nginx dies, the arms that use it fail. If the origin dies, the run fails.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._lab = Lab()
+        self._chain = Chain(self._lab, [FIREWALL], "an origin", plan.seed, CORES)
+        self._rules = list(dict.fromkeys(ArmLabSettings.from_arm(arm).rules for arm in plan.arms))
+        self._firewalls: dict[Rules | None, ModSecurityNginx] = {}
+        self._mismatches: dict[str, str] = {}
+
+    def _open(self, stack: ExitStack) -> None:
+        stack.enter_context(self._lab)
+        stack.enter_context(self._chain)
+        host, address = self._chain.middle[FIREWALL], self._chain.addresses[FIREWALL]
+        for each in (self._chain.client, host):
+            if each.namespace is not None:
+                self._lab.run(f"ports of {each.name}", [*each.prefix, "sh", "-ec", MANY_PORTS])
+        origin = f"{self._chain.last_address}:{ORIGIN_PORT}"
+        self._origin = stack.enter_context(OriginProcess(self._chain.last.prefix))
+        self._origin.begin([Listener(address=origin)])
+        for number, rules in enumerate(self._rules):
+            name = f"nginx-{number}-{rules.name}" if rules else "nginx"
+            entrance = Entrance(name, FIRST_ENTRANCE + number, origin)
+            self._firewalls[rules] = ModSecurityNginx(name, rules, self._lab, host, address, [entrance])
+            self._firewalls[rules].start()
+
+    def endpoint(self, arm: PlannedArm) -> Endpoint:
+        sent = request(ArmLabSettings.from_arm(arm).body)
+        settings = HttpSettings(
+            addresses=[self._firewall(arm).entry],
+            host=HOST,
+            path=sent.path,
+            headers=[f"{name}: {value}" for name, value in sent.headers.items()],
+            body=sent.body,
+        )
+        return Endpoint(
+            service=settings.with_settings(arm.settings.service), transport=arm.settings.transport_trusting(None)
+        )
+
+    def prefix(self, arm: PlannedArm) -> list[str]:
+        return self._chain.client.prefix
+
+    def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None: ...
+
+    def writes(self) -> list[str]:
+        return ["nothing: the lab's own servers get GET and POST requests and store nothing"]
+
+    def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        """Send a harmless request and attacks, and return which of them were answered, blocked and logged.
+
+        If they contradict the arm's settings at the start, the arm fails. Raises `LAB_FAILED` if they do at the end.
+        """
+        if self.failure_reason(arm) or self.failure_reason():
+            return {}
+        try:
+            facts, mismatch = self._attack(arm)
+        except (OSError, http.client.HTTPException, CostofError) as error:
+            facts, mismatch = {}, f"its firewall could not be verified: {error}"
+        if stage == "start":
+            if mismatch is not None:
+                self._mismatches[arm.name] = mismatch
+            return facts
+        if mismatch is not None:
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"after the last slice of '{arm.name}', {mismatch}")
+        return {f"{name} at the end": outcome for name, outcome in facts.items()}
+
+    def counters(self, server: str) -> Counters:
+        firewall = next(each for each in self._firewalls.values() if each.entry == server)
+        return firewall.counters(firewall.name)
+
+    def cpu_seconds(self) -> dict[str, float]:
+        return self._lab.cpu_seconds() | {ORIGIN_ROLE: self._origin.cpu_seconds()}
+
+    def server_processes(self) -> list[tuple[str, int]]:
+        return [*super().server_processes(), (ORIGIN_ROLE, self._origin.pid)]
+
+    def observe(self, arm: PlannedArm) -> Observation | None:
+        return Reading(self._firewall(arm).logged_bytes())
+
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
+        """Return a mismatch if a rule matched one of the slice's harmless requests."""
+        if not isinstance(before, Reading) or not isinstance(after, Reading):
+            return Judgement()
+        if after.logged > before.logged:
+            return Judgement(f"the firewall logged {after.logged - before.logged} bytes about harmless requests")
+        return Judgement()
+
+    def failure_reason(self, arm: PlannedArm | None = None) -> str | None:
+        if arm is not None:
+            return self._mismatches.get(arm.name) or self._firewall(arm).why_dead()
+        return ended("origin", self._origin.ended())
+
+    def describe(self) -> Description:
+        versions = {ORIGIN_ROLE: f"costof-engine {__version__}"}
+        facts: dict[str, str] = {}
+        for firewall in self._firewalls.values():
+            versions |= firewall.versions
+            facts |= firewall.facts()
+        return Description(versions=versions, topology=self._chain.words(), facts=facts)
+
+    @property
+    def process_ids(self) -> dict[str, int]:
+        return super().process_ids | {"origin": self._origin.pid}
+
+    def _firewall(self, arm: PlannedArm) -> ModSecurityNginx:
+        return self._firewalls[ArmLabSettings.from_arm(arm).rules]
+
+    def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
+        """Send the test requests. Return the outcome of each, and how they contradict the arm (None if they do not)."""
+        settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
+        marks = {secrets.token_hex(8): attack for attack in attacks(settings.body)}
+        before = firewall.logged_bytes()
+        statuses = {
+            mark: self._status(firewall, attack.request.with_parameter(MARK, mark)) for mark, attack in marks.items()
+        }
+        last = next(reversed(marks))
+        if settings.expected(marks[last]) != _outcome(PASSED, logged=False):
+            # nginx logs a request after its answer. When the last one is logged, so are all others.
+            self._lab.wait_until("logging an attack", lambda: last in firewall.logged(before), only=firewall.process)
+        log = firewall.logged(before)
+        facts = {attack.name: _outcome(statuses[mark], mark in log) for mark, attack in marks.items()}
+        wrong = next((attack for attack in marks.values() if facts[attack.name] != settings.expected(attack)), None)
+        if wrong is None:
+            return facts, None
+        return facts, f"'{wrong.name}' was {facts[wrong.name]}, not {settings.expected(wrong)}"
+
+    def _status(self, firewall: ModSecurityNginx, sent: Request) -> int:
+        """Send a request over a new connection from the client's host, and return the status of the response.
+
+        Raises OSError, HTTPException.
+        """
+        connection = HostConnection(self._chain.client, firewall.entry)
+        try:
+            headers = {**sent.headers, "Host": HOST, "User-Agent": f"costof/{__version__}", "Connection": "close"}
+            connection.request(sent.method, sent.path, sent.body, headers)
+            response = connection.getresponse()
+            response.read()
+        finally:
+            connection.close()
+        return response.status
+
+
+def attacks(body: Body | None) -> list[Attack]:
+    """Return the test requests of an arm whose requests have this body. Each rule set recognizes the last one."""
+    harmless = request(body)
+    in_body = [Attack("attack at the end of the body", request(body, ATTACK), 1, in_body=True)] if body else []
+    return [
+        Attack("harmless request", harmless, HARMLESS),
+        Attack("HTML in the query", harmless.with_parameter(SEARCH, STRICT_ATTACK), STRICT_LEVEL, is_html=True),
+        *in_body,
+        Attack("attack in the query", harmless.with_parameter(SEARCH, ATTACK), 1),
+    ]
+
+
+def _outcome(status: int, logged: bool) -> str:
+    return f"{status}, {'logged' if logged else 'not logged'}"
+
+
+def service(plan: Plan) -> Service:
+    return FirewallLab(plan)

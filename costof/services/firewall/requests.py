@@ -1,0 +1,105 @@
+"""The requests of a study of firewalls: harmless ones of an API or a form, and attacks that a firewall must recognize.
+
+Harmless requests must not match any rule up to paranoia level 2, because the log of a match would cost time too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import Literal
+from urllib.parse import quote_plus, urlencode
+
+from costof.model import Model
+
+HOST = "shop.example"
+HEADERS = {"Accept": "application/json, text/html", "Accept-Language": "en"}
+CONTENT_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
+GET_PATH, POST_PATH = "/orders?page=2&customer=3170", "/orders"
+#: Words without a meaning in SQL, in shells or in HTML.
+WORDS = """
+amber birch copper harbour linen meadow orchard pebble quartz river saffron timber velvet walnut yellow zephyr
+autumn basket candle dahlia ember feather garden hazel island jasmine kettle lantern maple nutmeg olive pepper
+"""
+#: Number of words of an order's note. A note has about 250 characters.
+NOTE_WORDS = 36
+#: SQL injection that is recognized at paranoia level 1.
+ATTACK = "1' OR '1'='1' UNION SELECT password FROM users -- "
+#: HTML that is harmless at paranoia level 1 and an attack at level 2.
+STRICT_ATTACK = "<b>bold</b>"
+
+
+class Body(Model):
+    """The body of a request: orders of a shop as an API (JSON) or a browser (form) sends them, of exactly `bytes`."""
+
+    content: Literal["json", "form"]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request. If it has a `body`, it is a POST."""
+
+    path: str
+    headers: dict[str, str]
+    body: str | None = None
+
+    @property
+    def method(self) -> str:
+        return "GET" if self.body is None else "POST"
+
+    def with_parameter(self, name: str, value: str) -> Request:
+        """Return a copy with one more parameter in its query."""
+        separator = "&" if "?" in self.path else "?"
+        return Request(f"{self.path}{separator}{name}={quote_plus(value)}", self.headers, self.body)
+
+
+def request(body: Body | None, ending: str = "") -> Request:
+    """Return the request with this body, or without one. The body's last field ends with `ending`."""
+    if body is None:
+        return Request(GET_PATH, HEADERS)
+    headers = HEADERS | {"Content-Type": CONTENT_TYPES[body.content]}
+    return Request(POST_PATH, headers, _filled(ENCODERS[body.content], body.bytes, ending))
+
+
+def _filled(encode: Callable[[list[dict[str, str]], str], str], size: int, ending: str) -> str:
+    """Return as many orders as fit, encoded, with a last field of words that makes the size exact."""
+    orders: list[dict[str, str]] = []
+    text = encode(orders, ending)
+    for order in _orders():
+        longer = encode([*orders, order], ending)
+        if len(longer) > size:
+            break
+        orders.append(order)
+        text = longer
+    missing = max(0, size - len(text))
+    letters = "".join(WORDS.split())
+    letters = (letters * (missing // len(letters) + 1))[:missing]
+    return encode(orders, letters + ending)
+
+
+def _orders() -> Iterator[dict[str, str]]:
+    known = WORDS.split()
+    words = (known[(number * 7 + number // len(known)) % len(known)] for number in count())
+    for number in count(1001):
+        note = " ".join(next(words) for _ in range(NOTE_WORDS))
+        yield {
+            "order": str(number),
+            "customer": f"{next(words).title()} {next(words).title()}",
+            "article": f"{next(words)} {next(words)}",
+            "note": note.capitalize(),
+        }
+
+
+def _as_json(orders: list[dict[str, str]], remark: str) -> str:
+    return json.dumps({"orders": orders, "remark": remark}, separators=(",", ":"))
+
+
+def _as_form(orders: list[dict[str, str]], remark: str) -> str:
+    fields = [(f"{name}{number}", value) for number, order in enumerate(orders) for name, value in order.items()]
+    return urlencode([*fields, ("remark", remark)])
+
+
+ENCODERS: dict[str, Callable[[list[dict[str, str]], str], str]] = {"json": _as_json, "form": _as_form}

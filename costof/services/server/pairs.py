@@ -1,0 +1,402 @@
+"""Sidecars in front of the server: one beside it and, for a pair, another one beside the clients, with mutual TLS."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from costof.errors import CostofError, ErrorText
+from costof.lab.certificates import DEFAULT_KEY, Authority
+from costof.lab.host import Host
+from costof.lab.program import Counters
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import ServiceSettings
+from costof.model import Model
+from costof.programs.server import LabServer
+from costof.programs.sidecars import PROGRAMS
+from costof.programs.sidecars.proxy import MutualTls, Passage, PassageCounters, Sidecar, Sight
+from costof.services import Judgement, Observation
+from costof.services.server.entrances import Entrances, Site
+from costof.study.arms import PlannedArm
+
+SERVER_ROLE = "proxy of the server"
+CLIENT_ROLE = "proxy of the client"
+FIRST_PORT = 15_000
+#: The names in the certificates of the sidecars, which each sidecar requires of the other.
+SERVER_NAME, CLIENT_NAME = "sidecar-of-the-server", "sidecar-of-the-client"
+#: A request that any of the servers answers or refuses at once.
+REQUEST = b"GET / HTTP/1.1\r\nHost: costof\r\nConnection: close\r\n\r\n"
+EVIDENCE_SECONDS = 60.0
+#: Time after which a test connection is repeated.
+ATTEMPT_SECONDS = 1.0
+#: The beginning of what a port that requires TLS may answer to plain text: an alert, or HTTP's refusal.
+REFUSALS = (b"\x15", b"HTTP/1.1 400")
+#: The kinds of connections that a sidecar with mutual TLS must refuse.
+REFUSED = ("plain connections", "connections without a certificate")
+NOTHING = Sight("", "", "")
+
+
+class SidecarSettings(Model):
+    """An arm's settings for sidecars. `at_client` adds the one beside the clients, so that there are two.
+
+    With `mutual_tls`, the two speak TLS with each other, and each verifies the other's certificate. With `http` they
+    read and forward HTTP/1.1 requests and keep connections to the next hop open; otherwise they forward bytes, with one
+    connection for each of the client's. With `resumption`, new connections resume the TLS session of earlier ones.
+    `key` is the kind of key of both certificates.
+    """
+
+    program: str
+    at_client: bool = False
+    mutual_tls: bool = False
+    http: bool = False
+    resumption: bool = False
+    key: str | None = None
+
+    @classmethod
+    def from_arm(cls, arm: PlannedArm) -> SidecarSettings | None:
+        """Return the settings, or None for an arm without sidecars. Raises `LAB_FAILED` for an unknown program."""
+        content = arm.settings.lab.get(Pairs.setting)
+        if content is None:
+            return None
+        settings = cls.model_validate(content)
+        if settings.program not in PROGRAMS:
+            names = ", ".join(PROGRAMS)
+            detail = f"unknown sidecar program '{settings.program}' (choose from: {names})"
+            raise CostofError(ErrorText.LAB_FAILED, detail=detail)
+        key = settings.key or arm.settings.lab.get("key", DEFAULT_KEY)
+        return settings.model_copy(update={"key": key if settings.mutual_tls else None})
+
+
+@dataclass(frozen=True)
+class Route:
+    """The way of an arm's connections to the server. Arms with equal settings share a route.
+
+    Each route has its own port, which is the same at both sidecars.
+    """
+
+    name: str
+    port: int
+    settings: SidecarSettings
+
+
+@dataclass(frozen=True)
+class PairObservation(Observation):
+    """The counters of an arm's route at the sidecar of the server and, in a pair, at that of the client."""
+
+    at_server: PassageCounters
+    at_client: PassageCounters | None
+
+
+@dataclass(frozen=True)
+class RouteEvidence:
+    """What a test of a route has shown.
+
+    `at_server` and `at_client` are what the sidecars saw of a test connection. `accepted` lists the kinds of
+    connections that the sidecar of the server should have refused, but accepted.
+    """
+
+    at_server: Sight
+    at_client: Sight | None
+    accepted: list[str]
+
+    def facts(self, settings: SidecarSettings) -> dict[str, str]:
+        facts = {"proxies": f"{2 if settings.at_client else 1} × {PROGRAMS[settings.program].shown}"}
+        if self.at_client is not None:
+            facts["between the proxies"] = self.at_server.tls or "no TLS"
+        if settings.mutual_tls and self.at_client is not None:
+            facts[f"certificate that the {CLIENT_ROLE} saw"] = self.at_client.server or "none"
+            facts[f"certificate that the {SERVER_ROLE} saw"] = self.at_server.client or "none"
+            refused = [kind for kind in REFUSED if kind not in self.accepted]
+            facts[f"refused by the {SERVER_ROLE}"] = " and ".join(refused) or "nothing"
+        return facts
+
+    def mismatch(self, settings: SidecarSettings) -> str | None:
+        """Return how the evidence contradicts an arm's settings; None if it does not."""
+        if not settings.mutual_tls:
+            seen = self.at_server.tls or (self.at_client.tls if self.at_client else "")
+            return f"the proxies used {seen}" if seen else None
+        client, server = (self.at_client or NOTHING).server, self.at_server.client
+        if not self.at_server.tls or not (self.at_client or NOTHING).tls:
+            return "the proxies did not use TLS"
+        if server != CLIENT_NAME:
+            return f"the {SERVER_ROLE} saw the certificate '{server}'"
+        if client != SERVER_NAME:
+            return f"the {CLIENT_ROLE} saw the certificate '{client}'"
+        return f"the {SERVER_ROLE} accepted {' and '.join(self.accepted)}" if self.accepted else None
+
+
+class Pairs(Entrances):
+    """The sidecars of a run: for each program one process beside the server, and one beside the clients of a distance.
+
+    Programs and distances without an arm that needs a sidecar beside the clients have only the first one.
+    """
+
+    setting = "sidecars"
+    roles = frozenset({SERVER_ROLE, CLIENT_ROLE})
+    separate_clients = True
+
+    def __init__(self, site: Site) -> None:
+        self._lab = site.lab
+        self._star = site.star
+        self._distances = site.distances
+        settings = {arm.name: each for arm in site.arms if (each := SidecarSettings.from_arm(arm))}
+        by_settings = {
+            each: Route(f"route-{number}", FIRST_PORT + number, each)
+            for number, each in enumerate(dict.fromkeys(settings.values()), 1)
+        }
+        self._routes = {name: by_settings[each] for name, each in settings.items()}
+        self._at_server: dict[str, Sidecar] = {}
+        self._at_client: dict[tuple[str, str], Sidecar] = {}
+        self._failed: dict[str, str] = {}
+        self._mismatches: dict[str, str] = {}
+        self._certificates: dict[tuple[str, str], Path] = {}
+
+    def has(self, arm: PlannedArm) -> bool:
+        return arm.name in self._routes
+
+    def start(self, server: LabServer, authority: Authority) -> None:
+        """Start the sidecars. Raises `PROGRAM_MISSING`, `ENVOY_MISSING`."""
+        if not self._routes:
+            return
+        self._authority = authority
+        server_address = server.client_settings().addresses[0]
+        self._address = server_address.rpartition(":")[0]
+        for program in dict.fromkeys(route.settings.program for route in self._routes.values()):
+            PROGRAMS[program].find()
+            arms = {name: route for name, route in self._routes.items() if route.settings.program == program}
+            passages = [self._passage_at_server(route, server_address) for route in dict.fromkeys(arms.values())]
+            sidecar = PROGRAMS[program](self._lab, f"{program}-server", SERVER_ROLE, passages, self._star.server)
+            self._at_server[program] = self._started(sidecar)
+            pairs = {name: route for name, route in arms.items() if route.settings.at_client}
+            for distance in dict.fromkeys(self._distances[name] for name in pairs):
+                passages = [self._passage_at_client(route, distance) for route in dict.fromkeys(pairs.values())]
+                host = self._star.client(distance)
+                sidecar = PROGRAMS[program](self._lab, f"{program}-client-{distance}", CLIENT_ROLE, passages, host)
+                self._at_client[program, distance] = self._started(sidecar)
+
+    def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
+        return settings.at_address(self._entry(arm))
+
+    def evidence(self, arm: PlannedArm) -> dict[str, str]:
+        """Send test connections, and return what the sidecars saw and refused.
+
+        If this contradicts the arm's settings, the arm fails.
+        """
+        if self.failure_reason(arm) is not None:
+            return {}
+        settings = self._routes[arm.name].settings
+        try:
+            found = self._test(arm)
+        except OSError as error:
+            # No arm may be measured without evidence.
+            self._mismatches[arm.name] = f"its proxies could not be verified: {error}"
+            return {}
+        if mismatch := found.mismatch(settings):
+            self._mismatches[arm.name] = mismatch
+        return found.facts(settings)
+
+    def counters(self, address: str) -> Counters | None:
+        """Return the number of connections that clients have opened to the sidecars at this address.
+
+        The sidecars beside the clients have the same address at every distance, so that their counts are added up.
+        """
+        found = {}
+        for name, route in self._routes.items():
+            distance = self._distances[name]
+            if address == self._listen_address(route, distance if route.settings.at_client else None):
+                sidecar = self._sidecars(route, distance)[-1]
+                found[id(sidecar)] = sidecar, route.name
+        if not found:
+            return None
+        try:
+            return Counters(sum(sidecar.counters(route).connections for sidecar, route in found.values()))
+        except OSError:
+            return Counters()
+
+    def observe(self, arm: PlannedArm) -> PairObservation | None:
+        route = self._routes[arm.name]
+        with contextlib.suppress(OSError):
+            counters = [each.counters(route.name) for each in self._sidecars(route, self._distances[arm.name])]
+            return PairObservation(counters[0], counters[1] if len(counters) > 1 else None)
+        return None
+
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
+        if not isinstance(before, PairObservation) or not isinstance(after, PairObservation):
+            return Judgement(mismatch=self.failure_reason(arm) or "the proxies gave no counters")
+        settings = self._routes[arm.name].settings
+        moved = [after.at_server.since(before.at_server)]
+        if after.at_client is not None and before.at_client is not None:
+            moved.append(after.at_client.since(before.at_client))
+        counts = {f"connections to the {SERVER_ROLE}": moved[0].connections}
+        if settings.http:
+            counts[f"requests counted by the {SERVER_ROLE}"] = moved[0].requests
+        if settings.mutual_tls:
+            counts["TLS handshakes between the proxies"] = moved[0].handshakes
+        return Judgement(mismatch=missing(settings, moved, answer), counts=counts)
+
+    def failure_reason(self, arm: PlannedArm) -> str | None:
+        route = self._routes.get(arm.name)
+        if route is None:
+            return None
+        dead = (each.why_dead() for each in self._sidecars(route, self._distances[arm.name]))
+        return (
+            next(filter(None, dead), None) or self._failed.get(route.settings.program) or self._mismatches.get(arm.name)
+        )
+
+    def versions(self) -> dict[str, str]:
+        return {program: sidecar.version for program, sidecar in self._at_server.items() if sidecar.version}
+
+    def facts(self) -> dict[str, str]:
+        return {PROGRAMS[program].shown: PROGRAMS[program].facts() for program in self._at_server}
+
+    def _started(self, sidecar: Sidecar) -> Sidecar:
+        """Start a sidecar. If it does not start, the arms of its program fail."""
+        try:
+            sidecar.start()
+        except CostofError as error:
+            self._failed[sidecar.name] = str(error)
+        return sidecar
+
+    def _passage_at_server(self, route: Route, server_address: str) -> Passage:
+        settings = route.settings
+        inward = self._tls(route, SERVER_NAME, CLIENT_NAME) if settings.mutual_tls else None
+        return Passage(route.name, self._listen_address(route), server_address, settings.http, inward)
+
+    def _passage_at_client(self, route: Route, distance: str) -> Passage:
+        settings = route.settings
+        outward = self._tls(route, CLIENT_NAME, SERVER_NAME) if settings.mutual_tls else None
+        listen, forward_to = self._listen_address(route, distance), self._listen_address(route)
+        return Passage(route.name, listen, forward_to, settings.http, outward=outward)
+
+    def _tls(self, route: Route, own: str, peer: str) -> MutualTls:
+        kind = str(route.settings.key)
+        certificate = self._certificates.get((own, kind)) or self._authority.issue(own, kind, [own])
+        self._certificates[own, kind] = certificate
+        return MutualTls(certificate, self._authority.ca_file, peer, route.settings.resumption)
+
+    def _listen_address(self, route: Route, distance: str | None = None) -> str:
+        """Return the address of the route's port beside the server or, with a `distance`, beside its clients."""
+        return f"{self._star.client_address(distance) if distance else self._address}:{route.port}"
+
+    def _entry(self, arm: PlannedArm) -> str:
+        """Return the 'address:port' that an arm's client connects to."""
+        route = self._routes[arm.name]
+        return self._listen_address(route, self._distances[arm.name] if route.settings.at_client else None)
+
+    def _sidecars(self, route: Route, distance: str) -> list[Sidecar]:
+        """Return the sidecar beside the server and, in a pair, the one beside the clients."""
+        program = route.settings.program
+        at_client = [self._at_client[program, distance]] if route.settings.at_client else []
+        return [self._at_server[program], *at_client]
+
+    def _test(self, arm: PlannedArm) -> RouteEvidence:
+        """Send a test connection through the arm's sidecars, and others that must be refused. Raises OSError."""
+        route, distance = self._routes[arm.name], self._distances[arm.name]
+        host = self._star.client(distance)
+        sights = _sights(route, self._sidecars(route, distance), host, self._entry(arm))
+        accepted = []
+        if route.settings.mutual_tls:
+            port = self._listen_address(route)
+            accepted = [kind for kind, context in self._refused().items() if _is_accepted(host, port, context)]
+        return RouteEvidence(sights[0], sights[1] if len(sights) > 1 else None, accepted)
+
+    def _refused(self) -> dict[str, ssl.SSLContext | None]:
+        """Return the kinds of connections that a sidecar with mutual TLS must refuse, with their TLS context if any."""
+        return dict(zip(REFUSED, (None, ssl.create_default_context(cafile=self._authority.ca_file)), strict=True))
+
+
+def missing(settings: SidecarSettings, moved: list[PassageCounters], answer: SliceAnswer) -> str | None:
+    """Return what the sidecars lack of a slice's connections, requests or TLS handshakes; None if they counted all.
+
+    `moved` has the changes of the counters of each sidecar of the arm, that of the server first. Sidecars that forward
+    requests keep their connections to each other open, so that a slice may have no handshake.
+    """
+    connect = answer.phases.get("connect")
+    opened = connect.count if connect is not None else 0
+    for role, counters in zip((SERVER_ROLE, CLIENT_ROLE), moved, strict=False):
+        if settings.http and counters.requests < answer.operations:
+            return f"the {role} counted only {counters.requests} of {answer.operations} requests"
+        if not settings.http and counters.connections < opened:
+            return f"the {role} counted only {counters.connections} of {opened} connections"
+    if settings.mutual_tls and not settings.http and moved[0].handshakes < opened:
+        return f"the {SERVER_ROLE} counted only {moved[0].handshakes} of {opened} TLS handshakes"
+    return None
+
+
+def _sights(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> list[Sight]:
+    """Open test connections to an arm's sidecars until each has written what it saw. Return the last sight of each.
+
+    Raises OSError.
+    """
+    before, arrived = _lengths(route, sidecars), sidecars[0].counters(route.name)
+    deadline = time.monotonic() + EVIDENCE_SECONDS
+    try:
+        for each in sidecars:
+            each.record(True)
+        # A sidecar may notice only after the first test connection that it must write.
+        while time.monotonic() < deadline:
+            with _connected(host, entry) as connection:
+                if route.settings.http:
+                    connection.sendall(REQUEST)
+                    while connection.recv(65_536):
+                        pass
+                else:
+                    # Nothing is sent, but the sidecars connect at once. The connection stays open until they have.
+                    _within(ATTEMPT_SECONDS, lambda: _has_arrived(route, sidecars[0], arrived))
+            if _within(ATTEMPT_SECONDS, lambda: all(map(operator.gt, _lengths(route, sidecars), before))):
+                return [each.sights(route.name)[-1] for each in sidecars]
+    finally:
+        for each in sidecars:
+            each.record(False)
+    raise TimeoutError(f"they wrote nothing about a test connection within {EVIDENCE_SECONDS:.0f} s")
+
+
+def _lengths(route: Route, sidecars: list[Sidecar]) -> list[int]:
+    return [len(each.sights(route.name)) for each in sidecars]
+
+
+def _has_arrived(route: Route, sidecar: Sidecar, before: PassageCounters) -> bool:
+    """Return whether a new connection has reached the sidecar of the server, with its TLS handshake if it has TLS."""
+    moved = sidecar.counters(route.name).since(before)
+    return moved.connections > 0 and (moved.handshakes > 0 or not route.settings.mutual_tls)
+
+
+def _within(seconds: float, condition: Callable[[], bool]) -> bool:
+    """Wait until the condition holds, and return True; return False if it does not hold within the time."""
+    deadline = time.monotonic() + seconds
+    while not (holds := condition()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds
+
+
+def _is_accepted(host: Host, address: str, context: ssl.SSLContext | None) -> bool:
+    """Return whether a port answers a request over a connection without a certificate, or without TLS at all.
+
+    Raises OSError if the port cannot be reached.
+    """
+    with _connected(host, address) as plain:
+        try:
+            secure = plain if context is None else context.wrap_socket(plain, server_hostname=SERVER_NAME)
+            with contextlib.closing(secure):
+                secure.sendall(REQUEST)
+                answer = secure.recv(65_536)
+                return bool(answer) and not answer.startswith(REFUSALS)
+        except OSError:
+            return False
+
+
+@contextlib.contextmanager
+def _connected(host: Host, address: str) -> Iterator[socket.socket]:
+    ip, _, port = address.rpartition(":")
+    with host.socket() as connection:
+        connection.settimeout(EVIDENCE_SECONDS)
+        connection.connect((ip, int(port)))
+        yield connection

@@ -1,0 +1,62 @@
+"""Servers that flush each commit, and servers that do not: their own counts tell them apart."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from costof.messages.plan import Workload
+from costof.programs.flushes import FLUSHES
+from costof.services.server.lab import ServerLab
+from costof.study.arms import PlannedArm
+from tests.report.results import plan_of
+from tests.support.engines import WORKLOADS, Engines
+from tests.support.programs import eventually
+
+pytestmark = pytest.mark.servers
+
+YCSB = Workload(name="commit", kind="ycsb", workers=1, ycsb={"phase": "load", "field_length": 10})
+#: The levels of control and protected arm, the workload, and the flushes of one client's commit.
+STUDIES = {
+    "postgres-durability": ("commit=off,on", YCSB, 1.0),
+    "mariadb-durability": ("commit=0-0,1-1", YCSB, 2.0),
+    "redis-durability": ("log=memory-only,each-answer", Workload(name="commit", kind="write", workers=1), 1.0),
+}
+COMMITS = 200
+
+
+def flushes_of_commits(lab: ServerLab, engines: Engines, arm: PlannedArm) -> float:
+    """Measure one slice of one client's commits, and return the server's flushes for each of them."""
+    lab.arrange(arm)
+    engines.slice(arm, "commit", 1, reconnect=True)
+    before = lab.observe(arm)
+    answer = engines.slice(arm, "commit", COMMITS)
+    assert not answer.errors
+    judgement = lab.judge(arm, before, lab.observe(arm), answer)
+    assert judgement.mismatch is None
+    return judgement.figures[FLUSHES]
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_servers_count_the_flushes_of_commits(study: str) -> None:
+    levels, workload, flushes = STUDIES[study]
+    plan = plan_of(study, "quick", levels, "clients=1")
+    control, durable = plan.controls[0], plan.protected[0]
+    with ServerLab(plan) as lab, Engines(plan, lab, (*WORKLOADS[-1:], workload)) as engines:
+        lab.prepare(plan.arms, engines.load)
+        for _ in range(2):
+            assert flushes_of_commits(lab, engines, control) < 0.1
+            assert flushes_of_commits(lab, engines, durable) == pytest.approx(flushes, abs=0.15)
+        measured = lab.measure_flush(0.05)
+        assert measured is not None
+        assert measured.file_system in lab.describe().facts["servers' data"]
+        if "synchronous_commit" in (facts := lab.collect_evidence(durable, "start")):
+            assert facts["synchronous_commit"] == "on"
+        if standby := next((name for name in lab.process_ids if name.endswith("standby")), None):
+            assert facts["standby"] == "streaming, sync"
+            os.kill(lab.process_ids[standby], signal.SIGKILL)
+            eventually("notice of the standby", lambda: lab.failure_reason(durable) is not None)
+            assert f"{standby} ended" in (lab.failure_reason(durable) or "")
+            assert lab.failure_reason() is None

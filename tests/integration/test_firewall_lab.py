@@ -1,0 +1,98 @@
+"""The firewall lab: each rule set recognizes the attacks that its level says, and nothing else; contradictions fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from costof.errors import CostofError, ErrorText
+from costof.services.firewall.lab import FirewallLab
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, answer_of
+from tests.support.small_plans import plan_of
+
+pytestmark = pytest.mark.servers
+
+STUDY = "http-firewall"
+HARMLESS, HTML = "harmless request", "HTML in the query"
+BODY, QUERY = "attack at the end of the body", "attack in the query"
+ANSWER = answer_of(Slice(1, 0.001, {}, {}, {}), "request", "an arm")
+PASSED, LOGGED, BLOCKED = "200, not logged", "200, logged", "403, logged"
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return plan_of(
+        STUDY, "quick", "firewall=engine-off,on", "paranoia=2", "tuning=as-shipped,json-limit", "request=json-64kb"
+    )
+
+
+@pytest.fixture(scope="module")
+def lab(plan: Plan) -> Iterator[FirewallLab]:
+    with FirewallLab(plan) as lab:
+        yield lab
+
+
+def arm_of(plan: Plan, firewall: str, tuning: str | None = None) -> PlannedArm:
+    return next(arm for arm in plan.arms if (arm.levels["firewall"], arm.levels.get("tuning")) == (firewall, tuning))
+
+
+def test_each_arm_recognizes_the_attacks_of_its_level_at_start_and_end(lab: FirewallLab, plan: Plan) -> None:
+    expected = {
+        ("off", None): (PASSED, PASSED, PASSED, PASSED),
+        ("engine-off", None): (PASSED, PASSED, PASSED, PASSED),
+        ("on", "as-shipped"): (PASSED, BLOCKED, BLOCKED, BLOCKED),
+        ("on", "json-limit"): (PASSED, BLOCKED, PASSED, BLOCKED),
+    }
+    for (firewall, tuning), outcomes in expected.items():
+        arm = arm_of(plan, firewall, tuning)
+        facts = dict(zip((HARMLESS, HTML, BODY, QUERY), outcomes, strict=True))
+        assert lab.collect_evidence(arm, "start") == facts
+        assert lab.failure_reason(arm) is None
+        assert lab.collect_evidence(arm, "end") == {f"{name} at the end": text for name, text in facts.items()}
+
+
+def test_slice_during_which_a_rule_matched_is_discarded(lab: FirewallLab, plan: Plan) -> None:
+    arm = arm_of(plan, "on", "as-shipped")
+    before = lab.observe(arm)
+    assert lab.judge(arm, before, lab.observe(arm), ANSWER).mismatch is None
+    lab.collect_evidence(arm, "start")
+    mismatch = lab.judge(arm, before, lab.observe(arm), ANSWER).mismatch
+    assert "about harmless requests" in (mismatch or "")
+
+
+def test_firewall_that_does_not_do_what_its_level_says_has_no_evidence() -> None:
+    plan = plan_of(STUDY, "quick", "firewall=on", "request=no-body")
+    arm = plan.protected[0]
+    settings = arm.settings.model_copy(
+        update={"lab": {**arm.settings.lab, "rules_after": ["SecRuleEngine DetectionOnly"]}}
+    )
+    arm = arm.model_copy(update={"settings": settings})
+    with FirewallLab(plan.model_copy(update={"arms": [arm]})) as lab:
+        lab.collect_evidence(arm, "start")
+        assert lab.failure_reason(arm) == f"'{QUERY}' was {LOGGED}, not {BLOCKED}"
+        assert lab.failure_reason() is None
+        lab._mismatches.clear()
+        with pytest.raises(CostofError) as caught:
+            lab.collect_evidence(arm, "end")
+        assert caught.value.problem is ErrorText.LAB_FAILED
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("request_level", ["no-body", "json-1kb", "json-64kb", "form-1kb", "form-64kb"])
+def test_every_level_of_the_study_gives_its_evidence(request_level: str) -> None:
+    tunings = "as-shipped,without-languages,by-content-type,json-limit,field-exclusion"
+    plan = plan_of(
+        STUDY,
+        "quick",
+        "firewall=engine-off,detection,on",
+        "paranoia=1,2",
+        f"tuning={tunings}",
+        f"request={request_level}",
+    )
+    with FirewallLab(plan) as lab:
+        for arm in plan.arms:
+            assert lab.collect_evidence(arm, "start")
+            assert lab.failure_reason(arm) is None, arm.name

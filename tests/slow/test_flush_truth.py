@@ -1,0 +1,85 @@
+"""A disk whose flushes are longer by a known time: the cost model must predict what durable commits cost on it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from costof.report import analyse
+from costof.report.result import Result
+from costof.report.sections.cost_model.calculator import Load, added, extras
+from costof.results.index import Index
+from costof.results.ledger import Ledger
+from tests.integration.conftest import COSTOF
+
+pytestmark = [pytest.mark.slow, pytest.mark.servers]
+
+MORE_MS = 2.0
+#: The shim delays the calling thread before each flush.
+SHIM = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+
+static int flush(const char *name, int file) {
+    int (*real)(int) = (int (*)(int))dlsym(RTLD_NEXT, name);
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += DELAY_NS;
+    if (end.tv_nsec >= 1000000000) { end.tv_nsec -= 1000000000; end.tv_sec++; }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, 0)) {}
+    return real(file);
+}
+
+int fsync(int file) { return flush("fsync", file); }
+int fdatasync(int file) { return flush("fdatasync", file); }
+"""
+STUDIES = {
+    "postgres-durability": "commit=off,local",
+    "mariadb-durability": "commit=0-0,1-1",
+    "redis-durability": "log=memory-only,each-answer",
+}
+
+
+@pytest.fixture(scope="session")
+def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A library that makes each flush 2 ms longer."""
+    folder = tmp_path_factory.mktemp("shim")
+    folder.chmod(0o755)
+    folder.parent.chmod(0o755)
+    source, library = folder / "flush.c", folder / "flush.so"
+    source.write_text(SHIM)
+    delay = f"-DDELAY_NS={int(MORE_MS * 1e6)}"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", delay, "-o", str(library), str(source), "-ldl"], check=True)
+    library.chmod(0o755)
+    return library
+
+
+def measured_on(folder: Path, study: str, preloaded: Path | None) -> Result:
+    """Run the study for one client, with all of its processes under the shim if given, and return the result."""
+    chosen = ["--profile", "quick", "--set", STUDIES[study], "--set", "clients=1", "--rounds", "8"]
+    variables = {"LD_PRELOAD": str(preloaded)} if preloaded else {}
+    subprocess.run([*COSTOF, "run", study, *chosen, "--out", str(folder)], check=True, env={**os.environ, **variables})
+    return analyse(Ledger.open(folder))
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_cost_on_a_slower_disk_is_the_predicted_one(study: str, shim: Path, tmp_path: Path) -> None:
+    usual = measured_on(tmp_path / "usual", study, None)
+    slower = measured_on(tmp_path / "slower", study, shim)
+    (model, slow_model) = (each.sections.cost_model for each in (usual, slower))
+    assert slow_model.flush_ms.value - model.flush_ms.value == pytest.approx(MORE_MS, rel=0.2)
+    (extra,) = extras(Index(usual), model)
+    load = Load(0.0, operations=1.0, flush_ms=slow_model.flush_ms.value)
+    predicted = added(extra, load).operation_ms
+    (effect,) = (each for each in slower.effects if each.metric == "wire.commit")
+    off = predicted.value - effect.difference.value
+    # The intervals of the model, of the slower run and of its flushes are independent.
+    halves = [(each.high - each.low) / 2 for each in (predicted, effect.difference, slow_model.flush_ms)]
+    halves[2] *= extra.operation.flushes
+    # A correct prediction is within the combined interval in 95 % of runs, and within twice the interval in all.
+    assert abs(off) <= 2 * sum(half**2 for half in halves) ** 0.5, (predicted, effect.difference, halves)

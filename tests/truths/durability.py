@@ -1,0 +1,60 @@
+"""Truth of the studies of durability: a commit waits for its flushes, and simultaneous commits share them."""
+
+from __future__ import annotations
+
+from costof.lab.flushes import FlushEvidence
+from costof.programs.flushes import FLUSHES, LOG_BYTES
+from costof.study.arms import PlannedArm
+from costof.study.plan import Plan
+from tests.fake_run import Slice, Truth, phase_of
+from tests.noise import Chance
+
+FLUSH_MS = 0.62
+#: How much slower or faster the disk was at each measurement.
+DRIFTS_MS = (-0.01, 0.005, -0.004, 0.003, 0.006)
+#: Processing time of a commit of one client, and what each further client adds.
+ALONE_MS, SHARED_MS = 0.084, 0.031
+#: Of several clients, a commit waits for the flush under way and for the next one.
+WAITS_OF_SEVERAL = 1.9
+OPERATIONS = 400
+
+
+class DurabilityTruth(Truth):
+    """A truth with the flushes and the further milliseconds of one client's commit, by the main factor's level."""
+
+    def __init__(self, costs: dict[str, tuple[float, float]]) -> None:
+        super().__init__()
+        self.costs = costs
+
+    def flushes(self) -> list[FlushEvidence]:
+        return [
+            FlushEvidence(
+                folder="/var/tmp",
+                file_system="ext4 on /dev/vda",
+                appends=False,
+                mean_ms=FLUSH_MS + more,
+                error_ms=0.006,
+                median_ms=FLUSH_MS,
+                p99_ms=2 * FLUSH_MS,
+                flushes=1500,
+            )
+            for more in DRIFTS_MS
+        ]
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        flushes, own = self.costs[arm.levels[plan.study.main_factor]]
+        workers = plan.workers(workload, arm)
+        waits = flushes * (1.0 if workers == 1 else WAITS_OF_SEVERAL)
+        time_ms = (ALONE_MS + own + (workers - 1) * SHARED_MS + waits * FLUSH_MS) * chance.times
+        phase = phase_of(time_ms, OPERATIONS, 1, 260.0, 40.0)
+        return Slice(
+            operations=OPERATIONS,
+            seconds=phase.sum_ns / workers / 1e9,
+            phases={"operation": phase},
+            cpu_seconds={
+                "client": 0.006 * OPERATIONS / 1e3 * chance.more(0.02),
+                "server": 0.05 * OPERATIONS / 1e3 * chance.more(0.02),
+            },
+            evidence={"connections": 0, "handshakes": 0, "protocol": None, "server": "10.205.0.2:4000"},
+            figures={FLUSHES: waits / workers + 0.0002, LOG_BYTES: 311.0},
+        )

@@ -1,0 +1,39 @@
+"""Flushes that contradict a server's configuration."""
+
+from __future__ import annotations
+
+import pytest
+
+from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
+from tests.fake_run import Slice, answer_of, phase_of
+
+COMMITS, COMMIT_MS = 1000, 0.5
+
+
+@pytest.mark.parametrize(
+    ("workers", "flushes", "flushes_commits", "expected"),
+    [
+        (1, 1003, True, None),
+        (1, 4, True, "only 4 times for 1,000 commits"),
+        (32, 64, True, None),
+        (32, 9, True, "only 9 times for 1,000 commits"),
+        (1, 4, False, None),
+        (32, 24, False, None),
+        (1, 1003, False, "1,003 times for 1,000 commits that need no flush"),
+        (32, 64, False, "64 times for 1,000 commits that need no flush"),
+    ],
+)
+def test_flushes_must_fit_the_configuration(
+    workers: int, flushes: int, flushes_commits: bool, expected: str | None
+) -> None:
+    phases = {"operation": phase_of(COMMIT_MS, COMMITS)}
+    measured = Slice(COMMITS, COMMITS * COMMIT_MS / workers / 1e3, phases, {}, {})
+    moved = {FLUSHES: float(flushes), LOG_BYTES: 300.0 * COMMITS}
+    found = flush_mismatch(moved, answer_of(measured, "commit", "arm"), flushes_commits)
+    assert (found is None) == (expected is None)
+    assert (expected or "") in (found or "")
+
+
+def test_reads_need_no_flush() -> None:
+    measured = Slice(COMMITS, 1.0, {"operation": phase_of(COMMIT_MS, COMMITS)}, {}, {})
+    assert flush_mismatch({FLUSHES: 0.0, LOG_BYTES: 120.0}, answer_of(measured, "query", "arm"), True) is None
