@@ -161,6 +161,6 @@ def test_commands_at_several_loads_show_which_they_carry(tmp_path: Path) -> None
 
 
 def test_server_that_keeps_the_limit_over_the_whole_range_is_said_to(server: Access, tmp_path: Path) -> None:
-    result = sweep(server, tmp_path, "20/s..60/s", limit_seconds=5)
+    result = sweep(server, tmp_path, "20/s..60/s", limit_seconds=5, rounds=3)
     assert not [each for each in result.effects if each.metric == CAPACITY]
     assert "even at 60 requests a second: raise the upper end of --load" in result.summary.verdict

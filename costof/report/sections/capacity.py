@@ -28,6 +28,7 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.histogram import merged
 from costof.study.arms import PlannedArm
 from costof.study.load import Load
+from costof.study.several_loads import rate_in_words
 from costof.study.sweep import CAPACITY, Sweep, percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
@@ -120,7 +121,7 @@ class CapacitySection(Section[None, Capacities]):
 
     def blocks(self, index: Index, data: Capacities) -> Iterator[Block]:
         sweep, several = data.sweep, data.load.operation[1]
-        least, most = fmt.number(sweep.least), fmt.number(sweep.most)
+        least, most = rate_in_words(sweep.least), rate_in_words(sweep.most)
         yield Paragraph(f"{least} to {most} {several} a second; {sweep.limit.in_words}.", label="Sweep.")
         rows = [row for arm in index.answered if (row := _row(index, arm)) is not None]
         if rows:
@@ -258,10 +259,10 @@ def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
             continue
         several, limit, label = data.load.operation[1], data.sweep.limit.in_words, index.label_at(name)
         if each.carries_all:
-            texts.append(f"{label} keeps the {limit} even at {fmt.number(data.sweep.most)} {several} a second")
+            texts.append(f"{label} keeps the {limit} even at {rate_in_words(data.sweep.most)} {several} a second")
             advice.append("raise the upper end of --load")
         elif each.carries_none:
-            texts.append(f"{label} does not keep the {limit} even at {fmt.number(data.sweep.least)} {several} a second")
+            texts.append(f"{label} does not keep the {limit} even at {rate_in_words(data.sweep.least)} {several} a second")
             advice.append("lower the lower end of --load")
         else:
             texts.append(f"this run was too short or too disturbed to find the capacity of {label}")

@@ -77,6 +77,8 @@ class LatencyOverLoadSection(Section[None, LatencyOverLoad]):
             return None
         metrics = [each for each in core.metrics if each.headline and each.unit in NS_PER_UNIT]
         arms = [arm for arm in run.plan.arms if not arm.replicate]
+        if not metrics:
+            return None
         return LatencyOverLoad(
             load=run.plan.load,
             rates=run.plan.rates,
@@ -111,7 +113,8 @@ class LatencyOverLoadSection(Section[None, LatencyOverLoad]):
             for name in data.metrics[-1:]:
                 effect, words = index.effect(name, arm.name), _words(index.metrics[name])
                 if effect is not None:
-                    label = f"{words}, {rate_in_words(_rate(arm))}/s"
+                    title = next((each.title for each in data.groups if arm.name in each.arms and each.title), "")
+                    label = f"{words}, {rate_in_words(_rate(arm))}/s{f', {title}' if title else ''}"
                     figure = of_effect(index, index.metrics[name], effect)
                     figures.append(figure.model_copy(update={"label": label, "words": f"{words}{arm.at}"}))
         return figures
@@ -163,14 +166,16 @@ def _rate(arm: Arm) -> float:
 
 def _groups(run: Run, arms: Sequence[PlannedArm]) -> list[Group]:
     factors = run.plan.study.factors
-    contexts = [name for name, factor in factors.items() if factor.context and name != LOAD]
+    contexts = [
+        name
+        for name, factor in factors.items()
+        if factor.context and name != LOAD and len({arm.levels.get(name) for arm in arms}) > 1
+    ]
     groups: dict[str, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: float(arm.levels[LOAD])):
         title = fmt.listed([factors[name].phrase(arm.levels[name]) for name in contexts])
         groups.setdefault(title, []).append(arm)
-    return [
-        Group(title=title if len(groups) > 1 else "", arms=[arm.name for arm in each]) for title, each in groups.items()
-    ]
+    return [Group(title=title, arms=[arm.name for arm in each]) for title, each in groups.items()]
 
 
 def _not_carried(data: LatencyOverLoad) -> dict[str, Carried]:
@@ -191,16 +196,17 @@ def _highest(index: Index, data: LatencyOverLoad) -> float | None:
 def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | None:
     """Return text such as 'TLS adds 0.03 ms (+16 %) to a query at 1,000 queries a second, the highest of these loads
     that every variant carries.'"""
-    figures = []
+    figures, group = [], data.groups[0]
     for arm in index.answered:
-        for name in data.metrics if _rate(arm) == highest else []:
+        for name in data.metrics if _rate(arm) == highest and arm.name in group.arms else []:
             effect, words = index.effect(name, arm.name), _words(index.metrics[name])
             if effect is not None:
                 figures.append(of_effect(index, index.metrics[name], effect).model_copy(update={"words": words}))
     if highest is None or not figures:
         return None
     which = "the highest of these loads" + ("" if highest == data.rates[-1] else " that every variant carries")
-    return f"{verdict_sentence(figures).rstrip('.')} at {in_words(data.load, highest)}, {which}."
+    place = f" ({group.title})" if group.title else ""
+    return f"{verdict_sentence(figures).rstrip('.')} at {in_words(data.load, highest)}{place}, {which}."
 
 
 def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
