@@ -20,6 +20,11 @@ from manual import claims, glance
 
 #: The report's figures, picture and calculator, as a page for a frame.
 EMBEDDED = "{study}-embedded.html"
+#: What the answer ends with.
+MORE = (
+    "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
+    "[other settings](../reference/studies.md#{study}), and the [costs](../costs.md) of all studies."
+)
 NO_MITIGATION = "No arm of this run is a mitigation: none differs from the protected arm in one setting."
 
 
@@ -37,7 +42,7 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
     if published := [*claims.paragraphs(result)]:
         texts += [f"## {claims.TITLE}", *published]
     texts += ["## Evidence", *_evidence(result), *_same_server(result, results)]
-    texts.append("All studies and servers: [Costs](../costs.md).")
+    texts.append(MORE.format(study=result.study))
     return "\n\n".join(filter(None, texts)).replace(fmt.NBSP, " ") + "\n\n"
 
 

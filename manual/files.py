@@ -1,10 +1,10 @@
-"""Reference of the files that users read and write: study files, the files of a run, and what commands print as JSON."""
+"""Reference of the files that users read and write (study files, the files of a run), and of the commands' JSON."""
 
 from __future__ import annotations
 
 import json
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
@@ -32,9 +32,10 @@ this page, so that editors complete and check the file. [Your own question](../o
 """
 RESULT = f"""# JSON of the commands
 
-Generated from the models that write it. The first table says what each command prints with `--json`. [{SCHEMA}]({SCHEMA})
-is the JSON Schema of all of it. [Result](#result) is also the file result.json in the folder of a run, with a JSON Schema
-of its own: [result.schema.json](../result.schema.json). [Events](events.md) has the output of `--json-lines`.
+Generated from the models that write it. The first table says what each command prints with `--json`.
+[{SCHEMA}]({SCHEMA}) is the JSON Schema of all of it. [Result](#result) is also the file result.json in the folder of a
+run, with a JSON Schema of its own: [result.schema.json](../result.schema.json). [Events](events.md) has the output of
+`--json-lines`.
 
 """
 LEDGER = f"""# The ledger
@@ -76,9 +77,11 @@ def pages() -> dict[str, str]:
 
 def outputs_schema() -> dict[str, Any]:
     """Return the JSON Schema of what each command prints with `--json`: a property for each command."""
-    adapters = [(command, "validation", TypeAdapter(output)) for command, output in OUTPUTS.items()]
-    schemas, definitions = TypeAdapter.json_schemas(adapters)
-    properties = {command: schemas[command, "validation"] for command in OUTPUTS}
+    mode: Literal["validation"] = "validation"
+    schemas, definitions = TypeAdapter.json_schemas(
+        (command, mode, TypeAdapter(output)) for command, output in OUTPUTS.items()
+    )
+    properties = {command: schemas[command, mode] for command in OUTPUTS}
     return {**definitions, "title": "Output of costof's commands with --json", "properties": properties}
 
 

@@ -1,4 +1,4 @@
-"""`llms.txt` of the site: every page with its answer or first sentence, for programs that read documentation (llmstxt.org)."""
+"""`llms.txt` of the site: every page with its answer or first sentence, for programs that read it (llmstxt.org)."""
 
 from __future__ import annotations
 
@@ -44,14 +44,23 @@ def _line(path: Path) -> str:
     text = path.read_text()
     title = next(line for line in text.splitlines() if line.startswith("# ")).removeprefix("# ")
     page = path.relative_to(DOCS).with_suffix(".html")
-    answer = re.search(r"^> \*\*(.+)\*\*$", text, re.MULTILINE)
-    sentence = answer[1] if answer else next(_first_sentences(text), "")
+    sentence = " ".join(_answer(text)) or next(_first_sentences(text), "")
     return f"- [{title}]({page}){f': {sentence}' if sentence else ''}"
+
+
+def _answer(text: str) -> Iterator[str]:
+    """Yield the verdict on a study's page, and what helps."""
+    for pattern in (r"^> \*\*(.+)\*\*$", r"^- \*\*What helps:\*\* (.+)$"):
+        yield from (_without_links(found) for found in re.findall(pattern, text, re.MULTILINE))
+
+
+def _without_links(text: str) -> str:
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
 
 
 def _first_sentences(text: str) -> Iterator[str]:
     """Yield the first sentence of each paragraph, without links."""
     for paragraph in re.split(r"\n{2,}", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
         if re.match(r"[A-Z`*]", paragraph):
-            plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(paragraph.split()))
+            plain = _without_links(" ".join(paragraph.split()))
             yield re.split(r"(?<=[.!?:]) (?=[A-Z`])", plain)[0]

@@ -102,12 +102,12 @@ def pages_that_quote() -> list[Path]:
 
 
 def update_quotes(text: str, results: dict[str, Result]) -> str:
-    """Return a page's text with current quotes of runs. The quote of a study without a stored run becomes empty."""
+    """Return a page's text with current quotes of runs. A study without a stored run has only its command."""
 
     def quote(match: re.Match[str]) -> str:
         start, kind, study, end = match.groups()
         if study not in results:
-            return start + end
+            return start + (_console(_command(study, 0)) if kind == "run" else "") + end
         quoted = answer(results[study], results) if kind == "answer" else _printed(study, results[study])
         return start + quoted + end
 
@@ -119,4 +119,8 @@ def _printed(study: str, result: Result) -> str:
     text = io.StringIO()
     render_terminal(result, Console(file=text, width=WIDTH), Path("runs") / study)
     answer = textwrap.dedent(text.getvalue()).strip("\n")
-    return f"```console\n$ {command(result)}\n```\n\n```text\n{answer}\n```\n"
+    return f"{_console(command(result))}\n```text\n{answer}\n```\n"
+
+
+def _console(line: str) -> str:
+    return f"```console\n$ {line}\n```\n"

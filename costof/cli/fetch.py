@@ -32,7 +32,7 @@ PACKAGES = {
     "bindfs": Packages(["bindfs"], ["usr/bin/bindfs"]),
     # gocryptfs mounts by the program fusermount.
     "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
-    # The second package contains the plug-ins for client_ed25519 and for encryption at rest.
+    # The second package contains the plug-ins for client_ed25519, encryption at rest and audits.
     "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
     modsecurity.NAME: Packages(
         modsecurity.PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{modsecurity.MODULE}"]
@@ -41,7 +41,11 @@ PACKAGES = {
         ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
     ),
     "pgbouncer": Packages(["pgbouncer"], ["usr/sbin/pgbouncer"]),
-    "postgres": Packages(["postgresql"], ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"]),
+    "postgres": Packages(
+        ["postgresql"],
+        ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"],
+        extension="pgaudit",
+    ),
     "redis-server": Packages(["redis-server", "redis-tools"], ["usr/bin/redis-server"]),
     "ssh": Packages(["openssh-client"], ["usr/bin/ssh"]),
     "sshd": Packages(["openssh-server"], ["usr/sbin/sshd"]),

@@ -6,6 +6,7 @@ cache. Packages are unpacked, never installed: none of their scripts runs, and n
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -33,12 +34,14 @@ class Packages:
     """The Debian packages that provide a program. `names` are unpacked, together with the libraries that they need.
 
     `programs` are file patterns of the packages' executables. The first pattern is that of the program itself. `beside`
-    are patterns of files that the program expects in its own folder.
+    are patterns of files that the program expects in its own folder. `extension` is the end of the name of a package
+    for the program's version, such as 'pgaudit' for postgresql-15-pgaudit.
     """
 
     names: Sequence[str]
     programs: Sequence[str]
     beside: Sequence[str] = ()
+    extension: str | None = None
 
 
 def fetched_folder(program: str) -> Path:
@@ -74,7 +77,7 @@ def unpack_packages(program: str, packages: Packages) -> None:
             if not (folder / "usr" / name).exists():
                 (folder / "usr" / name).symlink_to(place / FILES / "usr" / name)
 
-    _unpack(packages.names, place, arrange)
+    _unpack(packages.names, place, arrange, packages.extension)
 
 
 def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
@@ -87,7 +90,7 @@ def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
     _unpack(names, place, lambda folder: _write_runner(folder / "usr/bin" / program, binary, folder, place))
 
 
-def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None]) -> None:
+def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None], extension: str | None = None) -> None:
     for tool in ("apt-get", "dpkg-deb"):
         if not shutil.which(tool):
             raise FetchError(f"packages are fetched with Debian's {tool}, which is not installed here")
@@ -96,7 +99,7 @@ def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None]) 
         archives, folder = Path(scratch) / "archives", Path(scratch) / "unpacked"
         archives.mkdir()
         folder.mkdir()
-        _download(names, archives)
+        _download(names, archives, extension)
         for archive in sorted(archives.glob("*.deb")):
             _run(["dpkg-deb", "-x", str(archive), str(folder / FILES)], "unpacked")
         arrange(folder)
@@ -116,26 +119,41 @@ def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
     path.chmod(0o755)
 
 
-def _download(names: Sequence[str], archives: Path) -> None:
+def _download(names: Sequence[str], archives: Path, extension: str | None = None) -> None:
     apt = _apt()
     stamp = Path(platformdirs.user_cache_dir("costof")) / "apt" / "updated"
     if not stamp.exists() or time.time() - stamp.stat().st_mtime > LISTS_ARE_FRESH_SECONDS:
         _run([*apt, "update"], "brought up to date")
         stamp.touch()
-    # Without --reinstall, apt-get would omit packages that are installed already. In its list, apt-get replaces names
-    # of virtual packages by those of real ones.
-    arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
-    # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
-    lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
-    versions = {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
+    versions = _planned(apt, names)
+    if extension is not None:
+        with_extension = [*names, *(f"{name}-{extension}" for name in versions if _is_version_of(name, names))]
+        # Without the extension's package, only studies of the extension cannot run, and they report this.
+        with contextlib.suppress(FetchError):
+            versions = _planned(apt, with_extension)
+            names = with_extension
     # Download only dependencies that are libraries. If the requested package is empty, download also the package that
     # has its programs, such as postgresql-15.
     required = [
         f"{name}={version}"
         for name, version in versions.items()
-        if name in names or name.startswith("lib") or any(re.fullmatch(rf"{each}-[0-9.]+", name) for each in names)
+        if name in names or name.startswith("lib") or _is_version_of(name, names)
     ]
     _run([*apt, "download", *required], "fetched", archives)
+
+
+def _planned(apt: list[str], names: Sequence[str]) -> dict[str, str]:
+    """Return the packages, with their versions, that an installation of these packages would download."""
+    # Without --reinstall, apt-get would omit packages that are installed already. In its list, apt-get replaces names
+    # of virtual packages by those of real ones.
+    arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
+    # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
+    lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))
+    return {name: version for name, version, _ in (unquote(line.split()[1]).split("_") for line in lines)}
+
+
+def _is_version_of(name: str, names: Sequence[str]) -> bool:
+    return any(re.fullmatch(rf"{each}-[0-9.]+", name) for each in names)
 
 
 def _apt() -> list[str]:

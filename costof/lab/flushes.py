@@ -1,4 +1,8 @@
-"""Flushes: the time that the disk under the lab's data needs until written bytes survive a power cut."""
+"""Flushes: the time that the disk under the lab's data needs until written bytes survive a power cut.
+
+`python -m costof.lab.flushes FOLDER overwrite|append SECONDS` prints it as JSON. A lab runs this command like its
+servers: the kernel shares the CPU between sessions of processes, so a flush may take longer in the run's own process.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import math
 import os
 import stat
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -23,6 +28,11 @@ FILE_BYTES = 2**20
 #: The length of a measurement before the first slice and after the last one, and of one after each round, because a
 #: disk that others use too is not equally fast all the time.
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
+OVERWRITE, APPEND = "overwrite", "append"
+MODULE = "costof.lab.flushes"
+#: A rest before the measurement. A process that has just used a CPU, as for its imports, waits longer for its turn on a
+#: busy machine: a flush took 5.8 ms at once, and 0.5 ms after a rest, as for a server, which has mostly waited.
+REST_SECONDS = 0.5
 #: Successive flushes are not independent, so the standard error is that of the means of this many parts.
 PARTS = 10
 #: The minimum number of flushes in a part, even if they take longer than planned.
@@ -70,7 +80,7 @@ def measure_flush(folder: Path, appends: bool, seconds: float) -> FlushEvidence:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a flush of a file in {folder}: {error.strerror}") from error
     ordered = sorted(each for part in parts for each in part)
     return FlushEvidence(
-        folder=str(folder.parent),
+        folder=str(folder),
         file_system=describe_file_system(folder),
         appends=appends,
         mean_ms=statistics.fmean(ordered),
@@ -79,6 +89,11 @@ def measure_flush(folder: Path, appends: bool, seconds: float) -> FlushEvidence:
         p99_ms=ordered[math.ceil(0.99 * len(ordered)) - 1],
         flushes=len(ordered),
     )
+
+
+def flush_command(folder: Path, appends: bool, seconds: float) -> list[str]:
+    """Return the command that measures a flush and prints a `FlushEvidence`."""
+    return [sys.executable, "-m", MODULE, str(folder), APPEND if appends else OVERWRITE, f"{seconds:g}"]
 
 
 def folder_on_disk() -> str:
@@ -117,3 +132,9 @@ def _mount(folder: Path) -> tuple[str, str]:
         if path.is_relative_to(point) and len(point) >= len(best):
             best, found = point, (kind, device)
     return found
+
+
+if __name__ == "__main__":
+    _, where, how, length = sys.argv
+    time.sleep(REST_SECONDS)
+    print(measure_flush(Path(where), how == APPEND, float(length)).model_dump_json())

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.flushes import folder_on_disk
+from costof.lab.log_file import LogFile
 from costof.lab.supervisor import parents
 from costof.messages.process import READY_SECONDS, ended_children_cpu_seconds, process_cpu_seconds
 
@@ -67,7 +68,9 @@ class Process:
     log: Path
     exit_status: int | None = None
     forks: bool = False
-    _read: int = 0
+
+    def __post_init__(self) -> None:
+        self.lines = LogFile(self.log)
 
     def why_dead(self, subject: str) -> str | None:
         """Return a sentence, such as '<subject> ended (status 1: …)', if the program has ended; None while it runs."""
@@ -80,12 +83,7 @@ class Process:
 
     def new_lines(self) -> str:
         """Return the complete lines that the program wrote to its log since the last call."""
-        with self.log.open("rb") as log:
-            log.seek(self._read)
-            # The last line may be incomplete.
-            whole, newline, _ = log.read().rpartition(b"\n")
-        self._read += len(whole) + len(newline)
-        return whole.decode(errors="replace")
+        return self.lines.new_lines()
 
 
 @dataclass

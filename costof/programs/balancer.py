@@ -66,6 +66,8 @@ class Balancer(ABC):
     """A balancer between clients and origin: one process with one thread. Call `start`. The lab stops the process."""
 
     name: str
+    #: The role to which the process's CPU time is counted.
+    role = ROLE
 
     def __init__(self, lab: Lab, host: Host, address: str, entrances: Sequence[Entrance], ca_file: Path) -> None:
         self.address = address
@@ -122,5 +124,5 @@ class Balancer(ABC):
         return self.counters(self._entrances[0].name) != Counters()
 
     def _spawn(self, argv: list[str]) -> None:
-        self._process = self._lab.spawn(self.name, ROLE, with_descriptors(DESCRIPTORS, argv), host=self._host)
+        self._process = self._lab.spawn(self.name, self.role, with_descriptors(DESCRIPTORS, argv), host=self._host)
         self._lab.wait_until(f"starting {self.name}", self._answers, only=self._process)

@@ -118,7 +118,7 @@ NEEDED = {NAME: _described}
 class Rules:
     """What a firewall does: the mode of its engine (`SecRuleEngine`), its paranoia level, and further directives.
 
-    `before` and `after` are directives that are read before and after those of the core rule set.
+    `before` and `after` are directives that are read before `RECOMMENDED`, and after the core rule set.
     """
 
     engine: Engine
@@ -134,6 +134,8 @@ class Rules:
 
 class ModSecurityNginx(Nginx):
     """An nginx process with ModSecurity and the core rule set or, if `rules` is None, without the module."""
+
+    role = Nginx.name
 
     def __init__(
         self, name: str, rules: Rules | None, lab: Lab, host: Host, address: str, entrances: Sequence[Entrance]
@@ -201,11 +203,11 @@ class ModSecurityNginx(Nginx):
         return "\n".join(
             [
                 f"SecRuleEngine {rules.engine}",
+                *rules.before,
                 RECOMMENDED,
                 f"SecAuditLog {self._audit_log}",
                 f"Include {found.settings}",
                 f'SecAction "id:900000,phase:1,nolog,pass,t:none,{paranoia}"',
-                *rules.before,
                 f"Include {found.rules}/*.conf",
                 *rules.after,
                 "",

@@ -62,7 +62,8 @@ class Place:
 
     `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
     key that the server must be able to present; it presents the first one when it starts. `number` is 1 for the lab's
-    first server, 2 for the second.
+    first server, 2 for the second. `kinds` are the kinds of the study's workloads by name, and `records` is the number
+    of records that they use.
     """
 
     lab: Lab
@@ -72,6 +73,13 @@ class Place:
     new_address: Callable[[], str]
     configuration: ServerConfiguration = field(default_factory=ServerConfiguration)
     number: int = 1
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    records: int = 0
+
+    def kind(self, answer: SliceAnswer) -> str | None:
+        """Return the kind of a slice's workload; None if it is not the engine's."""
+        # The name in the answer may be followed by the arm's number of workers and options.
+        return self.kinds.get(answer.workload.split(" ")[0])
 
     def name(self, program: str) -> str:
         """Return the server's name among the processes of the lab, such as 'postgres' or 'postgres-2'."""

@@ -223,8 +223,6 @@ def text_width(text: str, size: float) -> float:
 WIDE, NARROW = 800, 360
 """Widths of pictures in CSS pixels: for a page, and for a phone, on which a scaled-down picture would be unreadable."""
 TITLE_SIZE = FONT_SIZE + 1
-BOLD = 1.08
-"""Factor by which bold text is wider."""
 TITLE_PAD, EDGE = 10, 3
 GAP, ROW_GAP = 24, 18
 

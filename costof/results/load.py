@@ -14,6 +14,7 @@ from costof.results.samples import NS_PER_UNIT
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
 from costof.study.schema import Metric
+from costof.study.several_loads import LOAD
 from costof.urls import is_loopback
 
 TCP = "tcp"
@@ -57,7 +58,38 @@ def carried_loads(run: Run) -> list[Carried]:
             found.append(_carried(run, load, arm))
         elif load is not None and figure is not None:
             found.append(_carried_by_command(run, load.commands_per_second, figure, arm))
-    return [each for each in found if each is not None]
+    growing = _growing_queues(run)
+    return [each.model_copy(update={"queue_grows": each.arm in growing}) for each in found if each is not None]
+
+
+#: At an overload of 10 %, a slice can still serve nearly all operations, because it completes those that wait in the
+#: server at its end. But the queue grows: on average, operations then wait for a twentieth of the slice.
+GROWN_SHARE, GROWN_TIMES = 0.05, 3.0
+
+
+def _growing_queues(run: Run) -> set[str]:
+    """Return the arms at whose load the queue grew as long as the slices lasted.
+
+    Their mean time is more than `GROWN_SHARE` of a slice, and more than `GROWN_TIMES` that at the next lower load. A
+    server that is slow at any load does not meet the second condition.
+    """
+    growing: set[str] = set()
+    for metric in run.plan.study.metrics.values() if run.plan.rates else []:
+        if metric.workload != WORKLOAD or metric.is_of_whole_slice:
+            continue
+        slice_ns = (run.sizes or run.plan.slices)[WORKLOAD].seconds * 1e9
+        lower: dict[tuple[str, ...], float] = {}
+        for arm in sorted(run.plan.arms, key=lambda arm: float(arm.levels[LOAD])):
+            key = (arm.label, *(level for factor, level in arm.levels.items() if factor != LOAD))
+            # Not from the samples, which an overloaded arm loses.
+            answers = [record.answer for record in run.counted_slices(WORKLOAD, arm.name)]
+            phases = [each.phases[metric.phase] for each in answers if metric.phase in each.phases]
+            mean_ns = sum(each.sum_ns for each in phases) / max(1, sum(each.count for each in phases))
+            if mean_ns > max(GROWN_SHARE * slice_ns, GROWN_TIMES * lower.get(key, mean_ns)):
+                growing.add(arm.name)
+            else:
+                lower[key] = mean_ns
+    return growing
 
 
 def _served_figure(run: Run) -> str | None:

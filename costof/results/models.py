@@ -321,10 +321,15 @@ class Carried(Model):
         "hosts measured.",
     )
 
+    queue_grows: bool = Field(
+        default=False,
+        description="Whether latencies show that the queue grew during the slices, in a run with several loads.",
+    )
+
     @property
     def complete(self) -> bool:
         """Return whether the arm carried its load."""
-        return self.serves_all and (self.machine_share_needed or 0.0) < MOST_CORES_NEEDED
+        return self.serves_all and not self.queue_grows and (self.machine_share_needed or 0.0) < MOST_CORES_NEEDED
 
     @property
     def serves_all(self) -> bool:

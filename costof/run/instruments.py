@@ -26,6 +26,8 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
+#: The workload that loads records if `LOAD` loads TPC-C's warehouses.
+LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
 #: Classes of errors whose cause is the user's input, and not a missing feature of the target.
@@ -135,13 +137,19 @@ class Instruments:
 
     def load(self, arm: PlannedArm) -> None:
         """Load the study's data, if it has any, through an arm. Raises `NOTHING_MEASURED` if the load fails."""
-        if not self.plan.loads:
-            return
         warehouses = self.plan.study.warehouses
-        operations = tpcc.load_operations(warehouses) if warehouses else self.plan.records
-        answer = self._instruments[WIRE, arm.name].slice(0, arm.name, LOAD, operations, LOAD_SECONDS)
-        if answer.errors:
-            raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
+        for workload in self._load_workloads():
+            operations = tpcc.load_operations(warehouses) if workload.kind == "tpcc" else self.plan.records
+            answer = self._instruments[WIRE, arm.name].slice(0, arm.name, workload.name, operations, LOAD_SECONDS)
+            if answer.errors:
+                raise CostofError(ErrorText.NOTHING_MEASURED, detail=f"loading failed: {answer.errors[0].detail}")
+
+    def _load_workloads(self) -> list[ipc.Workload]:
+        """Return the workloads that load TPC-C's warehouses and the records, if the study has them."""
+        warehouses, records = self.plan.study.warehouses, self.plan.records
+        if warehouses and records:
+            return [load_workload(warehouses), load_workload().model_copy(update={"name": LOAD_RECORDS})]
+        return [load_workload(warehouses)] if warehouses or records else []
 
     def _surroundings(self, instrument: str, arm: PlannedArm) -> Surroundings:
         prefix = tuple(self.service.prefix(arm))
@@ -239,8 +247,7 @@ class Instruments:
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}
-        load = [load_workload(self.plan.study.warehouses)] if instrument == WIRE and self.plan.loads else []
-        return [*by_name.values(), *load]
+        return [*by_name.values(), *(self._load_workloads() if instrument == WIRE else [])]
 
     def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:
         workload = self.plan.study.workloads[name]

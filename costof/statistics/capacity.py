@@ -97,10 +97,9 @@ def _line(rates: np.ndarray, weights: np.ndarray, heights: np.ndarray) -> tuple[
 
 
 def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray) -> tuple[float, float] | None:
-    """Return the logarithm of the share beyond the limit at rate 0 and its slope.
+    """Return the logarithm of the share beyond the limit at rate 0 and its slope; None if none or all are beyond.
 
-    Return None if none or all operations are beyond. The slope maximizes the quasi-likelihood less a penalty (ridge
-    regression: Hoerl & Kennard 1970).
+    The slope maximizes the quasi-likelihood less a penalty (ridge regression: Hoerl & Kennard 1970).
     """
     operations = weights * np.array([each.operations for each in near], float)
     beyond = weights * np.array([each.beyond for each in near], float)

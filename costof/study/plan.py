@@ -173,9 +173,12 @@ class Plan(Model):
     @property
     def loads(self) -> str:
         """The data loaded before the first slice as text, such as '10,000 records'; '' if there is none."""
-        if warehouses := self.study.warehouses:
-            return f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}"
-        return f"{self.records:,} records" if self.records else ""
+        warehouses = self.study.warehouses
+        loads = [
+            f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}" if warehouses else "",
+            f"{self.records:,} records" if self.records else "",
+        ]
+        return " and ".join(load for load in loads if load)
 
     def with_budget(self, text: str | None) -> Plan:
         """Return the plan with the total budget in `text`; unchanged if `text` is None.

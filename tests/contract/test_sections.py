@@ -57,7 +57,8 @@ def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
 @pytest.fixture(scope="module")
 def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     """Return results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a
-    predicted distance, carry-over, a server that refuses the control, measured memory, a sweep, and several loads."""
+    predicted distance, carry-over, a server that refuses the control, measured memory,
+    two versions, a sweep, and several loads."""
     folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
     intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
     noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
@@ -73,7 +74,10 @@ def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
     measured = fake_run(folder / "memory", plan.model_copy(update={"memory": CONNECTIONS}), Truth())
     for record in memory_steps("plain", 4_000) + memory_steps("tls", 20_000):
         measured.append(record)
-    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided, measured)
+    versions = fake_run(
+        folder / "versions", plan_of("postgres-tls", "quick", "server_version=15,18"), Truth(), rounds=6
+    )
+    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided, measured, versions)
     sweep = analyse(fake_sweep(folder / "sweep", {"plain": 500.0, "tls": 400.0}))
     loads = plan_of("postgres-tls", load=RequestedLoad("100/s,300/s", pool="8"))
     several = analyse(fake_run(folder / "loads", loads, AtLoad()))

@@ -25,7 +25,7 @@ PASSED, LOGGED, BLOCKED = "200, not logged", "200, logged", "403, logged"
 @pytest.fixture(scope="module")
 def plan() -> Plan:
     return plan_of(
-        STUDY, "quick", "firewall=engine-off,on", "paranoia=2", "tuning=as-shipped,body-limit", "request=json-64kb"
+        STUDY, "quick", "firewall=engine-off,on", "paranoia=2", "tuning=as-shipped,json-limit", "request=json-64kb"
     )
 
 
@@ -44,7 +44,7 @@ def test_each_arm_recognizes_the_attacks_of_its_level_at_start_and_end(lab: Fire
         ("off", None): (PASSED, PASSED, PASSED, PASSED),
         ("engine-off", None): (PASSED, PASSED, PASSED, PASSED),
         ("on", "as-shipped"): (PASSED, BLOCKED, BLOCKED, BLOCKED),
-        ("on", "body-limit"): (PASSED, BLOCKED, PASSED, BLOCKED),
+        ("on", "json-limit"): (PASSED, BLOCKED, PASSED, BLOCKED),
     }
     for (firewall, tuning), outcomes in expected.items():
         arm = arm_of(plan, firewall, tuning)
@@ -83,7 +83,7 @@ def test_firewall_that_does_not_do_what_its_level_says_has_no_evidence() -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("request_level", ["no-body", "json-1kb", "json-64kb", "form-1kb", "form-64kb"])
 def test_every_level_of_the_study_gives_its_evidence(request_level: str) -> None:
-    tunings = "as-shipped,without-languages,by-content-type,body-limit,no-bodies"
+    tunings = "as-shipped,without-languages,by-content-type,json-limit,field-exclusion"
     plan = plan_of(
         STUDY,
         "quick",

@@ -48,7 +48,8 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    plan = plan_of("service-mtls", "quick", EVERY_PATH, "program=envoy,haproxy", "key=ecdsa-p256")
+    settings = (EVERY_PATH, "program=envoy,haproxy", "key=ecdsa-p256", "distance=lan,1")
+    plan = plan_of("service-mtls", "quick", *settings)
     with ServerLab(plan) as service, Engines(plan, service, HTTP_WORKLOADS) as engines:
         yield Lab(plan, service, engines)
 
@@ -117,6 +118,20 @@ def test_slice_that_a_sidecar_did_not_count_is_discarded(lab: Lab) -> None:
     ):
         after = PairObservation(at_server, at_client)
         assert lab.service.judge(arm, start, after, answer).mismatch == reason
+
+
+def test_database_behind_a_pair_is_reached_by_mutual_tls() -> None:
+    plan = plan_of("redis-tls", "quick", "records=200", "transport=plain,pair-mtls")
+    (arm,) = plan.protected
+    with ServerLab(plan) as service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[0], engines.load)
+        assert service.collect_evidence(arm, "start")["between the proxies"].startswith("TLSv1.3 ")
+        service.arrange(arm)
+        before = service.observe(arm)
+        answer = engines.slice(arm, "connect", 20)
+        judgement = service.judge(arm, before, service.observe(arm), answer)
+        assert (answer.operations, answer.errors, judgement.mismatch) == (20, [], None)
+        assert judgement.counts["TLS handshakes between the proxies"] >= 20
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
 DURABILITY = ("postgres-durability", "mariadb-durability", "redis-durability")
 MARIADB_AT_REST, POSTGRES_AT_REST = "mariadb-encryption-at-rest", "postgres-encryption-at-rest"
 REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
+POSTGRES_AUDIT, MARIADB_AUDIT = "postgres-audit-logging", "mariadb-audit-logging"
 FIREWALL = "http-firewall"
 SERVICE = "service-mtls"
 NOISE = Noise(0.01, drift=0.03)

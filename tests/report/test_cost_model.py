@@ -152,7 +152,7 @@ def test_study_without_connections_has_only_the_costs_of_operations() -> None:
     text = " ".join(sentence_texts(result.answer, "answer"))
     assert "connection" not in text
     assert re.search(
-        r"for 1000 operations a second, on a disk that needs 0\.62\d* ms for a flush", text.replace(fmt.NBSP, " ")
+        r"for 1,000 operations a second, on a disk that needs 0\.62\d* ms for a flush", text.replace(fmt.NBSP, " ")
     )
 
 

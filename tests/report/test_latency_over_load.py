@@ -12,14 +12,14 @@ from costof.study.load import RequestedLoad
 from tests.fake_run import STARTED, fake_result
 from tests.report.results import NOISE, Golden, spaced
 from tests.support.small_plans import plan_of
-from tests.truths.at_load import Saturated
+from tests.truths.at_load import Growing, Saturated
 
 
-def over_loads(most: float) -> Result:
+def over_loads(most: float, truth: type[Saturated | Growing] = Saturated) -> Result:
     """Return the result at three loads of operations, of which TLS carries at most `most` a second."""
     load = RequestedLoad("30/s,100/s,300/s", pool="50")
     plan = plan_of("postgres-tls", "quick", "transport=plain,tls", load=load)
-    return fake_result(plan, Saturated(most), f"{STARTED[:10]}-postgres-tls-loads", noise=NOISE)
+    return fake_result(plan, truth(most), f"{STARTED[:10]}-postgres-tls-loads", noise=NOISE)
 
 
 def test_verdict_names_the_highest_load_that_every_variant_carries() -> None:
@@ -27,6 +27,11 @@ def test_verdict_names_the_highest_load_that_every_variant_carries() -> None:
     assert verdict.startswith("TLS 1.3 (rsa-2048) adds 0.01")
     assert "to a query at 100 queries a second, the highest of these loads that every variant carries." in verdict
     assert verdict.endswith("TLS 1.3 (rsa-2048) cannot carry 300 queries a second (it served 200).")
+
+
+def test_load_at_which_the_queue_grows_is_not_carried() -> None:
+    verdict = spaced(over_loads(200.0, Growing).summary.verdict)
+    assert verdict.endswith("TLS 1.3 (rsa-2048) cannot carry 300 queries a second (its queue grew).")
 
 
 def test_load_that_every_variant_carries_has_a_cost_and_no_overload() -> None:

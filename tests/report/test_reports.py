@@ -31,10 +31,12 @@ from tests.report.results import (
     FIREWALL,
     HTTP,
     MARIADB_AT_REST,
+    MARIADB_AUDIT,
     MONGODB,
     POOLING,
     POSTGRES,
     POSTGRES_AT_REST,
+    POSTGRES_AUDIT,
     REDIS,
     REPLICATION,
     SERVICE,
@@ -61,17 +63,19 @@ SMALL = {
     FIREWALL: ("request=json-1kb",),
     HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
     MARIADB_AT_REST: ("data=in-memory",),
+    MARIADB_AUDIT: (),
     MONGODB: (),
     POOLING: (),
     POSTGRES: ("key=rsa-2048,ecdsa-p256",),
     POSTGRES_AT_REST: (),
+    POSTGRES_AUDIT: ("audit=off,all,silent", "log=stderr,syslog"),
     REDIS: ("key=rsa-2048,ecdsa-p256",),
     REPLICATION: (),
     SERVICE: (),
     TRANSPORT: (),
 }
 #: Studies whose runs together have every section.
-ALL_SECTIONS = (ENCRYPTION, HTTP, REPLICATION, SERVICE, TRANSPORT)
+ALL_SECTIONS = (ENCRYPTION, HTTP, POSTGRES_AUDIT, REPLICATION, SERVICE, TRANSPORT)
 #: Results with the widest tables.
 WIDE = {
     "two keys": two_keys,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.fake_run import Truth
 from tests.truths import encryption_at_rest
+from tests.truths.audit_logging import AuditTruth
 from tests.truths.durability import DurabilityTruth
 from tests.truths.http_firewall import FirewallTruth
 from tests.truths.http_tls_termination import HttpTruth
@@ -17,6 +18,8 @@ from tests.truths.redis_tls import RedisTruth
 from tests.truths.service_mtls import ServiceTruth
 
 TRUTHS: dict[str, Truth] = {
+    "mariadb-audit-logging": AuditTruth(tpcc=True),
+    "postgres-audit-logging": AuditTruth(),
     "http-firewall": FirewallTruth(),
     "http-tls-termination": HttpTruth(),
     "mariadb-durability": DurabilityTruth(

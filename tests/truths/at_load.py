@@ -70,6 +70,21 @@ class Saturated(AtLoad):
         return min(1.0, self.most / _per_second(load, 0.0))
 
 
+class Growing(AtLoad):
+    """A truth of protected arms whose operations wait for a tenth of a slice above a rate, and are then all served."""
+
+    def __init__(self, most: float) -> None:
+        super().__init__()
+        self.most = most
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        record, load = super().slice(plan, workload, arm, chance), plan.load_of(arm)
+        if arm.control or arm.replicate or _per_second(load, 0.0) <= self.most:
+            return record
+        waiting = phase_of(record.seconds * 100, record.operations, 1, 100, 300)
+        return replace(record, phases={**record.phases, "operation": waiting})
+
+
 class FarAway(AtLoad):
     """A truth of a target with TCP handshakes of half a millisecond."""
 

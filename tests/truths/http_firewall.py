@@ -18,17 +18,18 @@ RULES_MS, RULES_KB_MS = 0.4, 0.15
 SHARES = {
     "firewall": {"off": 0.0, "engine-off": 0.02, "detection": 1.0, "on": 1.0},
     "paranoia": {"2": 1.4},
-    "tuning": {"without-languages": 0.8, "by-content-type": 0.6},
+    "tuning": {"without-languages": 0.8, "by-content-type": 0.6, "field-exclusion": 0.9},
 }
 BODY_KB = {"no-body": 0, "json-1kb": 1, "json-64kb": 64, "form-1kb": 1, "form-64kb": 64}
-#: Size in KB of the largest body that is inspected.
-LIMITS = {"no-bodies": 0, "body-limit": 8}
+#: Size in KB of the largest JSON body that is inspected with the level `json-limit`.
+JSON_LIMIT_KB = 8
 
 
 def rules_ms(arm: PlannedArm) -> float:
     """Return the true CPU time of the rules for a request of the arm."""
     size = BODY_KB[arm.levels["request"]]
-    inspected = size if size <= LIMITS.get(arm.levels.get("tuning", ""), size) else 0
+    is_limited = arm.levels.get("tuning") == "json-limit" and arm.levels["request"].startswith("json")
+    inspected = 0 if is_limited and size > JSON_LIMIT_KB else size
     time = RULES_MS + RULES_KB_MS * inspected
     for factor, shares in SHARES.items():
         time *= shares.get(arm.levels.get(factor, ""), 1.0)

@@ -46,9 +46,16 @@ WORDS_OF_PYTHON = {
     "haproxy": ("cli/fetch.py", "programs/haproxy.py", "programs/sidecars/haproxy.py"),
     "nginx": ("cli/fetch.py", "programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
+    # Classes of audited statements, the destinations of PostgreSQL's log, and the role of a syslog daemon.
+    "all": ("programs/postgres/", "programs/sidecars/"),
+    "ddl": ("programs/",),
+    "stderr": ("programs/",),
+    "collector": ("programs/postgres/",),
+    "syslog": ("programs/", "lab/syslog.py"),
     # Shapes of a replica set that this service creates.
+    # Shapes of a replica set that this service creates. A chain of certificates is also evidence of TLS.
     "star": ("services/replication/shape.py",),
-    "chain": ("services/replication/shape.py",),
+    "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
     # The default if no distance was requested.
     "lan": ("study/schema.py",),

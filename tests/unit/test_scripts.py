@@ -25,6 +25,7 @@ FILES = {
     "usr/sbin/sshd": ("openssh-server", None),
     "usr/lib/mysql/plugin/auth_ed25519.so": ("mariadb-server", None),
     "usr/lib/mysql/plugin/file_key_management.so": ("mariadb-server", None),
+    "usr/lib/mysql/plugin/server_audit.so": ("mariadb-server", None),
     "usr/sbin/haproxy": ("haproxy", None),
     "usr/sbin/nginx": ("nginx", None),
     "usr/lib/nginx/modules/ngx_stream_module.so": ("libnginx-mod-stream", None),
@@ -35,6 +36,11 @@ FILES = {
     "usr/bin/gocryptfs": ("gocryptfs", None),
     "bin/fusermount3": ("fuse3", "fusermount"),
     "usr/bin/bindfs": ("bindfs", None),
+    # The script needs the extension of the newest PostgreSQL.
+    **{
+        f"usr/lib/postgresql/{folder.name}/lib/pgaudit.so": (f"postgresql-{folder.name}-pgaudit", None)
+        for folder in sorted(Path("/usr/lib/postgresql").glob("*"), key=lambda each: float(each.name))[-1:]
+    },
 }
 
 

@@ -22,16 +22,20 @@ from pydantic import SecretStr
 from pymysql.cursors import Cursor
 from pymysql.err import MySQLError
 
-from costof.datasets import ycsb
+from costof.datasets import tpcc, ycsb
 from costof.datasets.sysbench import TABLE, after_load, create_table
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
+from costof.lab.log_file import LogFile
 from costof.lab.program import Counters, Description, find_program, first_words
 from costof.lab.releases import Jar, Release, find_release, unpack_folder
+from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import SliceAnswer
+from costof.programs.audit import OF_CLASS, AuditLog, entries_mismatch, is_full, statements_sent
 from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
+from costof.programs.mariadb import audit
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
 from costof.programs.server import LabServer, Place, VersionedConfiguration
@@ -416,18 +420,27 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
         return False
 
 
-class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration):
+class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration, audit.AuditConfiguration):
     """The configuration of a lab's MariaDB server."""
 
 
 class SysbenchServer(MariadbServer, LabServer):
-    """A MariaDB server with sysbench's table and YCSB's, for clients at all distances, directly or through tunnels."""
+    """A MariaDB server with sysbench's table and YCSB's, and TPC-C's if the study needs them.
+
+    Clients at all distances use it, directly or through tunnels.
+    """
 
     configuration_type = MariadbConfiguration
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 
     def __init__(self, place: Place) -> None:
         self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
+        self._place = place
+        settings = self._configuration.settings
+        self._audit_settings = {name: settings[name] for name in settings if name.startswith(audit.PREFIX)}
+        self._audit_log = AuditLog(audit.ENTRY, audit.CLASSES)
+        self._marks = 0
+        self._syslog: SyslogDaemon | None = None
         stores = self._configuration.encrypt
         super().__init__(
             place.lab,
@@ -436,7 +449,7 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-            settings=self._configuration.settings,
+            settings={name: settings[name] for name in settings if name not in self._audit_settings},
             at_rest=None if stores is None else EncryptionAtRest(stores, self._configuration.cipher),
             version=self._configuration.version,
             client_certificates=self._configuration.client_certificates,
@@ -445,16 +458,46 @@ class SysbenchServer(MariadbServer, LabServer):
     def accept(self, connections: int) -> None:
         self._settings["max-connections"] = str(connections + RESERVED)
 
+    def start(self) -> None:
+        if self._configuration.audit == "loaded":
+            # server_audit is not loaded while the system tables are made, which has no settings of the plugin.
+            library = audit.find_server_audit(base_folder(find_mariadbd(self._configuration.version)))
+            self._audit_settings = {
+                "plugin-dir": str(library.parent),
+                "plugin-load-add": library.name,
+                f"{audit.PREFIX}logging": "ON",
+                # The run's own statements get no entries.
+                f"{audit.PREFIX}excl-users": os_user(),
+                f"{audit.PREFIX}file-path": str(self._audit_file),
+                # The run reads one file from its beginning to its end.
+                f"{audit.PREFIX}file-rotations": "0",
+                f"{audit.PREFIX}output-type": "file",
+                **self._audit_settings,
+            }
+            if self._configuration.log == "syslog":
+                self._syslog = SyslogDaemon(self._lab, f"{self.name}-syslog", self._host)
+                self._audit_settings[f"{audit.PREFIX}output-type"] = "syslog"
+        super().start()
+        self._log = self._syslog.process.lines if self._syslog is not None else LogFile(self._audit_file)
+
+    def command_line(self, binary: Path) -> list[str]:
+        options = [f"--{name}={value}" for name, value in self._audit_settings.items()]
+        prefix = self._syslog.prefix if self._syslog is not None else []
+        return [*prefix, *super().command_line(binary), *options]
+
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))
         self.ask(ycsb.create_empty_table(f"`{DATABASE}`.{ycsb.TABLE}"))
+        if self._has_tpcc:
+            for statement in tpcc.create_tables(DATABASE):
+                self.ask(statement)
 
     def settle(self) -> None:
         """Create the index and statistics as sysbench does, and read every row so that it is in memory.
 
         Wait until the server has encrypted what it must encrypt.
         """
-        for statement in after_load(DATABASE):
+        for statement in [*after_load(DATABASE), *(tpcc.after_load(DATABASE) if self._has_tpcc else [])]:
             self.ask(statement)
         if self.at_rest is not None:
             encrypted = partial(self.at_rest.is_finished, self.ask)
@@ -489,31 +532,94 @@ class SysbenchServer(MariadbServer, LabServer):
         except MySQLError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
+    def facts(self) -> dict[str, str]:
+        return super().facts() | ({"audit plugin": "server_audit"} if self._configuration.audit == "loaded" else {})
+
     def readings(self) -> dict[str, float]:
         """Return the flushes of InnoDB's files and of the binary log, and the bytes written to the redo log.
 
-        Without a level that configures commits, leave them out. If the study encrypts servers' files, also return the
-        number of pages read from the disk.
+        Without a level that configures commits, these are left out. In a study of encryption at rest, also return the
+        number of pages read from the disk, and in a study of audits the number of entries of the audit log, by class
+        too, their bytes, and the server's own counts of statements.
         """
-        settings = self._configuration.settings
-        pages = {}
+        settings, further = self._configuration.settings, self._audit_readings()
         if self.at_rest is not None:
-            pages = {PAGES_READ: float(self.status(READ_PAGES)[READ_PAGES])}
+            further[PAGES_READ] = float(self.status(READ_PAGES)[READ_PAGES])
         if not {REDO, BINLOG} & settings.keys():
-            return pages
+            return further
         status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
         flushes = int(status["Innodb_data_fsyncs"])
         if settings.get(BINLOG) == "1":
             # Each group of transactions flushes the binary log once.
             flushes += int(self.status("Binlog_group_commits")["Binlog_group_commits"])
-        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"]), **pages}
+        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"]), **further}
+
+    def _audit_readings(self) -> dict[str, float]:
+        if self._configuration.audit is None:
+            return {}
+        status = self.status("Com\\_%")
+        counted = {
+            f"{audit.COUNTED}{name}": float(sum(int(status.get(each, 0)) for each in names))
+            for name, names in audit.COUNTERS.items()
+        }
+        if self._configuration.audit == "loaded":
+            self._read_log()
+        return counted | self._audit_log.readings()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.at_rest is not None:
             # Flushes prove nothing here: if reads and writes alternate, pages and the log are also written during reads.
             return self.at_rest.leak
         settings = self._configuration.settings
-        return flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))
+        flushes = flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))
+        return flushes or self._audit_mismatch(moved, answer)
+
+    def _audit_mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's audit entries are not those of the statements that client and server have counted."""
+        kind = self._place.kind(answer)
+        if self._configuration.audit is None or kind is None:
+            return None
+        counted = {name: int(moved.get(f"{audit.COUNTED}{name}", 0)) for name in audit.COUNTERS}
+        sent = statements_sent(kind, answer)
+        if kind == "tpcc":
+            # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
+            others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
+            sent = {**counted, "misc": others}
+        if sent is None:
+            return None
+        for name, count in counted.items():
+            if count < sent.get(name, 0):
+                return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
+        audited = self._configuration.audited
+        if "table" in audited:
+            # Reads and writes use one table each or several.
+            tables, fewest = int(moved.get(f"{OF_CLASS}table", 0)), sum(counted.values())
+            sent = {**sent, "table": max(tables, fewest)}
+        return entries_mismatch(audited, sent, moved, answer, self._log)
+
+    def _read_log(self) -> None:
+        """Count the entries in the log. The syslog daemon's mark follows all messages that were sent before."""
+        if self._syslog is None:
+            self._audit_log.add(self._log.new_lines())
+        else:
+            self._marks += 1
+            mark = f"costof mark {self._marks}."
+            self._syslog.send(mark)
+            found = lambda: mark in self._count(self._log.new_lines()) or is_full(self._log.path)  # noqa: E731
+            self._lab.wait_until(f"reading the log of {self.name}", found, only=self._syslog.process)
+        self._log.shorten()
+
+    def _count(self, lines: str) -> str:
+        self._audit_log.add(lines)
+        return lines
+
+    @property
+    def _audit_file(self) -> Path:
+        return self._folder / "audit.log"
+
+    @property
+    def _has_tpcc(self) -> bool:
+        return "tpcc" in self._place.kinds.values()
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)

@@ -25,11 +25,22 @@ from costof.datasets import ycsb
 from costof.datasets.pgbench import TABLES, after_load, create_tables
 from costof.errors import CostofError, ErrorText
 from costof.lab.debian import fetched_folder
+from costof.lab.log_file import LogFile
 from costof.lab.program import UNPACKED, Counters, Description, find_program, first_words
 from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
+from costof.lab.syslog import SyslogDaemon
 from costof.lab.unprivileged import Unprivileged
 from costof.messages.answers import SliceAnswer
+from costof.programs.audit import AuditLog, entries_mismatch, is_full, statements_sent
 from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
+from costof.programs.postgres.audit import (
+    CLASS_NAMES,
+    COLLECTED_FILE,
+    COLLECTED_FOLDER,
+    ENTRY,
+    AuditConfiguration,
+    audit_settings,
+)
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.file_system import FileSystem, FileSystemConfiguration
 from costof.programs.server import LabServer, Place, VersionedConfiguration
@@ -172,7 +183,7 @@ IN_STEP = "streaming, sync"
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
 
 
-class PostgresConfiguration(VersionedConfiguration, FileSystemConfiguration):
+class PostgresConfiguration(VersionedConfiguration, FileSystemConfiguration, AuditConfiguration):
     """The configuration of a PostgreSQL server. Every version has the same defaults of the lab."""
 
     scram_iterations: int = Field(
@@ -187,7 +198,6 @@ class PostgresConfiguration(VersionedConfiguration, FileSystemConfiguration):
 class PostgresServer(LabServer):
     """One PostgreSQL server with pgbench's tables and YCSB's, which clients at all distances use."""
 
-    configuration_type = PostgresConfiguration
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (*TABLES, ycsb.TABLE)]
     configuration_type = PostgresConfiguration
 
@@ -206,6 +216,9 @@ class PostgresServer(LabServer):
         self._counts_flushes = bool(COMMIT_SETTINGS & place.configuration.settings.keys())
         self._has_standby = self._configuration.standby == "on"
         self._counted: Counter[str] = Counter()
+        self._audit_log = AuditLog(ENTRY, CLASS_NAMES)
+        self._marks = 0
+        self._syslog: SyslogDaemon | None = None
 
     def accept(self, connections: int) -> None:
         self._settings["max_connections"] = str(connections + RESERVED)
@@ -213,6 +226,7 @@ class PostgresServer(LabServer):
     def start(self) -> None:
         binary = find_postgres(self._configuration.version)
         self._version = postgres_version(binary)
+        self._settings |= audit_settings(self._configuration, binary)
         if self._configuration.version:
             binary = copy_if_private(binary, self._place.lab.new_folder)
         self._folder = self._place.lab.new_folder()
@@ -229,12 +243,15 @@ class PostgresServer(LabServer):
         if self._has_standby:
             self._copy_cluster()
         self._place.lab.undo(["/bin/sh", "-c", REMOVE_SEGMENT, str(self._data)])
+        if configuration.log == "syslog":
+            self._syslog = SyslogDaemon(self._place.lab, f"{self.name}-syslog", self._place.host)
         self._process = self._place.lab.spawn(
             self.name, ROLE, self.command_line(binary), forks=True, host=self._place.host
         )
-        self._log = self._process.log
-        ready = b"database system is ready to accept connections"
-        self._place.lab.wait_until(f"starting {self.name}", lambda: ready in self._log.read_bytes(), only=self._process)
+        self._log = self._log_file()
+        path, ready = self._log.path, b"database system is ready to accept connections"
+        is_ready = lambda: path.exists() and ready in path.read_bytes()  # noqa: E731
+        self._place.lab.wait_until(f"starting {self.name}", is_ready, only=self._process)
         self._make_database()
         if self._has_standby:
             self._start_standby(binary)
@@ -243,13 +260,21 @@ class PostgresServer(LabServer):
             segment = (self._data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
             self._place.lab.undo(["ipcrm", "-m", segment])
 
+    def _log_file(self) -> LogFile:
+        if self._syslog is not None:
+            return self._syslog.process.lines
+        if self._configuration.log == "collector":
+            return LogFile(self._data / COLLECTED_FOLDER / COLLECTED_FILE)
+        return self._process.lines
+
     def close(self) -> None:
         if self._admin is not None:
             self._admin.close()
             self._admin = None
 
     def command_line(self, binary: Path) -> list[str]:
-        return [*self._user.prefix, str(binary), "-D", str(self._data)]
+        logging = self._syslog.prefix if self._syslog is not None else []
+        return [*logging, *self._user.prefix, str(binary), "-D", str(self._data)]
 
     def configuration(self) -> str:
         """Return the whole postgresql.conf. Settings that it leaves out have PostgreSQL's defaults, not Debian's."""
@@ -268,10 +293,12 @@ class PostgresServer(LabServer):
     def make_tables(self) -> None:
         for statement in (*create_tables(SCALE), ycsb.create_empty_table()):
             self.ask(statement)
+        if self._has_records:
+            self.ask(ycsb.insert_records(self._place.records))
         self.ask(f"GRANT ALL ON ALL TABLES IN SCHEMA public TO {USER}")
 
     def settle(self) -> None:
-        for statement in after_load():
+        for statement in [*after_load(), *([f"VACUUM ANALYZE {ycsb.TABLE}"] if self._has_records else [])]:
             self.ask(statement)
 
     def client_settings(self) -> PostgresSettings:
@@ -281,6 +308,7 @@ class PostgresServer(LabServer):
             password=self.password,
             database=DATABASE,
             scale=SCALE,
+            table=ycsb.TABLE if self._has_records else None,
         )
 
     def counters(self, server: str = "") -> Counters:
@@ -288,7 +316,7 @@ class PostgresServer(LabServer):
 
         The log-ins are counted in the log. For each log-in the server logs a line before the connection's first query.
         """
-        self._counted.update(_AUTHORIZED.findall(self._process.new_lines()))
+        self._read_log()
         tls = {version: count for version, count in self._counted.items() if version}
         return Counters(self._counted.total(), tls)
 
@@ -301,7 +329,12 @@ class PostgresServer(LabServer):
         shown = [*configuration.settings]
         shown += ["server_version"] if configuration.version else []
         shown += ["data_checksums"] if configuration.data_checksums else []
-        facts = {name: str(self.ask(f"SHOW {name}")[0][0]) for name in shown}
+        shown += ["shared_preload_libraries"] if configuration.audit else []
+        facts: dict[str, str] = {}
+        if shown:
+            # The run's own session may have other settings than sessions of clients, and is not audited.
+            with self._log_in(DATABASE, audited=True) as session:
+                facts = {name: _shown(session, name) for name in shown}
         if configuration.scram_iterations != SCRAM_ITERATIONS:
             secret = self.ask(f"SELECT rolpassword FROM pg_authid WHERE rolname = '{USER}'")[0][0]  # noqa: S608  # our own name
             facts["SCRAM iterations"] = secret.split("$")[1].partition(":")[0]
@@ -313,12 +346,19 @@ class PostgresServer(LabServer):
         return facts | (self._file_system.verify(self.ask) if self._file_system else {})
 
     def readings(self) -> dict[str, float]:
-        """Return the flushes of the log, and the bytes written to it; nothing if no level configures commits."""
+        """Return the flushes of the log and the bytes written to it, if a level configures commits.
+
+        In a study of audits, also return the number of entries of the audit log, by class too, and their bytes.
+        """
+        entries = {}
+        if self._configuration.audit is not None:
+            self._read_log()
+            entries = self._audit_log.readings()
         if not self._counts_flushes or self._admin is None:
-            return {}
+            return entries
         ((flushes,),) = self.ask(COUNTED_FLUSHES[self._admin.info.server_version >= 180000])
         ((position,),) = self.ask("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
-        return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
+        return {FLUSHES: float(flushes), LOG_BYTES: float(position), **entries}
 
     def finish_counting(self) -> None:
         """End the clients' connections: their server processes report counts at most once a second, and at their end.
@@ -338,7 +378,40 @@ class PostgresServer(LabServer):
         if state != IN_STEP:
             return f"the synchronous standby was {state}" if state else "the synchronous standby was not connected"
         flushes_commits = not any(self._settings.get(name) == "off" for name in COMMIT_SETTINGS)
-        return flush_mismatch(moved, answer, flushes_commits)
+        return flush_mismatch(moved, answer, flushes_commits) or self._audit_mismatch(moved, answer)
+
+    def _audit_mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's audit entries are not exactly those of the client's statements; None if they are."""
+        sent = statements_sent(self._place.kind(answer), answer)
+        if self._configuration.audit is None or sent is None:
+            return None
+        return entries_mismatch(self._configuration.audited, sent, moved, answer, self._log)
+
+    def _read_log(self) -> None:
+        """Count the log-ins and the audit's entries in the log.
+
+        All entries of statements that have been answered are counted. The server's processes write them before they
+        answer. The collector and the syslog daemon write them in the order in which they get them, so that a mark,
+        which comes last, follows them.
+        """
+        if self._configuration.log == "stderr" or self._admin is None:
+            self._count(self._log.new_lines())
+        else:
+            self._marks += 1
+            mark = f"costof mark {self._marks}."
+            if self._syslog is not None:
+                self._syslog.send(mark)
+            else:
+                self.ask(f"DO $$BEGIN RAISE LOG '{mark}'; END$$")
+            # On a full disk the mark is lost, as are the entries.
+            found = lambda: mark in self._count(self._log.new_lines()) or is_full(self._log.path)  # noqa: E731
+            self._place.lab.wait_until(f"reading the log of {self.name}", found, only=self._process)
+        self._log.shorten()
+
+    def _count(self, lines: str) -> str:
+        self._counted.update(_AUTHORIZED.findall(lines))
+        self._audit_log.add(lines)
+        return lines
 
     def describe(self) -> Description:
         ((library,),) = self.ask("SHOW ssl_library")
@@ -391,6 +464,11 @@ class PostgresServer(LabServer):
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
     @property
+    def _has_records(self) -> bool:
+        """True if clients read YCSB's records, which exist from the start."""
+        return self._configuration.audit is not None and "ycsb" in self._place.kinds.values()
+
+    @property
     def _data(self) -> Path:
         return self._file_system.data if self._file_system else self._folder / "data"
 
@@ -434,7 +512,7 @@ class PostgresServer(LabServer):
         """Write pg_hba.conf. A running server reads it at the next reload."""
         self._user.write(self._data / "pg_hba.conf", access.encode())
 
-    def _log_in(self, database: str) -> psycopg.Connection[Any]:
+    def _log_in(self, database: str, *, audited: bool = False) -> psycopg.Connection[Any]:
         try:
             return psycopg.connect(
                 host=str(self._folder),
@@ -443,6 +521,8 @@ class PostgresServer(LabServer):
                 password=self._admin_password.get_secret_value(),
                 dbname=database,
                 autocommit=True,
+                # The run's own statements get no entries.
+                options=None if audited or self._configuration.audit != "loaded" else "-c pgaudit.log=none",
             )
         except psycopg.Error as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
@@ -518,3 +598,8 @@ class PostgresServer(LabServer):
                     return secure.getpeercert(binary_form=True)
         except OSError:
             return None
+
+
+def _shown(session: psycopg.Connection[Any], setting: str) -> str:
+    row = session.execute(f"SHOW {setting}".encode()).fetchone()
+    return "" if row is None else str(row[0])

@@ -210,12 +210,17 @@ def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
     for arm in sorted((arm for arm in index.shown_arms if arm.name in overloaded), key=_rate):
         first.setdefault(arm.protection, arm)
     texts = [
-        f"{arm.label} cannot carry {in_words(data.load, _rate(arm))} "
-        f"({'it needs more than this machine has' if each.serves_all else f'it served {fmt.number(each.served)}'})"
+        f"{arm.label} cannot carry {in_words(data.load, _rate(arm))} ({_reason(each)})"
         for arm in first.values()
         for each in [overloaded[arm.name]]
     ]
     return f"{fmt.capital(fmt.listed(texts))}." if texts else None
+
+
+def _reason(carried: Carried) -> str:
+    if not carried.serves_all:
+        return f"it served {fmt.number(carried.served)}"
+    return "its queue grew" if carried.queue_grows else "it needs more cores than this machine has"
 
 
 def _of(data: LatencyOverLoad, metric: str, arm: str) -> dict[str, float]:

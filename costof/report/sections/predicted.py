@@ -101,9 +101,10 @@ class PredictedSection(Section[None, Predicted]):
             for each in effects:
                 key = (each.arm, each.round_trip_ms)
                 lifetimes[key] = lifetimes.get(key, 0.0) + times.get(each.metric, 0) * each.value.value
+            loads = {arm.name: run.plan.load_of(arm) or load for arm in run.plan.arms}
             open_connections = [
                 OpenConnections(
-                    arm=arm, round_trip_ms=distance, connections=load.connections_per_second * lifetime_ms / 1000
+                    arm=arm, round_trip_ms=distance, connections=(loads[arm].per_second or 0.0) * lifetime_ms / 1000
                 )
                 for (arm, distance), lifetime_ms in lifetimes.items()
             ]

@@ -88,6 +88,8 @@ def _panel(index: Index, metric: Metric, title: str, values: list[tuple[Arm, Val
             for x in (max(0.0, mean.low), mean.high):
                 panel.line([(x, row - BAR / 5), (x, row + BAR / 5)], "ink", 1.4)
         words = _words(index, metric, arm, value, with_unit=width > NARROW)
+        if BOLD * text_width(words, LETTERS) > width:
+            words = words.replace(arm.label, index.short(arm.name), 1)
         panel.word(0, row - BAR / 2, words, up=11, size=LETTERS, bold=True)
     return panel
 

@@ -34,7 +34,7 @@ from costof.statistics.tails import RESAMPLES, Percentiles, bootstrap_percentile
 from costof.study.arms import PlannedArm
 
 #: Position of the section's blocks in the report: after the costs.
-PLACE = 24
+PLACE = 23
 MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
@@ -112,12 +112,16 @@ class SplitSection(Section[list[Spec], list[Split]]):
         return splits or None
 
     def lead(self, index: Index, data: list[Split]) -> Lead:
-        """Leave the arms in between out of the answer, because they are not protections."""
-        return Lead(without=frozenset(each.between for each in data))
+        """Leave the arms in between out of the answer, because they are not protections.
+
+        If the run's first arm is split, the answer is about this arm alone.
+        """
+        reference = data[0].protected if _is_first(index, data[0]) else None
+        return Lead(reference=reference, without=frozenset(each.between for each in data))
 
     def answer(self, index: Index, data: list[Split]) -> list[Sentence]:
         texts = [text for each in data if each.context == data[0].context and (text := _sentence(index, each))]
-        return [*sentences("why", texts[:1]), *sentences("detail", texts)]
+        return [*sentences("why", texts[:1] if _is_first(index, data[0]) else []), *sentences("detail", texts)]
 
     def parts(self, index: Index, data: list[Split]) -> list[Part]:
         return [Part(self.name, self.title, [*self.blocks(index, data)], order=PLACE)]
@@ -131,6 +135,10 @@ class SplitSection(Section[list[Spec], list[Split]]):
             yield Details("At other distances", others, media=FILES)
         words = METHOD.format(between=index.label(data[0].between), control=index.control_label)
         yield Paragraph(words, "note", media=FILES)
+
+
+def _is_first(index: Index, split: Split) -> bool:
+    return bool(index.arms) and index.arms[0].name == split.protected
 
 
 def _arm_between(run: Run, spec: Spec, arm: PlannedArm) -> PlannedArm | None:

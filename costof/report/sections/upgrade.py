@@ -60,7 +60,7 @@ class Upgrade(Model):
 
 
 class UpgradeSection(Section[Spec, Upgrade]):
-    name, title, order = "upgrade", "What the other version costs", 25
+    name, title, order = "upgrade", "What the other version costs", 24
     spec, data = Spec, Upgrade
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Upgrade | None:

@@ -44,16 +44,17 @@ class ArmLabSettings(Model):
     """The settings of an arm that concern the firewall and the requests.
 
     `engine` is ModSecurity's mode; None means an nginx without ModSecurity. `rules_before` and `rules_after` are
-    directives that are read before and after those of the core rule set. `inspects_bodies_up_to` is the size in bytes
-    of the largest body that the rules inspect, None if they inspect all. Without `recognizes_html_in_json` they ignore
-    HTML in requests with JSON. `body` is that of the client's requests.
+    directives that are read before ModSecurity's recommended settings, and after the core rule set.
+    `inspects_json_up_to` is the size in bytes of the largest JSON body that the rules inspect, None if they inspect
+    all. Without `recognizes_html_in_json` they ignore HTML in requests with JSON. `body` is that of the client's
+    requests.
     """
 
     engine: Engine | None = None
     paranoia: int = 1
     rules_before: list[str] = []
     rules_after: list[str] = []
-    inspects_bodies_up_to: int | None = None
+    inspects_json_up_to: int | None = None
     recognizes_html_in_json: bool = True
     body: Body | None = None
 
@@ -70,10 +71,11 @@ class ArmLabSettings(Model):
     def expected(self, attack: Attack) -> str:
         """Return what must become of an attack: its status, and whether it is logged."""
         recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
-        if attack.in_body and self.inspects_bodies_up_to is not None:
-            recognized &= len(attack.request.body or "") <= self.inspects_bodies_up_to
-        if attack.is_html and self.body is not None and self.body.content == "json":
-            recognized &= self.recognizes_html_in_json
+        if self.body is not None and self.body.content == "json":
+            if attack.in_body and self.inspects_json_up_to is not None:
+                recognized &= self.body.bytes <= self.inspects_json_up_to
+            if attack.is_html:
+                recognized &= self.recognizes_html_in_json
         return _outcome(BLOCKED if recognized and self.engine == "On" else PASSED, recognized)
 
 

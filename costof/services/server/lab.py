@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
-from costof.lab.flushes import FlushEvidence, describe_file_system, measure_flush
+from costof.lab.flushes import FlushEvidence, describe_file_system, flush_command
 from costof.lab.lab import Lab
 from costof.lab.program import Counters, Description
 from costof.lab.round_trips import LinkEvidence
@@ -99,6 +99,8 @@ class ServerLab(LabService):
             if (configuration := self._configuration(arm)) not in self._configurations:
                 self._configurations.append(configuration)
         self._arms = plan.arms
+        self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
+        self._records = plan.records
         self._client_certificates: dict[str, Path] = {}
         self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
         self._counts_flushes = f"{SERVER_PREFIX}{FLUSHES}" in {each.phase for each in plan.study.metrics.values()}
@@ -139,7 +141,15 @@ class ServerLab(LabService):
     def _start(self, number: int, configuration: ServerConfiguration, stack: ExitStack) -> Configured:
         others = set(self._lab.processes)
         place = Place(
-            self._lab, self._star.server, self.authority, self._keys, self._star.new_address, configuration, number
+            self._lab,
+            self._star.server,
+            self.authority,
+            self._keys,
+            self._star.new_address,
+            configuration,
+            number,
+            self._kinds,
+            self._records,
         )
         server = self._program(place)
         if self.needed_connections is not None:
@@ -201,7 +211,11 @@ class ServerLab(LabService):
         return self._star.links()
 
     def measure_flush(self, seconds: float) -> FlushEvidence | None:
-        return measure_flush(self._lab.folder, self._program.appends, seconds) if self._counts_flushes else None
+        if not self._counts_flushes:
+            return None
+        name = "flush"
+        self._lab.run(name, flush_command(self._lab.folder, self._program.appends, seconds))
+        return FlushEvidence.model_validate_json((self._lab.folder / f"{name}.log").read_bytes().splitlines()[-1])
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         entrance, own = self._entrance(arm), self._configured(arm)

@@ -202,15 +202,22 @@ class Pairs(Entrances):
         return found.facts(settings)
 
     def counters(self, address: str) -> Counters | None:
-        """Return the number of connections that clients have opened to the sidecar at this address."""
+        """Return the number of connections that clients have opened to the sidecars at this address.
+
+        The sidecars beside the clients have the same address at every distance, so that their counts are added up.
+        """
+        found = {}
         for name, route in self._routes.items():
             distance = self._distances[name]
-            if address != self._listen_address(route, distance if route.settings.at_client else None):
-                continue
-            with contextlib.suppress(OSError):
-                return Counters(self._sidecars(route, distance)[-1].counters(route.name).connections)
+            if address == self._listen_address(route, distance if route.settings.at_client else None):
+                sidecar = self._sidecars(route, distance)[-1]
+                found[id(sidecar)] = sidecar, route.name
+        if not found:
+            return None
+        try:
+            return Counters(sum(sidecar.counters(route).connections for sidecar, route in found.values()))
+        except OSError:
             return Counters()
-        return None
 
     def observe(self, arm: PlannedArm) -> PairObservation | None:
         route = self._routes[arm.name]

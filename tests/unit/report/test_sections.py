@@ -28,10 +28,20 @@ from costof.study.load import CONNECTION, QUERY, RequestedLoad
 from costof.study.plan import Plan, TargetOptions
 from tests.fake_run import Slice, Truth, fake_result, fake_run
 from tests.noise import Chance, Noise
-from tests.report.results import FRESH, HTTP, TRANSPORT, effect_of, printed, sentence_texts, spaced
+from tests.report.results import (
+    FRESH,
+    HTTP,
+    POSTGRES_AUDIT,
+    TRANSPORT,
+    effect_of,
+    printed,
+    sentence_texts,
+    spaced,
+)
 from tests.support.memory_steps import CONNECTIONS, memory_steps
 from tests.support.small_plans import plan_of
 from tests.truths.at_load import CONNECT, LATER, AtLoad, FarAway
+from tests.truths.audit_logging import AuditTruth
 from tests.truths.http_tls_termination import IN_FLIGHT, HttpTruth
 from tests.truths.mysql_transport import TransportTruth
 
@@ -244,6 +254,21 @@ def test_prediction_interval_that_ignores_the_uncertainty_of_the_link_is_too_nar
 def test_prediction_for_the_measured_distance_is_the_measurement() -> None:
     time, link = mean_over_rounds([0.3, 0.31, 0.32]), mean_over_rounds([0.04, 0.06])
     assert time_at(time, 4, link, link) == time
+
+
+def test_volume_of_the_log_is_given_for_the_rate_of_the_load() -> None:
+    usual = fake_result(plan_of(POSTGRES_AUDIT), AuditTruth(), "run")
+    texts = [text for text in sentence_texts(usual.answer, "answer") if "to the log" in text]
+    what = "An audit of all statements adds 172 B to the log for each operation (point selects on 1 connection)"
+    assert texts == [f"{what}: 14.9 GB a day at 1,000 operations a second."]
+    # 100 GB / (172 B * 1,000/s) = 6.7 days.
+    assert "| point selects on 1 connection | an audit of all statements | 172 B | 67 d | 7 d | 16 h |" in (
+        render_markdown(usual)
+    )
+    plan = plan_of(POSTGRES_AUDIT, "quick", "audit=off,all", load=RequestedLoad("250/s", pool="8"))
+    volume = fake_result(plan, Truth(), "run").sections.log_volume
+    assert volume is not None
+    assert volume.per_second == [250.0]
 
 
 def test_memory_of_a_connection_is_in_the_answer_with_the_memory_of_all_clients(tmp_path: Path) -> None:

@@ -75,20 +75,6 @@ def test_share_that_does_not_depend_on_the_rate_shows_no_capacity() -> None:
     assert crossing(observations, SHARE, 100.0) is None
 
 
-def test_few_late_operations_at_the_wrong_rate_do_not_prevent_an_interval() -> None:
-    # In a run of two queues, nearly all late operations came in three slices, two of them at low rates.
-    late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}
-    rates = {2: (254, 272, 292), 4: (253, 272, 291), 5: (248, 266, 285), 6: (254, 273, 293), 7: (257, 276, 296)}
-    observations = [
-        Observation(number, float(rate), 2 * rate, late.get((number, float(rate)), 0))
-        for number, each in rates.items()
-        for rate in each
-    ]
-    values = by_round(observations, SHARE, 272.0)
-    assert values.keys() == rates.keys()
-    assert crossing(observations, SHARE, 272.0) == pytest.approx(276, rel=0.1)
-
-
 def test_capacity_by_percentiles_of_slices_is_found_but_slightly_too_high() -> None:
     observations = run(np.random.default_rng(3), 100, CAPACITY, observe_percentile, SPREAD_OF_PERCENTILES)
     found = crossing(observations, SHARE, 0.9 * CAPACITY)
@@ -102,3 +88,17 @@ def test_percentile_of_an_overloaded_server_counts_no_more_than_one_beyond_the_l
         return [Observation.of_percentile(number, *each) for number in range(5) for each in ratios.items()]
 
     assert crossing(observed(5.0), SHARE, 100.0) == crossing(observed(math.inf), SHARE, 100.0)
+
+
+def test_few_late_operations_at_the_wrong_rate_do_not_prevent_an_interval() -> None:
+    # In a run of two queues, nearly all late operations came in three slices, two of them at low rates.
+    late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}
+    rates = {2: (254, 272, 292), 4: (253, 272, 291), 5: (248, 266, 285), 6: (254, 273, 293), 7: (257, 276, 296)}
+    observations = [
+        Observation(number, float(rate), 2 * rate, late.get((number, float(rate)), 0))
+        for number, each in rates.items()
+        for rate in each
+    ]
+    values = by_round(observations, SHARE, 272.0)
+    assert values.keys() == rates.keys()
+    assert crossing(observations, SHARE, 272.0) == pytest.approx(276, rel=0.1)

@@ -20,7 +20,18 @@ from tests.report.results import ENCRYPTION, REPLICATION
 from tests.support.small_plans import plan_of
 
 #: Studies whose clients open connections.
-CONNECTING = ["http-tls-termination", "mongodb-tls", "mysql-transport", "postgres-pooling", "postgres-tls", "redis-tls"]
+CONNECTING = [
+    "http-firewall",
+    "http-tls-termination",
+    "mariadb-audit-logging",
+    "mongodb-tls",
+    "mysql-transport",
+    "postgres-audit-logging",
+    "postgres-pooling",
+    "postgres-tls",
+    "redis-tls",
+    "service-mtls",
+]
 
 
 def arriving(study: str, rate: str = "300/s", queries: str | None = "20", profile: str = "quick") -> Plan:

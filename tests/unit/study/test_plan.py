@@ -157,6 +157,11 @@ def test_invalid_input_is_reported_in_one_line(options: dict[str, Any], error: E
     assert "\n" not in str(caught.value)
 
 
+def test_study_of_settings_is_refused_on_a_target() -> None:
+    with pytest.raises(CostofError, match="can be measured only in a lab, because it changes its servers' settings"):
+        plan_of("postgres-audit-logging", target="postgresql://h")
+
+
 def test_server_starts_share_the_budget_but_each_has_the_full_number_of_rounds() -> None:
     shared = resolve(STUDY, Options(budget="60s", restarts="5"))
     assert (shared.starts, shared.budget_seconds, shared.start_budget_seconds) == (5, 60.0, 12.0)

@@ -141,7 +141,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         f"a service with {load.connections_per_second:g} new connections a second, {load.operations:g} operations "
         f"each{far}"
         if connects
-        else f"{load.connections_per_second:g} operations a second{far}{_on_disk(model)}"
+        else f"{load.connections_per_second:,g} operations a second{far}{_on_disk(model)}"
     )
     same = f"at the same load{' and distance' if far else ''}"
     for number, each in enumerate(_in_sentences(index, model)):
@@ -219,7 +219,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 verdict=effect.verdict if effect is not None else interval_verdict(difference),
                 margin=index.metrics[effect.metric].margin if effect is not None else 0.0,
             )
-        rate = f"{load.connections_per_second:g}"
+        rate = f"{load.connections_per_second:,g}"
         clients = "new connections" if has_connections(model) else "operations"
         yield KeyFigure(
             name=CORES,

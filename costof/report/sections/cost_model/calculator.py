@@ -288,7 +288,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         Field("flush_ms", "A flush, ms", f"{round(load.flush_ms, 3):g}", "flush", slider=Slider(0, 30)),
         Field("price", "CPU hour price", f"{load.price:g}", "price", "in any currency"),
         Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
-        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "empty: unlimited"),
+        Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "unlimited"),
     ]  # fmt: skip
     if not has_connections(model):
         fields[0] = replace(fields[0], label="Operations /s", key="rate", slider=Slider(1, 100_000))
@@ -375,7 +375,7 @@ def _example(load: Load, model: CostModel) -> str:
     if not has_connections(model):
         disk = f", a flush of {fmt.milliseconds(load.flush_ms)}" if model.flush_ms else ""
         return (
-            f"For {load.connections_per_second:g} operations a second{disk}, and {load.price:g} for a CPU hour. To "
+            f"For {load.connections_per_second:,g} operations a second{disk}, and {load.price:g} for a CPU hour. To "
             "calculate with your own numbers, allow this page's script."
         )
     clients = "" if model.load and not model.memory_bytes else f", {load.clients:,.0f} clients in all"

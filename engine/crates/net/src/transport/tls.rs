@@ -457,9 +457,8 @@ fn present(builder: &mut SslContextBuilder, certificate_file: &Path, key_file: &
     if chain.is_empty() {
         return Err(file_failure(certificate_file, "holds no PEM certificate"));
     }
-    use_certificate(builder, chain, &key).map_err(|error| {
-        file_failure(certificate_file, &format!("does not match {}: {error}", key_file.display()))
-    })
+    use_certificate(builder, chain, &key)
+        .map_err(|error| file_failure(certificate_file, &format!("does not match {}: {error}", key_file.display())))
 }
 
 fn use_certificate(

@@ -1,0 +1,96 @@
+"""A syslog daemon for one server of a lab: `python -m costof.lab.syslog SOCKET` writes each message as a line.
+
+Programs send messages to /dev/log, a path that is fixed in the C library. `sending_to` therefore gives a program a
+/dev of its own, so that it reaches this daemon and not the machine's. As with other daemons, a program waits while the
+socket's queue is full, so no message is lost.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+
+from costof.lab.host import Host
+from costof.lab.lab import Lab, Process
+from costof.lab.program import find_program
+
+ROLE = "syslog"
+LONGEST_MESSAGE = 65_536
+#: The maximum number of messages that are written at once. Messages are written as soon as none is waiting.
+BATCH = 256
+STANDARD_OUTPUT = 1
+#: The shell script that replaces /dev by a folder (its first argument) with a few devices and a socket (the second),
+#: and then executes the other arguments. `unshare` has made the mounts private to the program.
+OWN_DEV = """\
+set -e
+folder=$1 socket=$2
+shift 2
+mount -t tmpfs -o mode=755 costof "$folder"
+for device in null zero full random urandom; do
+    : >"$folder/$device"
+    mount --bind "/dev/$device" "$folder/$device"
+done
+: >"$folder/log"
+mount --bind "$socket" "$folder/log"
+mount --rbind "$folder" /dev
+exec "$@"
+"""
+
+
+class SyslogDaemon:
+    """A running daemon in a lab. Its log has a line for each message."""
+
+    def __init__(self, lab: Lab, name: str, host: Host | None) -> None:
+        """Start the daemon and wait until it accepts messages. Raises `LAB_FAILED`."""
+        self._socket = lab.folder / f"{name}.sock"
+        self._dev = lab.folder / f"{name}.dev"
+        self._dev.mkdir()
+        self.process: Process = lab.spawn(
+            name, ROLE, [sys.executable, "-m", "costof.lab.syslog", str(self._socket)], host=host
+        )
+        lab.wait_until(f"starting {name}", self._socket.exists, only=self.process)
+
+    @property
+    def prefix(self) -> list[str]:
+        """Return the words that, put before a command, make its messages go to this daemon (same pid)."""
+        unshare = str(find_program("unshare", "util-linux"))
+        return [unshare, "--mount", "/bin/sh", "-c", OWN_DEV, "sh", str(self._dev), str(self._socket)]
+
+    def send(self, message: str) -> None:
+        """Send a message. It follows all messages that were sent before."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.connect(str(self._socket))
+            sender.send(message.encode())
+
+
+def receive(path: Path) -> None:
+    """Receive messages at the socket `path`, and write them to standard output until the process is killed."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
+        # Bind under another name: whoever waits for `path` may send as soon as it exists.
+        waiting = path.with_suffix(".new")
+        receiver.bind(str(waiting))
+        waiting.chmod(0o666)
+        waiting.rename(path)
+        while True:
+            messages = [receiver.recv(LONGEST_MESSAGE)]
+            try:
+                while len(messages) < BATCH:
+                    messages.append(receiver.recv(LONGEST_MESSAGE, socket.MSG_DONTWAIT))
+            except BlockingIOError:
+                pass
+            _write(b"".join(message.rstrip(b"\0\n").replace(b"\n", b" ") + b"\n" for message in messages))
+
+
+def _write(lines: bytes) -> None:
+    try:
+        os.write(STANDARD_OUTPUT, lines)
+    except OSError:
+        # Like other daemons, this one goes on without the messages if the disk is full. The run notices that entries
+        # are missing.
+        return
+
+
+if __name__ == "__main__":
+    receive(Path(sys.argv[1]))

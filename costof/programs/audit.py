@@ -1,0 +1,93 @@
+"""Audit logs: the entries that a server has written, compared with the statements that clients have sent."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from costof.format import plural, plural_formatted
+from costof.lab.log_file import LogFile
+from costof.messages.answers import SliceAnswer
+
+#: The names of the readings of an audit log (`LabServer.readings`), and the prefix of those of one class of entries.
+ENTRIES = "audit_entries"
+BYTES = "audit_bytes"
+OF_CLASS = "audit_entries_"
+#: A disk with less free space counts as full.
+FULL_BYTES = 16 * 1024
+#: The number of queries in an operation of kind `pipeline`.
+QUERIES_OF_A_PIPELINE = 16
+#: The largest number of statements that a failed operation may have sent.
+STATEMENTS_OF_A_FAILURE = 64
+
+
+class AuditLog:
+    """The entries of an audit log by class, such as 'read', and their bytes.
+
+    `entry` matches lines, with a word in one of its groups. `classes` gives the class of entries with this word; other
+    lines are no entries.
+    """
+
+    def __init__(self, entry: re.Pattern[str], classes: Mapping[str, str]) -> None:
+        self._entry = entry
+        self._classes = classes
+        self._entries: Counter[str] = Counter(dict.fromkeys(classes.values(), 0))
+        self._bytes = 0
+
+    def add(self, lines: str) -> None:
+        for match in self._entry.finditer(lines):
+            if name := self._classes.get(match[match.lastindex or 0]):
+                self._entries[name] += 1
+                self._bytes += len(match[0].encode()) + 1
+
+    def readings(self) -> dict[str, float]:
+        by_class = {f"{OF_CLASS}{name}": float(count) for name, count in self._entries.items()}
+        return {ENTRIES: float(self._entries.total()), BYTES: float(self._bytes), **by_class}
+
+
+def statements_sent(kind: str | None, answer: SliceAnswer) -> dict[str, int] | None:
+    """Return the number of statements of each class that the client has sent in a slice, by its own count.
+
+    Return None if the workload's kind does not say this.
+    """
+
+    def count(phase: str) -> int:
+        return answer.phases[phase].count if phase in answer.phases else 0
+
+    operations = count("operation")
+    match kind:
+        case "connect" | "query":
+            return {"read": count("first_operation") + operations}
+        case "pipeline":
+            return {"read": QUERIES_OF_A_PIPELINE * operations}
+        case "tpcb":
+            return {"read": operations, "write": 4 * operations, "misc": 2 * operations}
+        case "ycsb":
+            return {"read": count("read") + count("scan"), "write": count("insert") + count("update")}
+    return None
+
+
+def entries_mismatch(
+    audited: Collection[str], sent: Mapping[str, int], moved: Mapping[str, float], answer: SliceAnswer, log: LogFile
+) -> str | None:
+    """Return why the entries of a slice are not exactly those of the statements that were sent; None if they are.
+
+    `audited` are the audited classes. Statements of other classes must have no entry. A failed operation may have sent
+    statements that the client did not count.
+    """
+    failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
+    for name in [key.removeprefix(OF_CLASS) for key in moved if key.startswith(OF_CLASS)]:
+        entries = int(moved[f"{OF_CLASS}{name}"])
+        statements = sent.get(name, 0) if name in audited else 0
+        if not statements <= entries <= statements + (failed if name in audited else 0):
+            cause = "; the disk of the log is full" if is_full(log.path) else ""
+            counted = plural_formatted(f"{entries:,}", "entry", "entries")
+            return f"the audit log got {counted} of class {name} for {plural(statements, 'audited statement')}{cause}"
+    return None
+
+
+def is_full(path: Path) -> bool:
+    return shutil.disk_usage(path if path.exists() else path.parent).free < FULL_BYTES
