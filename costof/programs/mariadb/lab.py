@@ -568,7 +568,7 @@ class SysbenchServer(MariadbServer, LabServer):
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.at_rest is not None:
-            # Flushes prove nothing here: if reads and writes alternate, pages and the log are also written during reads.
+            # Flushes prove nothing here: if reads and writes alternate, reads are accompanied by writes.
             return self.at_rest.leak
         settings = self._configuration.settings
         flushes = flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))

@@ -372,7 +372,7 @@ class PostgresServer(LabServer):
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self._file_system is not None:
-            # Flushes prove nothing here: if reads and writes alternate, reads also write to the log when they prune pages.
+            # Flushes prove nothing here: if reads and writes alternate, reads also write when they prune pages.
             return self._file_system.leak
         state = self._standby_state() if self._has_standby else IN_STEP
         if state != IN_STEP:
