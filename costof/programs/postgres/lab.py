@@ -371,7 +371,8 @@ class PostgresServer(LabServer):
             self.ask(f"SELECT pg_terminate_backend(pid, {END_MILLISECONDS}) {clients}")
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        if self._file_system is not None and self._file_system.leak:
+        if self._file_system is not None:
+            # Flushes prove nothing here: if reads and writes alternate, reads also write when they prune pages.
             return self._file_system.leak
         state = self._standby_state() if self._has_standby else IN_STEP
         if state != IN_STEP:
