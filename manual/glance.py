@@ -89,7 +89,7 @@ def helps(result: Result) -> str:
     mitigation in the run, return the recommendation of its summary, or ''.
     """
     data = result.sections.mitigations
-    best = _best(data)
+    best = data.best if data is not None else None
     if data is None or best is None:
         return result.summary.mitigation
     index = Index(result)
@@ -98,11 +98,6 @@ def helps(result: Result) -> str:
     if costs := [*costs_elsewhere(index, data, best)]:
         text += f" Compared with {index.label(data.control)}, it costs {fmt.listed(costs)}."
     return fmt.without_intervals(text)
-
-
-def _best(data: Mitigations | None) -> Mitigation | None:
-    helping = [each for each in data.mitigations if each.verdict is Verdict.SAVES] if data is not None else []
-    return next((each for each in helping if not each.unencrypted), next(iter(helping), None))
 
 
 def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> Iterator[str]:

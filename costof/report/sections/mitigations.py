@@ -94,6 +94,15 @@ class Mitigations(Model):
     control: str = Field(description="The reference's control.")
     mitigations: list[Mitigation]
 
+    @property
+    def best(self) -> Mitigation | None:
+        """The mitigation with the largest gain; None if none helps.
+
+        One that keeps the clients' connections encrypted goes before a better one that does not.
+        """
+        helping = [each for each in self.mitigations if each.verdict is Verdict.SAVES]
+        return next((each for each in helping if not each.unencrypted), next(iter(helping), None))
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -126,10 +135,10 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
         texts = _texts(index, data)
-        best = [each for each in data.mitigations if each.verdict is Verdict.SAVES][:1]
-        if not best:
+        best = data.best
+        if best is None:
             return [*sentences("answer", texts), *sentences("no_mitigation", texts[:1])]
-        of_best = _texts(index, data.model_copy(update={"mitigations": best}))
+        of_best = _texts(index, data.model_copy(update={"mitigations": [best]}))
         return [*sentences("answer", texts), *sentences("mitigation", of_best)]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
@@ -272,7 +281,7 @@ def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
         amount = fmt.loss(effect.ratio) if _is_rate(index, data) else fmt.relative(effect.ratio)
         control, protection = index.label(data.control), index.label(data.reference)
-        text += f", but if '{control}' also has {each.label}, {protection} still costs {amount}"
+        text += f"; if '{control}' has it too, {protection} costs {amount}"
     return text
 
 
