@@ -258,11 +258,12 @@ def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
         if each is None or each.found:
             continue
         several, limit, label = data.load.operation[1], data.sweep.limit.in_words, index.label_at(name)
+        least, most = rate_in_words(data.sweep.least), rate_in_words(data.sweep.most)
         if each.carries_all:
-            texts.append(f"{label} keeps the {limit} even at {rate_in_words(data.sweep.most)} {several} a second")
+            texts.append(f"{label} keeps the {limit} even at {most} {several} a second")
             advice.append("raise the upper end of --load")
         elif each.carries_none:
-            texts.append(f"{label} does not keep the {limit} even at {rate_in_words(data.sweep.least)} {several} a second")
+            texts.append(f"{label} does not keep the {limit} even at {least} {several} a second")
             advice.append("lower the lower end of --load")
         else:
             texts.append(f"this run was too short or too disturbed to find the capacity of {label}")
