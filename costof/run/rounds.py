@@ -232,6 +232,8 @@ def measure_slice(
     moved = _read_counters(service, arm, servers).since(before)
     if round_number < 0:
         moved = service.trusted_counters(answer, moved)
+    with _ignoring_lost_service(service, arm):
+        service.finish_counting(arm)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
     workers = plan.workers(key.workload, arm)
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []

@@ -190,6 +190,9 @@ class Service(ABC):
             memory = memory.plus(self.server_role, self.server_memory.read(), METHOD)
         return memory if memory.methods else None
 
+    def finish_counting(self, arm: PlannedArm) -> None:
+        """Let the arm's server count all of a slice that has ended. It is called before the slice's last `observe`."""
+
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the servers' present state, or None if the service does not read a state.
 

@@ -34,6 +34,7 @@ def flushes_of_commits(lab: ServerLab, engines: Engines, arm: PlannedArm) -> flo
     before = lab.observe(arm)
     answer = engines.slice(arm, "commit", COMMITS)
     assert not answer.errors
+    lab.finish_counting(arm)
     judgement = lab.judge(arm, before, lab.observe(arm), answer)
     assert judgement.mismatch is None
     return judgement.figures[FLUSHES]

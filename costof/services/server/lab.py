@@ -109,8 +109,6 @@ class ServerLab(LabService):
         self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
         self._counts_flushes = f"{SERVER_PREFIX}{FLUSHES}" in {each.phase for each in plan.study.metrics.values()}
         self._lab = Lab(on_disk=self._counts_flushes)
-        #: Whether the next observation is the first one of a slice, and not the one after it.
-        self._before_slice = True
         self._distances = {arm.name: plan.study.distance(arm.levels) for arm in plan.arms}
         round_trips = {self._distances[arm.name]: plan.study.round_trip_ms(arm.levels) for arm in plan.arms}
         used = {kind for kind in ENTRANCES for arm in plan.arms if kind.setting in arm.settings.lab}
@@ -198,7 +196,6 @@ class ServerLab(LabService):
         return self._program.writes
 
     def arrange(self, arm: PlannedArm) -> None:
-        self._before_slice = True
         self._current = self._configured(arm)
         for each in self._entrances:
             each.arrange(arm)
@@ -234,11 +231,11 @@ class ServerLab(LabService):
         by_entrance = (each.counters(server) for each in self._entrances)
         return next((each for each in by_entrance if each is not None), None) or self._current.server.counters(server)
 
+    def finish_counting(self, arm: PlannedArm) -> None:
+        self._configured(arm).server.finish_counting()
+
     def observe(self, arm: PlannedArm) -> Observation | None:
         entrance, server = self._entrance(arm), self._configured(arm).server
-        if not self._before_slice:
-            server.finish_counting()
-        self._before_slice = False
         return Readings(entrance.observe(arm) if entrance else None, server.readings())
 
     def judge(
