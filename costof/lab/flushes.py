@@ -128,7 +128,7 @@ def _mount(folder: Path) -> tuple[str, str]:
     for line in Path("/proc/self/mounts").read_text().splitlines():
         device, mounted, kind, *_ = line.split(" ")
         point = mounted.replace("\\040", " ")
-        # Of several mounts at the same point, the last one is visible.
+        # If there are several mounts at a point, only the last one is visible.
         if path.is_relative_to(point) and len(point) >= len(best):
             best, found = point, (kind, device)
     return found

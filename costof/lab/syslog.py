@@ -68,7 +68,7 @@ class SyslogDaemon:
 def receive(path: Path) -> None:
     """Receive messages at the socket `path`, and write them to standard output until the process is killed."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as receiver:
-        # Bind under another name: whoever waits for `path` may send as soon as it exists.
+        # Bind under another name, because a server that waits for `path` may send as soon as it exists.
         waiting = path.with_suffix(".new")
         receiver.bind(str(waiting))
         waiting.chmod(0o666)

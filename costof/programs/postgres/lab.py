@@ -567,7 +567,7 @@ class PostgresServer(LabServer):
             "unix_socket_directories": sockets,
             "primary_conninfo": " ".join(f"{name}={value}" for name, value in server.items()),
         }
-        # Of two lines with the same setting, the last one counts.
+        # If two lines have the same setting, the last one applies.
         own = "".join(f"{name} = '{value}'\n" for name, value in settings.items())
         self._user.write(self._standby_data / "postgresql.conf", (self.configuration() + own).encode())
         self._user.write(self._standby_data / "standby.signal", b"")
