@@ -112,6 +112,7 @@ def _described() -> str:
 
 
 NEEDED = {NAME: _described}
+FETCHABLE = [Packages(NAME, PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{MODULE}"])]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process
+from costof.lab.debian import Packages
 from costof.lab.program import find_program, first_words, located
 from costof.lab.unprivileged import Unprivileged
 
@@ -51,6 +52,10 @@ def ssh_version(binary: Path) -> str:
 
 
 NEEDED = {"ssh": located(find_ssh, ssh_version), "sshd": lambda: str(find_sshd())}
+FETCHABLE = [
+    Packages("ssh", ["openssh-client"], ["usr/bin/ssh"]),
+    Packages("sshd", ["openssh-server"], ["usr/sbin/sshd"]),
+]
 
 
 @dataclass(frozen=True)
