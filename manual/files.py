@@ -13,6 +13,7 @@ from costof.cli.compare import Comparison
 from costof.cli.doctor import Finding
 from costof.cli.history import Histories
 from costof.cli.list import StudySummary
+from costof.programs.server import modules
 from costof.report.result import Result
 from costof.results.ab_figures import AbFigures
 from costof.results.ledger import PLAN, SLICES, AnyRecord
@@ -68,11 +69,21 @@ Generated from the models that write them. `--json-lines` prints one event a lin
 def pages() -> dict[str, str]:
     study = json.loads((resources.files(costof.study) / "schema.json").read_text())
     return {
-        "study-file": STUDY + tables(study, "Study"),
+        "study-file": STUDY + tables(study, "Study") + _servers(),
         "result": RESULT + tables(outputs_schema(), "Commands"),
         "ledger": LEDGER + tables(_ledger_schema(), "Plan"),
         "events": EVENTS + tables({"$defs": EVENT.json_schema()["$defs"]}, "Event"),
     }
+
+
+def _servers() -> str:
+    """Return a table of the fields of `lab.server` for each server program."""
+    servers = {
+        module.__name__.rpartition(".")[2]: module.lab_server.configuration_type
+        for module in modules()
+        if hasattr(module, "lab_server")
+    }
+    return "".join(f"\n{tables(each.model_json_schema(), f'lab.server of {name}')}" for name, each in servers.items())
 
 
 def outputs_schema() -> dict[str, Any]:

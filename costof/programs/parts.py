@@ -5,12 +5,13 @@ A server program lists its parts. A server has those that its configuration need
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import Field, create_model
 
+from costof.lab.debian import Packages
 from costof.messages.answers import SliceAnswer
 from costof.model import Model
 
@@ -45,6 +46,9 @@ class ServerPart(Generic[Server, Configuration]):
 
     #: The fields of `lab.server` that configure the part.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
+    #: The further programs that the part needs, and how `costof fetch` gets them (`costof/programs/server.py`).
+    needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
+    fetchable: ClassVar[Sequence[Packages]] = ()
 
     def __init__(self, server: Server, configuration: Configuration) -> None:
         self.server = server

@@ -67,14 +67,6 @@ def gocryptfs_version(binary: Path) -> str:
     return first_words([str(binary), "-version"], "gocryptfs", "gocryptfs").partition(";")[0].removeprefix("gocryptfs ")
 
 
-NEEDED = {"bindfs": located(find_bindfs, bindfs_version), "gocryptfs": located(find_gocryptfs, gocryptfs_version)}
-FETCHABLE = [
-    Packages("bindfs", ["bindfs"], ["usr/bin/bindfs"]),
-    # gocryptfs mounts by the program fusermount.
-    Packages("gocryptfs", ["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
-]
-
-
 class FileSystem(PostgresPart[FileSystemConfiguration]):
     """The file system of the data folder, if a study varies it.
 
@@ -82,6 +74,12 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
     """
 
     configuration_type = FileSystemConfiguration
+    needed = {"bindfs": located(find_bindfs, bindfs_version), "gocryptfs": located(find_gocryptfs, gocryptfs_version)}
+    fetchable = [
+        Packages("bindfs", ["bindfs"], ["usr/bin/bindfs"]),
+        # gocryptfs mounts by the program fusermount.
+        Packages("gocryptfs", ["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
+    ]
     leak: str | None = None
 
     @classmethod
