@@ -81,7 +81,7 @@ def _servers() -> str:
     servers = {
         module.__name__.rpartition(".")[2]: module.lab_server.configuration_type
         for module in modules()
-        if hasattr(module, "lab_server")
+        if isinstance(getattr(module, "lab_server", None), type)
     }
     return "".join(f"\n{tables(each.model_json_schema(), f'lab.server of {name}')}" for name, each in servers.items())
 

@@ -33,9 +33,7 @@ class ServerLog:
     other processes, and from `send_mark`.
     """
 
-    def __init__(
-        self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None
-    ) -> None:
+    def __init__(self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None) -> None:
         self.file = file
         self.readers: list[Callable[[str], object]] = []
         self._lab = lab

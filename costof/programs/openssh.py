@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
+from costof.lab.debian import Packages
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process
-from costof.lab.debian import Packages
 from costof.lab.program import find_program, first_words, located
 from costof.lab.unprivileged import Unprivileged
 

@@ -37,11 +37,10 @@ class VersionedConfiguration(ServerConfiguration):
 
 
 Value = TypeVar("Value")
-Server = TypeVar("Server")
 Configuration = TypeVar("Configuration", bound=ServerConfiguration)
 
 
-class ServerPart(Generic[Server, Configuration]):
+class ServerPart(Generic[Configuration]):
     """A part of a lab's server. Each method has an effect only in the parts that define it."""
 
     #: The fields of `lab.server` that configure the part.
@@ -50,7 +49,7 @@ class ServerPart(Generic[Server, Configuration]):
     needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
     fetchable: ClassVar[Sequence[Packages]] = ()
 
-    def __init__(self, server: Server, configuration: Configuration) -> None:
+    def __init__(self, server: Any, configuration: Configuration) -> None:
         self.server = server
         self.configuration = configuration
 
@@ -104,7 +103,7 @@ class ServerPart(Generic[Server, Configuration]):
         return {}
 
 
-Part = TypeVar("Part", bound=ServerPart[Any, Any])
+Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
@@ -112,7 +111,7 @@ def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: Server
     return [part(server, configuration) for part in parts if part.is_needed(configuration)]
 
 
-def configuration_of(parts: Iterable[type[ServerPart[Any, Any]]]) -> type[ServerConfiguration]:
+def configuration_of(parts: Iterable[type[ServerPart[Any]]]) -> type[ServerConfiguration]:
     """Return the type of configuration with the fields of all parts."""
     types = {part.configuration_type for part in parts} - {ServerConfiguration}
     bases = sorted(types, key=lambda each: each.__name__) or [ServerConfiguration]

@@ -78,7 +78,7 @@ class LabServer(ABC):
     #: The fields of `lab.server` in a study's levels. `place.configuration` is of this type.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
     #: The parts that this server has.
-    parts: Sequence[ServerPart[Any, Any]] = ()
+    parts: Sequence[ServerPart[Any]] = ()
 
     #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
     appends: ClassVar[bool] = False

@@ -15,7 +15,7 @@ from costof.lab.program import UNPACKED, find_library
 from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import SliceAnswer
 from costof.programs.audit import OF_CLASS, AuditLog, ServerLog, entries_mismatch, statements_sent
-from costof.programs.mariadb.part import MariadbPart
+from costof.programs.mariadb.parts import MariadbPart
 from costof.programs.mariadb.versions import base_folder
 from costof.programs.parts import ServerConfiguration
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from costof.programs.mariadb.part import MariadbPart
+from costof.programs.mariadb.parts import MariadbPart
 from costof.programs.parts import ServerConfiguration
 
 REQUIREMENT = "REQUIRE X509"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from costof.messages.answers import SliceAnswer
 from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from costof.programs.mariadb.encryption_at_rest import EncryptionConfiguration
-from costof.programs.mariadb.part import MariadbPart
+from costof.programs.mariadb.parts import MariadbPart
 
 #: The settings that decide whether a commit waits for a flush of the redo log and of the binary log.
 REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"

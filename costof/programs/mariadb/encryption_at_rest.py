@@ -24,7 +24,7 @@ from costof.lab.certificates import write_private
 from costof.lab.program import UNPACKED, find_library
 from costof.messages.answers import SliceAnswer
 from costof.programs.canary import deleted_files, files_in, files_with, new_canary
-from costof.programs.mariadb.part import MariadbPart
+from costof.programs.mariadb.parts import MariadbPart
 from costof.programs.mariadb.versions import base_folder
 from costof.programs.parts import ServerConfiguration
 

@@ -33,7 +33,7 @@ from costof.programs.mariadb.client_certificates import ClientCertificates
 from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.mariadb.durability import Durability
 from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest
-from costof.programs.mariadb.part import MariadbPart
+from costof.programs.mariadb.parts import MariadbPart
 from costof.programs.mariadb.versions import PACKAGE, Version, base_folder, find_mariadbd, mariadbd_version
 from costof.programs.parts import configuration_of, first, merged, needed_parts
 from costof.programs.server import LabServer, Place
@@ -394,6 +394,7 @@ class SysbenchServer(MariadbServer, LabServer):
     Clients at all distances use it, directly or through tunnels.
     """
 
+    parts: Sequence[MariadbPart[Any]]
     configuration_type = configuration_of(PARTS)
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from costof.lab.program import find_program, first_words
 from costof.lab.releases import Jar, Release, find_release, unpack_folder
-from costof.programs.mariadb.part import MariadbPart
+from costof.programs.mariadb.parts import MariadbPart
 from costof.programs.parts import VersionedConfiguration
 
 PACKAGE = "mariadb-server-core"

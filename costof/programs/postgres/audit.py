@@ -16,7 +16,7 @@ from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import SliceAnswer
 from costof.programs.audit import AuditLog, ServerLog, entries_mismatch, statements_sent
 from costof.programs.parts import ServerConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 
 LIBRARY = "pgaudit"
 CLASSES = "pgaudit.log"

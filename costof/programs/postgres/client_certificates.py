@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from costof.programs.parts import ServerConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 
 #: The rule for all connections over the network, and the one that requires a certificate.
 ANY_CLIENT = "host all all all scram-sha-256"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from costof.programs.parts import ServerConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 
 #: The first version whose initdb turns data checksums on.
 CHECKSUMS_BY_DEFAULT = 18

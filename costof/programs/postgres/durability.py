@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from costof.messages.answers import SliceAnswer
 from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from costof.programs.postgres.file_system import FileSystemConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 
 #: The settings that decide whether a commit waits for a flush.
 COMMIT_SETTINGS = frozenset({"synchronous_commit", "fsync"})

@@ -22,7 +22,7 @@ from costof.lab.program import find_program, first_words, located
 from costof.messages.answers import SliceAnswer
 from costof.programs.canary import files_in, files_with, new_canary
 from costof.programs.parts import ServerConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 
 #: The device by which a program implements a file system.
 DEVICE = Path("/dev/fuse")

@@ -31,7 +31,7 @@ from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.data_checksums import DataChecksums
 from costof.programs.postgres.durability import Durability
 from costof.programs.postgres.file_system import FileSystem
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 from costof.programs.postgres.scram import SCRAM_ITERATIONS, ScramIterations, scram_secret
 from costof.programs.postgres.standby import Standby
 from costof.programs.postgres.versions import Version, find_postgres, postgres_version

@@ -10,7 +10,7 @@ import secrets
 from pydantic import Field
 
 from costof.programs.parts import ServerConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 
 #: PostgreSQL's default of `scram_iterations`.
 SCRAM_ITERATIONS = 4096

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from costof.messages.answers import SliceAnswer
 from costof.programs.parts import ServerConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 from costof.programs.postgres.scram import scram_secret
 
 STANDBY = "standby"

@@ -8,7 +8,7 @@ from costof.lab.debian import fetched_folder
 from costof.lab.program import UNPACKED, find_program, first_words
 from costof.lab.releases import Jar, Release, copy_if_private, find_release, unpack_archive
 from costof.programs.parts import VersionedConfiguration
-from costof.programs.postgres.part import PostgresPart
+from costof.programs.postgres.parts import PostgresPart
 
 PACKAGE = "postgresql"
 #: The folder in which Debian's packages install each version of PostgreSQL. scripts/system-packages unpacks the package

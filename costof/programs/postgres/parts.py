@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from costof.programs.postgres.lab import PostgresServer
 
 
-class PostgresPart(ServerPart["PostgresServer", Configuration]):
+class PostgresPart(ServerPart[Configuration]):
     """A part of a lab's PostgreSQL."""
+
+    server: PostgresServer
 
     def initdb_options(self) -> list[str]:
         return []

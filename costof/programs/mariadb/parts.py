@@ -10,8 +10,10 @@ if TYPE_CHECKING:
     from costof.programs.mariadb.lab import SysbenchServer
 
 
-class MariadbPart(ServerPart["SysbenchServer", Configuration]):
+class MariadbPart(ServerPart[Configuration]):
     """A part of a lab's MariaDB."""
+
+    server: SysbenchServer
 
     #: The prefix of settings that a server knows only with the part's options. If one is given, `options` contains the
     #: study's settings with this prefix.
