@@ -13,6 +13,7 @@ from costof.cli.compare import Comparison
 from costof.cli.doctor import Finding
 from costof.cli.history import Histories
 from costof.cli.list import StudySummary
+from costof.programs.parts import ServerConfiguration
 from costof.programs.server import modules
 from costof.report.result import Result
 from costof.results.ab_figures import AbFigures
@@ -77,13 +78,14 @@ def pages() -> dict[str, str]:
 
 
 def _servers() -> str:
-    """Return a table of the fields of `lab.server` for each server program."""
-    servers = {
-        module.__name__.rpartition(".")[2]: module.lab_server.configuration_type
-        for module in modules()
-        if isinstance(getattr(module, "lab_server", None), type)
-    }
-    return "".join(f"\n{tables(each.model_json_schema(), f'lab.server of {name}')}" for name, each in servers.items())
+    """Return a table of the fields of `lab.server` for each server program with parts."""
+    servers = ((module.__name__.rpartition(".")[2], getattr(module, "lab_server", None)) for module in modules())
+    configurations = {name: server.configuration_type for name, server in servers if isinstance(server, type)}
+    return "".join(
+        f"\n{tables(each.model_json_schema(), f'lab.server of {name}')}"
+        for name, each in configurations.items()
+        if each is not ServerConfiguration
+    )
 
 
 def outputs_schema() -> dict[str, Any]:

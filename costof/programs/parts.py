@@ -115,7 +115,8 @@ def configuration_of(parts: Iterable[type[ServerPart[Any]]]) -> type[ServerConfi
     """Return the type of configuration with the fields of all parts."""
     types = {part.configuration_type for part in parts} - {ServerConfiguration}
     bases = sorted(types, key=lambda each: each.__name__) or [ServerConfiguration]
-    return create_model(ServerConfiguration.__name__, __base__=tuple(bases))
+    text = "What distinguishes a lab's server from the lab's other servers: the table `lab.server` of an arm's levels."
+    return create_model(ServerConfiguration.__name__, __base__=tuple(bases), __doc__=text)
 
 
 def first(values: Iterable[Value | None]) -> Value | None:
