@@ -14,7 +14,7 @@ from costof.cli.doctor import Finding
 from costof.cli.history import Histories
 from costof.cli.list import StudySummary
 from costof.programs.parts import ServerConfiguration
-from costof.programs.server import modules
+from costof.programs.server import LabServer, modules
 from costof.report.result import Result
 from costof.results.ab_figures import AbFigures
 from costof.results.ledger import PLAN, SLICES, AnyRecord
@@ -79,13 +79,14 @@ def pages() -> dict[str, str]:
 
 def _servers() -> str:
     """Return a table of the fields of `lab.server` for each server program with parts."""
-    servers = ((module.__name__.rpartition(".")[2], getattr(module, "lab_server", None)) for module in modules())
-    configurations = {name: server.configuration_type for name, server in servers if isinstance(server, type)}
-    return "".join(
-        f"\n{tables(each.model_json_schema(), f'lab.server of {name}')}"
-        for name, each in configurations.items()
-        if each is not ServerConfiguration
-    )
+    text = ""
+    for module in modules():
+        server = getattr(module, "lab_server", None)
+        if isinstance(server, type) and issubclass(server, LabServer):
+            configuration, name = server.configuration_type, module.__name__.rpartition(".")[2]
+            if configuration is not ServerConfiguration:
+                text += f"\n{tables(configuration.model_json_schema(), f'lab.server of {name}')}"
+    return text
 
 
 def outputs_schema() -> dict[str, Any]:
