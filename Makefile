@@ -79,7 +79,7 @@ man: setup
 # pages and headings, linkchecker all other files.
 docs: $(BIN)/zensical
 	@$(BIN)/python -m manual pages
-	@$(BIN)/zensical build --clean --strict
+	@$(BIN)/zensical build --config-file site.yml --clean --strict
 	@$(BIN)/linkchecker --no-status --no-warnings build/site/index.html
 
 $(BIN)/zensical: pyproject.toml constraints.txt | setup

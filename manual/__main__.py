@@ -9,16 +9,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from ruamel.yaml import YAML
 
 from costof.report.result import Result
 from costof.studies import study_names
 from manual import commands, costs, files, glance, reports, studies
-from manual.llms import llms_text, navigation
+from manual.llms import configuration, llms_text, navigation
 from manual.picture import picture
 
 DOCS = reports.DOCS
 #: Folders and files of generated pages, which are not committed.
 REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
+#: The site's configuration with the studies' pages. Zensical wants it beside docs/.
+SITE = reports.ROOT / "site.yml"
 COSTS, SCHEMA = DOCS / "costs.md", REFERENCE / files.SCHEMA
 #: README's picture, and the study that it shows.
 PICTURE, PICTURED = DOCS / "report.svg", "mongodb-tls"
@@ -48,6 +51,7 @@ def pages() -> None:
     COSTS.write_text(costs.page(runs, study_names(), datetime.now(UTC).date()))
     reports.write_pages({study: stored.result for study, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
+    YAML(typ="safe").dump(configuration(), SITE)
 
 
 @main.command()
