@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -12,7 +12,7 @@ from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.results.index import Index
 from costof.results.models import Effect, Metric
-from costof.statistics.estimate import Verdict
+from costof.statistics.estimate import Estimate, Verdict
 from costof.study.schema import PublishedFigure
 
 TITLE = "Published figures beside ours"
@@ -42,13 +42,18 @@ class Direction(Enum):
 class Claim:
     """A published figure with our effect on the same metric by the same protection.
 
-    `headline`: whether the metric is one of those that answer the study's question.
+    `headline`: whether the metric is one of those that answer the study's question. `direction` is that of the
+    published figure.
     """
 
+    figure: PublishedFigure
+    effect: Effect
     headline: bool
     what: str
     published: str
     ours: str
+    ratio: float
+    direction: Direction
     agreement: Agreement
     because: str
 
@@ -59,8 +64,14 @@ class Claim:
 
 
 def claims(result: Result) -> list[Claim]:
-    """Return the published figures that the run can be compared with."""
-    return [claim for figure in _figures(result) if (claim := _claim(Index(result), figure)) is not None]
+    """Return the published figures that the run can be compared with, each beside the first arm that it fits."""
+    return [each[0] for each in claims_by_figure(result) if each]
+
+
+def claims_by_figure(result: Result) -> list[list[Claim]]:
+    """Return each published figure beside the effect of every arm that it fits; an empty list if none was measured."""
+    index = Index(result)
+    return [[*_claims(index, figure)] for figure in _figures(result)]
 
 
 def paragraphs(result: Result) -> Iterator[str]:
@@ -74,11 +85,11 @@ def paragraphs(result: Result) -> Iterator[str]:
         figures = fmt.plural(others, "other published figure" if compared else "published figure")
         yield f"This run did not measure the settings of {figures}."
     yield escape(result.published.cited)
-    yield escape(_our_setting(result))
+    yield escape(our_setting(result))
     yield RULE
 
 
-def _our_setting(result: Result) -> str:
+def our_setting(result: Result) -> str:
     """Return date, versions and machine of the run, to compare with the setting of the published figures."""
     shared, facts = document(result).handout, result.environment
     assert shared is not None
@@ -89,9 +100,14 @@ def _our_setting(result: Result) -> str:
 
 def summary(result: Result) -> str:
     """Return text such as 'Published figures: 1 agrees, 3 agree in direction only'; '' if none can be compared."""
-    found = [each.agreement for each in claims(result)]
-    parts = [_counted(found.count(each), each.value) for each in Agreement if each in found]
-    return f"Published figures: {fmt.listed(parts)}" if parts else ""
+    found = claims(result)
+    return f"Published figures: {counts(found)}" if found else ""
+
+
+def counts(compared: Sequence[Claim]) -> str:
+    """Return text such as '1 agrees, 3 agree in direction only'."""
+    found = [each.agreement for each in compared]
+    return fmt.listed([_counted(found.count(each), each.value) for each in Agreement if each in found])
 
 
 def lead(result: Result) -> str:
@@ -101,8 +117,8 @@ def lead(result: Result) -> str:
     if not found or result.published is None:
         return ""
     first = next((each for each in found if each.headline), found[0])
-    counts = f" {summary(result)}." if len(found) > 1 else ""
-    return f"{first.line} {escape(f'Source: {result.published.source}, {result.published.date}.')}{counts}"
+    more = f" {summary(result)}." if len(found) > 1 else ""
+    return f"{first.line} {escape(f'Source: {result.published.source}, {result.published.date}.')}{more}"
 
 
 def _counted(number: int, words: str) -> str:
@@ -114,21 +130,42 @@ def _figures(result: Result) -> list[PublishedFigure]:
     return result.published.figures if result.published is not None else []
 
 
-def _claim(index: Index, figure: PublishedFigure) -> Claim | None:
-    metric = index.metrics.get(figure.metric)
-    effects = (index.effect(figure.metric, arm.name) for arm in index.arms if figure.fits(arm.levels))
-    effect = next((each for each in effects if each is not None), None)
-    ratio = _ratio(figure)
-    if metric is None or effect is None or effect.ratio is None or ratio is None:
-        return None
+def _claims(index: Index, figure: PublishedFigure) -> Iterator[Claim]:
+    metric, ratio = index.metrics.get(figure.metric), _ratio(figure)
+    if metric is None or ratio is None:
+        return
+    for arm in (each for each in index.arms if figure.fits(each.levels)):
+        effect = index.effect(figure.metric, arm.name)
+        if effect is not None and effect.ratio is not None:
+            yield _claim(index, figure, ratio, metric, effect, effect.ratio)
+
+
+def _claim(
+    index: Index, figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect, our_ratio: Estimate
+) -> Claim:
     series = f" ({figure.series})" if figure.series else ""
     agreement, because = _judge(figure, ratio, metric, effect)
-    published = _bare(ratio)
-    if figure.control_value is not None and figure.value is not None:
-        published = f"{_sides(figure.control_value, figure.value, metric.unit)} ({published})"
-    ours = f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(effect.ratio)})"
-    what = f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"
-    return Claim(metric.headline, fmt.capital(what), published, ours, agreement, because)
+    return Claim(
+        figure=figure,
+        effect=effect,
+        headline=metric.headline,
+        what=fmt.capital(f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"),
+        published=published_text(figure, metric.unit),
+        ours=f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(our_ratio)})",
+        ratio=ratio,
+        direction=_direction(ratio, metric),
+        agreement=agreement,
+        because=because,
+    )
+
+
+def published_text(figure: PublishedFigure, unit: str) -> str:
+    """Return the published figure with its ratio, such as '24.4 → 63.4 ms (2.60×)', or the ratio alone."""
+    ratio = _ratio(figure)
+    assert ratio is not None, "a published figure has a ratio or two values"
+    if figure.control_value is None or figure.value is None:
+        return _bare(ratio)
+    return f"{_sides(figure.control_value, figure.value, unit)} ({_bare(ratio)})"
 
 
 def _ratio(figure: PublishedFigure) -> float | None:
