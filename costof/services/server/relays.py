@@ -88,7 +88,9 @@ class Relays(Entrances):
         if not isinstance(before, PaidSoFar) or not isinstance(after, PaidSoFar):
             return Judgement()
         paid = after.paid.since(before.paid)
-        counts = {"requests": paid.requests, "paying": paid.paying, "cold": paid.cold}
+        counts = {"requests": paid.requests, "paying": paid.paying}
+        if self._costs[arm.name].warming:
+            counts["cold"] = paid.cold
         return Judgement(figures={HELD: paid.mean_ms}, counts=counts)
 
     def cpu_seconds(self) -> dict[str, float]:
