@@ -21,6 +21,14 @@ RULE = (
     "A published figure agrees if its ratio is within our 95 % interval, or differs from our ratio by less than the "
     "metric's margin. It agrees in direction only if both are costs or both are gains."
 )
+#: The studies of the five publications that `published.md` compares with runs of their own size.
+PUBLICATIONS = (
+    "mongodb-tls",
+    "mysql-transport",
+    "http-tls-termination",
+    "mongodb-chained-replication",
+    "mysql-column-encryption",
+)
 #: Figures that differ by less than this factor count as about the same.
 ABOUT_THE_SAME = 1.25
 
@@ -75,7 +83,7 @@ def claims_by_figure(result: Result) -> list[list[Claim]]:
 
 
 def paragraphs(result: Result) -> Iterator[str]:
-    """Yield paragraphs about the published figures; none if the study has no published figures."""
+    """Yield paragraphs about the published figures for the study's page; none if it has no published figures."""
     if result.published is None:
         return
     compared = claims(result)
@@ -84,6 +92,8 @@ def paragraphs(result: Result) -> Iterator[str]:
     if others := len(_figures(result)) - len(compared):
         figures = fmt.plural(others, "other published figure" if compared else "published figure")
         yield f"This run did not measure the settings of {figures}."
+    if result.study in PUBLICATIONS:
+        yield f"[Published figures](../published.md#{result.study}) beside a run of the publication's size."
     yield escape(result.published.cited)
     yield escape(our_setting(result))
     yield RULE

@@ -23,14 +23,7 @@ from manual import claims, glance
 from manual.claims import Agreement, Claim, Direction
 from manual.published_runs import PROFILE, arguments
 
-#: The studies of the five publications with which this project began.
-STUDIES = (
-    "mongodb-tls",
-    "mysql-transport",
-    "http-tls-termination",
-    "mongodb-chained-replication",
-    "mysql-column-encryption",
-)
+STUDIES = claims.PUBLICATIONS
 NOT_YET = "not yet run"
 HEAD = f"""# Five publications beside our runs
 
