@@ -40,8 +40,8 @@ def check_commit(rows: Rows) -> None:
         raise click.ClickException(f"commit your changes of {', '.join(SOURCES)} first: a campaign measures one commit")
     if others := [each for each in rows.commits if each != commit]:
         raise click.ClickException(
-            f"the trials so far were measured at {', '.join(others)}, and the sources are now at {commit}. To continue, "
-            "check out that commit; to begin anew, remove runs/truth and docs/truth/*.parquet"
+            f"the trials so far were measured at {', '.join(others)}, and the sources are now at {commit}. To "
+            "continue, check out that commit; to begin anew, remove runs/truth and docs/truth/*.parquet"
         )
 
 

@@ -1,4 +1,7 @@
-"""The campaign's design: true costs, servers, disturbances, and numbers of runs. `truth/plan.py` describes it in words."""
+"""The campaign's design: true costs, servers, disturbances, and numbers of runs.
+
+`truth/plan.py` describes it in words.
+"""
 
 from __future__ import annotations
 

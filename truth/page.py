@@ -191,8 +191,8 @@ def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
 def _goals(rows: Rows, by_truth: Sequence[Case]) -> Iterator[list[str]]:
     for disturbed in DISTURBED:
         yield from _goals_of_runs([case for case in by_truth if case.disturbed is disturbed])
-        held = Proportion.among(row.holds for row in replicates(rows.effects) if row.disturbed is disturbed)
-        yield ["the same for replicates, whose true cost is 0", *_goal("93 to 97 %", held, *COVERAGE)]
+        of_replicates = Proportion.among(row.holds for row in replicates(rows.effects) if row.disturbed is disturbed)
+        yield ["the same for replicates, whose true cost is 0", *_goal("93 to 97 %", of_replicates, *COVERAGE)]
     for cost in MAIN:
         held = Proportion.among(row.holds for case in by_truth if case.cost == _key(cost) for row in case.rows)
         where = f"{in_words(*_key(cost))}, alone and with the neighbour together"

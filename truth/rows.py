@@ -77,7 +77,8 @@ class EffectRow(Row):
         default=None, description="Whether the report says that a tail is worse than the mean; None if not analysed."
     )
     order_told: bool | None = Field(
-        default=None, description="Whether the report says that the order of measurements matters; None if not analysed."
+        default=None,
+        description="Whether the report says that the order of measurements matters; None if not analysed.",
     )
     rounds: int
     discarded: int

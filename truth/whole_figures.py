@@ -102,7 +102,7 @@ class Commands:
 
     @property
     def peer_slower(self) -> Proportion:
-        """Return the share of comparisons in which the other tool finds the delayed command slower by more than its ±."""
+        """Return the share of comparisons in which the other tool's ratio exceeds 1 by more than its error."""
         return Proportion.among(row.peer_ratio - 1 > row.peer_error for row in self.rows)
 
 

@@ -138,4 +138,6 @@ def test_stored_runs_are_complete_runs_of_the_published_profile() -> None:
     results = stored(STORED)
     assert {each.profile for each in results.values()} <= {"published"}
     assert [each.study for each in results.values() if each.partial] == []
-    assert re.findall(r"/(?:home|root|work)/[\w./-]*", "".join(each.model_dump_json() for each in results.values())) == []
+    assert (
+        re.findall(r"/(?:home|root|work)/[\w./-]*", "".join(each.model_dump_json() for each in results.values())) == []
+    )

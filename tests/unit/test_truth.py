@@ -110,7 +110,9 @@ def test_full_campaign_has_its_planned_runs_of_each_cost_half_of_them_in_the_fir
 
 
 def test_committed_plan_is_that_of_the_design() -> None:
-    assert (page_of_docs := DOCS / plan.PAGE).read_text() == plan.text(), f"python -m truth --plan writes {page_of_docs}"
+    assert (page_of_docs := DOCS / plan.PAGE).read_text() == plan.text(), (
+        f"python -m truth --plan writes {page_of_docs}"
+    )
 
 
 def test_campaign_is_measured_at_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
