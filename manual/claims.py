@@ -141,7 +141,7 @@ def _figures(result: Result) -> list[PublishedFigure]:
 
 
 def _claims(index: Index, figure: PublishedFigure) -> Iterator[Claim]:
-    metric, ratio = index.metrics.get(figure.metric), _ratio(figure)
+    metric, ratio = index.metrics.get(figure.metric), ratio_of(figure)
     if metric is None or ratio is None:
         return
     for arm in (each for each in index.arms if figure.fits(each.levels)):
@@ -163,7 +163,7 @@ def _claim(
         published=published_text(figure, metric.unit),
         ours=f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(our_ratio)})",
         ratio=ratio,
-        direction=_direction(ratio, metric),
+        direction=direction(ratio, metric.margin, metric.better),
         agreement=agreement,
         because=because,
     )
@@ -171,20 +171,21 @@ def _claim(
 
 def published_text(figure: PublishedFigure, unit: str) -> str:
     """Return the published figure with its ratio, such as '24.4 → 63.4 ms (2.60×)', or the ratio alone."""
-    ratio = _ratio(figure)
+    ratio = ratio_of(figure)
     assert ratio is not None, "a published figure has a ratio or two values"
     if figure.control_value is None or figure.value is None:
-        return _bare(ratio)
-    return f"{_sides(figure.control_value, figure.value, unit)} ({_bare(ratio)})"
+        return change(ratio)
+    return f"{_sides(figure.control_value, figure.value, unit)} ({change(ratio)})"
 
 
-def _ratio(figure: PublishedFigure) -> float | None:
+def ratio_of(figure: PublishedFigure) -> float | None:
     if figure.ratio is not None:
         return figure.ratio
     return figure.value / figure.control_value if figure.value is not None and figure.control_value else None
 
 
-def _bare(ratio: float) -> str:
+def change(ratio: float) -> str:
+    """Return a published ratio as a change, such as '+1.8 %', '14.2×' or '1,008×'."""
     if ratio < fmt.MULTIPLE_FROM:
         return fmt.bare_ratio(ratio)
     return fmt.number(ratio, fmt.significant_decimals(ratio)) + fmt.TIMES
@@ -199,7 +200,7 @@ def _judge(figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect
     """Return whether the figures agree, and the reason in a sentence."""
     assert effect.ratio is not None
     ours, margin = effect.ratio, fmt.share(metric.margin)
-    here, there = _our_direction(effect), _direction(ratio, metric)
+    here, there = _our_direction(effect), direction(ratio, metric.margin, metric.better)
     if ours.low <= ratio <= ours.high:
         if here is None:
             return Agreement.UNDECIDED, "Our interval includes the published ratio, but also that there is no effect."
@@ -223,10 +224,10 @@ def _our_direction(effect: Effect) -> Direction | None:
     return known.get(effect.verdict, Direction.NONE)
 
 
-def _direction(ratio: float, metric: Metric) -> Direction:
-    if abs(ratio - 1) <= metric.margin:
+def direction(ratio: float, margin: float, better: str) -> Direction:
+    if abs(ratio - 1) <= margin:
         return Direction.NONE
-    return Direction.COST if (ratio > 1) == (metric.better == "lower") else Direction.GAIN
+    return Direction.COST if (ratio > 1) == (better == "lower") else Direction.GAIN
 
 
 def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -> str:

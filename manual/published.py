@@ -14,6 +14,7 @@ from costof.format import Text
 from costof.lab.round_trips import BY_TCP
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.results.arms import NEAR_ONE_CORE
 from costof.results.index import Index
 from costof.results.models import Arm, Effect
 from costof.statistics.estimate import Estimate
@@ -34,9 +35,9 @@ published figures in the studies' files; no figure is written by hand.
 {claims.RULE} *Ratio of ratios* is the published ratio divided by ours.
 
 """
-COLUMNS = ("", "published", "here", "ratio of ratios", "", "size")
-#: Words for what a publication says about a metric.
-SAYS = {Direction.COST: "a cost", Direction.GAIN: "a gain", Direction.NONE: "no difference"}
+COLUMNS = ("figure", "published", "here", "ratio of ratios", "agreement", "size")
+#: Smaller shares of the time for which a CPU limit stops a program are not named.
+LEAST_SHOWN = 0.05
 #: Distances from this round-trip time on are named in the reasons.
 FAR_MS = 1.0
 
@@ -50,14 +51,17 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a publication says about one metric and protection: all its figures of one direction."""
+    """What a publication says about one metric and protection: all its figures of one direction.
+
+    `figures` has, for each figure, our effects on the arms that it fits.
+    """
 
     what: str
     figures: Sequence[Sequence[Claim]]
 
     @property
     def compared(self) -> list[Claim]:
-        return [each for claims in self.figures for each in claims]
+        return [each for found in self.figures for each in found]
 
     @property
     def outcome(self) -> str:
@@ -73,46 +77,66 @@ class Statement:
             return "Undecided"
         return "Does not stand" if found <= {Agreement.NO, Agreement.UNDECIDED} else "Stands in part"
 
+    @property
+    def line(self) -> str:
+        found, missing = self.compared, sum(not each for each in self.figures)
+        text = f"**{self.outcome}.** {escape(self.what)}"
+        if not found:
+            return f"{text}."
+        published, ours = ([each.ratio for each in found], [_ratio(each).value for each in found])
+        counts = [claims.counts(found)] if len(found) > 1 else []
+        counts += [f"{fmt.plural(missing, 'figure')} not measured"] if missing else []
+        note = f" ({'; '.join(counts)})" if counts else ""
+        return f"{text}: published {_range(published)}, here {_range(ours)}{note}."
+
 
 def _stands(study: str, result: Result | None) -> str:
     """Return a list of the publication's statements, one line each."""
     head = f"**[{escape(glance.title(study))}](#{study})**"
     if result is None:
         return f"{head} {fmt.capital(NOT_YET)}.\n"
-    return "\n".join([f"{head}\n", *(f"- {_line(each)}" for each in statements(result)), ""])
+    return "\n".join([f"{head}\n", *(f"- {each.line}" for each in statements(result)), ""])
 
 
 def statements(result: Result) -> list[Statement]:
     """Return what the publication says, in the order of its figures."""
-    study, groups = load_study(result.study), dict[tuple[object, ...], list[list[Claim]]]()
-    for figure, found in zip(_figures(study), claims.claims_by_figure(result), strict=True):
-        for by_arm in [[each] for each in found] or [[]]:
-            arm = Index(result).label(by_arm[0].effect.arm) if by_arm else _levels(study, figure)
-            direction = by_arm[0].direction if by_arm else None
-            groups.setdefault((figure.metric, arm, direction), []).append(by_arm)
+    study, index, found = load_study(result.study), Index(result), claims.claims_by_figure(result)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, figure in enumerate(_figures(study)):
+        protection = [each for each in figure.levels.items() if not study.factors[each[0]].context]
+        groups.setdefault((figure.metric, *protection, _direction(study, figure)), []).append(number)
     return [
-        Statement(_what(study, str(metric), str(arm), direction), figures)
-        for (metric, arm, direction), figures in groups.items()
+        Statement(_what(study, index, _figures(study)[numbers[0]], same), same)
+        for numbers in groups.values()
+        for same in [[found[number] for number in numbers]]
     ]
 
 
-def _what(study: Study, metric: str, arm: str, direction: object) -> str:
-    says = f"{SAYS[direction]} in " if isinstance(direction, Direction) else ""
-    return f"{arm}: {says}{_metric(study, metric)}"
+def _direction(study: Study, figure: PublishedFigure) -> Direction:
+    ratio, metric = claims.ratio_of(figure), study.metrics[figure.metric]
+    assert ratio is not None, "a published figure has a ratio or two values"
+    return claims.direction(ratio, metric.margin, metric.better)
 
 
-def _line(statement: Statement) -> str:
-    found = statement.compared
-    text = f"**{statement.outcome}.** {escape(statement.what)}"
-    if not found:
-        return f"{text}."
-    published, ours = ([each.ratio for each in found], [_ratio(each).value for each in found])
-    counts = claims.counts(found)
-    return f"{text}, published {_range(published)}, here {_range(ours)}{f' ({counts})' if len(found) > 1 else ''}."
+def _what(study: Study, index: Index, figure: PublishedFigure, found: Sequence[Sequence[Claim]]) -> str:
+    """Return text such as "TLS lowers 'queries a second' (at us-us; at us-eu)"."""
+    arms = [arm for each in found for claim in each if (arm := index.arm(claim.effect.arm)) is not None]
+    protection = fmt.listed([*dict.fromkeys(arm.label for arm in arms)]) or _levels(study, figure, context=False)
+    contexts = [*dict.fromkeys(arm.where.strip() for arm in arms if arm.where)]
+    where = f" ({'; '.join(contexts)})" if contexts else ""
+    return f"{protection} {_says(study, figure)} {_metric(study, figure.metric)}{where}"
+
+
+def _says(study: Study, figure: PublishedFigure) -> str:
+    """Return the verb for the published change."""
+    if _direction(study, figure) is Direction.NONE:
+        return "makes no difference to"
+    verbs, ratio = fmt.verbs(study.metrics[figure.metric].unit), claims.ratio_of(figure)
+    return verbs.more if ratio is not None and ratio > 1 else verbs.less
 
 
 def _range(ratios: Sequence[float]) -> str:
-    least, most = (fmt.bare_ratio(each) for each in (min(ratios), max(ratios)))
+    least, most = (claims.change(each) for each in (min(ratios), max(ratios)))
     return least if least == most else f"{least} to {most}"
 
 
@@ -185,8 +209,9 @@ def _named(study: Study, figure: PublishedFigure) -> str:
     return f"{fmt.capital(_metric(study, figure.metric))}, {_levels(study, figure)}{series}"
 
 
-def _levels(study: Study, figure: PublishedFigure) -> str:
-    return fmt.listed([f"{study.factors[name].label} {level}" for name, level in figure.levels.items()])
+def _levels(study: Study, figure: PublishedFigure, *, context: bool = True) -> str:
+    chosen = ((study.factors[name], level) for name, level in figure.levels.items())
+    return fmt.listed([f"{factor.label} {level}" for factor, level in chosen if context or not factor.context])
 
 
 def _metric(study: Study, name: str) -> str:
@@ -198,20 +223,21 @@ def _figures(study: Study) -> list[PublishedFigure]:
 
 
 def reasons(result: Result) -> list[str]:
-    """Return what the run shows about the causes of each compared effect: the arm's evidence, its round trips, and its
+    """Return what the run shows about the causes of the compared effects: what each arm used, its round trips, and its
     CPU time."""
     index = Index(result)
-    found = {
-        (each.effect.metric, each.effect.arm): each.effect for by in claims.claims_by_figure(result) for each in by
-    }
-    used = {arm: facts for _, arm in found if (facts := _facts(index, arm))}
+    effects: dict[tuple[str, str], dict[str, Effect]] = {}
+    for claim in (each for found in claims.claims_by_figure(result) for each in found):
+        arm, metric = claim.effect.arm, claim.effect.metric
+        effects.setdefault((arm, index.metrics[metric].workload), {})[metric] = claim.effect
+    used = {arm: facts for arm, _ in effects if (facts := _facts(index, arm))}
     texts = [f"{fmt.capital(index.label_at(arm))} used {facts}." for arm, facts in used.items()]
-    texts += [text for effect in found.values() if (text := _reason(index, effect))]
-    return [*dict.fromkeys(texts), _machine(result)]
+    texts += [_reason(index, arm, workload, [*same.values()]) for (arm, workload), same in effects.items()]
+    return [*texts, _machine(result)]
 
 
 def _facts(index: Index, name: str) -> str:
-    """Return what the client saw of the arm's protection, such as 'TLSv1.2, DHE-RSA-AES256-SHA, RSA 2048'."""
+    """Return what the client saw of the arm's protection, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
     arm = index.arm(name)
     facts = [each.facts for each in arm.evidence] if arm is not None else []
     kinds = ("protocol", "cipher", "key")
@@ -219,27 +245,29 @@ def _facts(index: Index, name: str) -> str:
     return fmt.listed([*seen])
 
 
-def _reason(index: Index, effect: Effect) -> str:
-    """Return the round trips and CPU times of arm and control, and how much of the effect they make."""
-    arm = index.arm(effect.arm)
+def _reason(index: Index, name: str, workload: str, effects: Sequence[Effect]) -> str:
+    """Return the round trips and the CPU times of an arm and its control in a workload."""
+    arm = index.arm(name)
     assert arm is not None
-    parts = [*_trips(index, effect, arm), *_cpu(index, effect, arm)]
-    return f"{fmt.capital(index.metric_in_view(effect.metric))} with {index.label_at(arm.name)}: {'; '.join(parts)}."
+    parts = [text for effect in effects for text in _trips(index, effect, arm)]
+    parts = [*(parts or ["round trips were not counted"]), *_cpu(index, workload, effects, arm)]
+    label = fmt.capital(index.workload_label(workload))
+    return f"{label}, {index.label_at(name)}: {'; '.join(dict.fromkeys(parts))}."
 
 
 def _trips(index: Index, effect: Effect, arm: Arm) -> Iterator[str]:
     before, after = (_round_trips(index, effect.metric, name) for name in (arm.baseline or "", arm.name))
     if before is None or after is None:
-        yield "round trips were not counted"
         return
+    label = f"'{index.metric_label(effect.metric)}' has {fmt.round_trips(after)}"
     if fmt.count(before) == fmt.count(after):
-        yield f"{fmt.round_trips(after)}, as many as without"
+        yield f"{label}, as many as without"
         return
-    yield f"{fmt.round_trips(after)} instead of {fmt.count(before)}"
+    yield f"{label} instead of {fmt.count(before)}"
     link = _link_ms(index, arm)
     if link >= FAR_MS and before and after:
         alone = before / after if effect.unit == "per_second" else after / before
-        yield f"on this link of {fmt.milliseconds(link)} they alone would make {fmt.bare_ratio(alone)}"
+        yield f"on this link of {fmt.milliseconds(link)} they alone would make {claims.change(alone)}"
 
 
 def _round_trips(index: Index, metric: str, arm: str) -> float | None:
@@ -253,8 +281,7 @@ def _link_ms(index: Index, arm: Arm) -> float:
     return measured.get(arm.context, index.core.distances.get(arm.context, 0.0))
 
 
-def _cpu(index: Index, effect: Effect, arm: Arm) -> Iterator[str]:
-    workload = index.metrics[effect.metric].workload
+def _cpu(index: Index, workload: str, effects: Sequence[Effect], arm: Arm) -> Iterator[str]:
     by_arm = {each.arm: each for each in index.core.cpu if each.workload == workload}
     before, after = by_arm.get(arm.baseline or ""), by_arm.get(arm.name)
     if before is None or after is None:
@@ -266,13 +293,17 @@ def _cpu(index: Index, effect: Effect, arm: Arm) -> Iterator[str]:
     ]
     yield f"CPU time of an operation: {fmt.listed(changed)}"
     added = sum(after.seconds_per_1000.values()) - sum(before.seconds_per_1000.values())
-    if effect.unit == "ms" and effect.difference.low > 0 and added > 0 and index.metrics[effect.metric].phase:
-        yield f"the added CPU time is {fmt.percent(added / effect.difference.value)} of the added time"
+    # Several metrics may be parts of the same operation. The CPU time is that of the whole.
+    times = [each for each in effects if each.unit == "ms"]
+    longest = max(times, key=lambda each: each.difference.value, default=None)
+    if longest is not None and 0 < added <= longest.difference.value:
+        label = index.metric_label(longest.metric)
+        yield f"added CPU time is {fmt.percent(added / longest.difference.value)} of the time added to '{label}'"
     if after.busiest:
-        yield f"the {after.busiest} nearly fills one core"
+        yield f"more than {fmt.share(NEAR_ONE_CORE)} of one core is used by the {after.busiest}"
     for role, share in after.throttled.items():
-        if share >= index.metrics[effect.metric].margin:
-            yield f"the {role} was stopped by its CPU limit for {fmt.percent(share)} of the time"
+        if share >= LEAST_SHOWN:
+            yield f"a CPU limit stops the {role} for {fmt.percent(share)} of the time"
 
 
 def _ms(value: float) -> str:

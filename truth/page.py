@@ -204,8 +204,8 @@ def _goals(rows: Rows, by_truth: Sequence[Case]) -> Iterator[list[str]]:
                 *_goal("93 to 97 %", case.covered, *COVERAGE),
             ]
             if not case.added_share:
-                false = _goal("at most 5 %", case.judged_different, 0, MOST_FALSE)
-                yield [f'{case.truth}: identical arms with the verdict "costs" or "saves", {case.place}', *false]
+                wrong = _goal("at most 5 %", case.judged_different, 0, MOST_FALSE)
+                yield [f'{case.truth}: identical arms with the verdict "costs" or "saves", {case.place}', *wrong]
     yield goal_of_speed(speeds(rows.effects))
     off = tail_errors(rows.tails, 99.0, SLOW_TAIL.share)
     result = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
