@@ -93,7 +93,7 @@ def paragraphs(result: Result) -> Iterator[str]:
         figures = fmt.plural(others, "other published figure" if compared else "published figure")
         yield f"This run did not measure the settings of {figures}."
     if result.study in PUBLICATIONS:
-        yield f"[Published figures](../published.md#{result.study}) beside a run of the publication's size."
+        yield f"A run of the publication's own size: [five publications](../published.md#{result.study})."
     yield escape(result.published.cited)
     yield escape(our_setting(result))
     yield RULE
