@@ -95,7 +95,9 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> bool:
     by_truth = cases(rows.effects)
     missing = {(*_key(cost), disturbed) for cost, disturbed in product(CELLS, DISTURBED)}
     missing -= {(*case.cost, case.disturbed) for case in by_truth}
-    if missing or not (rows.peers and rows.tails and commands(rows.pairs)):
+    tails = {row.added_share for row in rows.tails} >= {NOTHING.share, SLOW_TAIL.share}
+    services = {row.service for row in rows.effects} >= {*SERVICES}
+    if missing or not (tails and services and rows.peers and commands(rows.pairs)):
         return False
     from truth.pictures import draw  # imports matplotlib
 
@@ -380,6 +382,8 @@ def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
     for service, disturbed in product(SERVICES, DISTURBED):
         matching = [row for row in effects if (row.service, row.disturbed) == (service, disturbed)]
         chosen = [row for row in matching if row.trial_kind == "effect" and not row.is_replicate]
+        if not chosen:
+            continue
         half = median((row.high - row.low) / 2 / row.control for row in chosen)
         held = [Proportion.among(row.holds for row in each) for each in (chosen, replicates(matching))]
         yield [service, PLACES[disturbed], str(held[0]), f"±{half:.1%}", str(held[1])]

@@ -365,6 +365,8 @@ def test_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) ->
         if trial.kind == "command" and not trial.disturbed:
             rows.add([pair(trial.number, Verdict.COSTS, 1.06, 0.05, trial.cost)])
     rows.add([quick(number, "tls", 2.0, 0.1, Verdict.COSTS) for number in range(2)])
+    assert not page.write(campaign(tmp_path / "without commands"), tmp_path, QUICK)
+    assert not (tmp_path / page.PAGE).exists()
     assert page.write(rows, tmp_path, QUICK)
     text = (tmp_path / page.PAGE).read_text()
     assert "| `redis-tls` | 2 | 40 s, at most 40 | 1 of 1 | 6.9 | – |" in text
