@@ -49,7 +49,7 @@ class TruthLab(ServerLab):
         if HELD not in judged.figures:
             return Judgement()
         common_ms = self._common_ms(judged.counts["requests"], judged.counts.get("cold", 0))
-        return Judgement(figures={"added": judged.figures[HELD] - common_ms})
+        return Judgement(figures={"added": judged.figures[HELD] - common_ms}, counts=judged.counts)
 
     def _common_ms(self, requests: int, cold: int) -> float:
         """Return the mean delay in ms of these requests by what all arms have in common."""
