@@ -45,9 +45,8 @@ def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str,
 def test_carry_over_delays_slices_after_another_arm_and_is_no_cost(tmp_path: Path) -> None:
     warming = Warming(requests=20, added_ns=round(ADDED_MS * NS_PER_MS))
     cost = RelayCost(added_ns=0, payers=All(), warming=warming)
-    ledger = measure(
-        planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=4), "http", cost, tmp_path
-    )
+    plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=4)
+    ledger = measure(plan, "http", cost, tmp_path / "run")
     slices = [record for record in ledger.records() if isinstance(record, SliceRecord)]
     changed, unchanged = set(), set()
     for before, record in pairwise(slices):
