@@ -39,9 +39,11 @@ from truth.design import (
     trials,
 )
 from truth.figures import COVERAGE, Proportion, cases, least_found, replicates, speeds
+from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
 from truth.rows import ROWS, EffectRow, PairRow, PeerRow, QuickRow, Rows, TailRow
 from truth.runs import plan_trial
+from truth.speed import timed
 from truth.whole_figures import commands, identical, judged_different, peer_judged_different, quick_profiles
 
 CONTROL_MS = 0.1
@@ -263,6 +265,17 @@ def test_seconds_to_a_verdict_are_infinite_if_there_is_no_verdict() -> None:
     )
     assert (earlier.version, earlier.earlier) == (f"`{EARLIER}`", [math.inf])
     assert (current.query_ms, current.round_seconds) == (CONTROL_MS, pytest.approx(10 / 40))
+
+
+@pytest.mark.slow
+def test_current_and_earlier_analysis_find_a_large_cost(tmp_path: Path) -> None:
+    trial = Trial("verdict", "mariadb", TENTH, False, 0, arms=2)
+    plan = plan_trial(trial, rounds=8)
+    truth = Paying({("query", arm.protection): 1 + ADDED_MS for arm in plan.protected})
+    done = Judged(fake_run(tmp_path / "run", plan, truth))
+    rows = timed(done, rows_of(done, describe(trial), ADDED_MS))
+    found = {row.arm: (row.seconds_to_verdict is not None, row.seconds_earlier is not None) for row in rows}
+    assert found == {"1": (True, True), "2": (True, True), "replicate": (False, False)}
 
 
 @pytest.mark.parametrize(
