@@ -63,7 +63,10 @@ def measure(names: tuple[str, ...], profile: str) -> None:
     """
     if profile == published_runs.PROFILE:
         for name in names or published.STUDIES:
-            click.echo(published_runs.measure(name))
+            archive = published_runs.measure(name)
+            if archive is None:
+                raise click.ClickException(f"the run of {name} is not complete; the same command continues it")
+            click.echo(f"{name}: {archive}")
         return
     for name in names or study_names():
         reports.measure(name)

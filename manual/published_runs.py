@@ -39,8 +39,8 @@ def arguments(study: str) -> list[str]:
     return ["run", study, "--profile", PROFILE, "--rounds", str(rounds)]
 
 
-def measure(study: str) -> str:
-    """Begin or continue a study's run, and store it once it is complete. Return in a sentence what happened.
+def measure(study: str) -> Path | None:
+    """Begin or continue a study's run. Return its archive, or None if the run is not complete.
 
     Ctrl-C ends a run; the next call continues it.
     """
@@ -49,11 +49,7 @@ def measure(study: str) -> str:
         _run([*arguments(study), "--out", str(folder)])
     elif not _is_complete(folder):
         _run(["run", "--resume", str(folder)])
-    if not folder.exists():
-        return f"{study}: nothing was measured"
-    if not _is_complete(folder):
-        return f"{study}: not complete; the same command continues it"
-    return f"{study}: complete, stored in {keep(folder, STORED).relative_to(ROOT)}"
+    return keep(folder, STORED) if folder.exists() and _is_complete(folder) else None
 
 
 def keep(run: Path, folder: Path, most_bytes: int = MOST_BYTES) -> Path:

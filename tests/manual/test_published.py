@@ -115,7 +115,6 @@ def test_interrupted_run_continues_and_is_stored_once_it_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study, called = STUDIES[0], list[list[str]]()
-    monkeypatch.setattr(published_runs, "ROOT", tmp_path)
     monkeypatch.setattr(published_runs, "UNDER_WAY", tmp_path / "under-way")
     monkeypatch.setattr(published_runs, "STORED", tmp_path / "stored")
 
@@ -126,10 +125,9 @@ def test_interrupted_run_continues_and_is_stored_once_it_is_complete(
         fake_run(folder, plan_of(study, "published"), TRUTHS[study], rounds=6, partial=partial)
 
     monkeypatch.setattr(published_runs, "_run", run)
-    assert "the same command continues it" in published_runs.measure(study)
-    assert not (tmp_path / "stored").exists()
+    assert published_runs.measure(study) is None
     for _ in range(2):
-        assert f"stored in stored/{study}" in published_runs.measure(study)
+        assert published_runs.measure(study) == tmp_path / "stored" / f"{study}.tar.xz"
     assert [each[1] for each in called] == [study, "--resume"]
     assert [*stored(tmp_path / "stored")] == [study]
 
