@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from costof.results.samples import Samples
+from costof.statistics.any_end import widening
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import Mean, differences, log_ratios, mean_over_rounds
 from costof.statistics.moderation import Variance, moderated
@@ -27,6 +28,8 @@ class Change:
     `control` and `values` hold one number for each unit (a round or a start of the servers). If `logarithmic`, `ratio`
     is the mean log ratio. If any number is 0 and so has no logarithm, `ratio` is the mean difference divided by the
     control's mean. `ratio` is None if the control is always 0 and the arm is not.
+
+    `widening` says how many times as large the errors of `difference` and `ratio` are as those after a planned end.
     """
 
     arm: PlannedArm
@@ -35,6 +38,7 @@ class Change:
     difference: Mean
     ratio: Mean | None
     logarithmic: bool
+    widening: float = 1.0
 
     @property
     def rounds(self) -> int:
@@ -53,10 +57,13 @@ class Change:
 Changes = Mapping[str, list[Change]]
 
 
-def every_change(plan: Plan, samples: Samples, metrics: Iterable[str] | None = None) -> Changes:
+def every_change(
+    plan: Plan, samples: Samples, metrics: Iterable[str] | None = None, *, at_any_end: bool = False
+) -> Changes:
     """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
 
-    `metrics` limits the result to some metrics of the study.
+    `metrics` limits the result to some metrics of the study. With `at_any_end`, intervals and verdicts hold even if the
+    figures decided when the run ended (`statistics/any_end.py`).
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:
@@ -64,7 +71,8 @@ def every_change(plan: Plan, samples: Samples, metrics: Iterable[str] | None = N
         changes = [_change(arm, *both) for arm, both in pairs if both is not None]
         variances = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
         shared = iter(moderated(variances))
-        by_metric[metric] = [_with_variance(each, next(shared)) if each.ratio else each for each in changes]
+        changes = [_with_variance(each, next(shared)) if each.ratio else each for each in changes]
+        by_metric[metric] = [*map(_widened, changes)] if at_any_end else changes
     return by_metric
 
 
@@ -94,6 +102,14 @@ def _with_variance(change: Change, variance: Variance) -> Change:
     times = error / change.ratio.error if change.ratio.error else 1.0
     difference = replace(change.difference, error=change.difference.error * times, freedom=variance.freedom)
     return replace(change, ratio=Mean(change.ratio.value, error, variance.freedom), difference=difference)
+
+
+def _widened(change: Change) -> Change:
+    """Return the change with errors so large that its intervals and verdicts hold whenever the run ends."""
+    times = widening(change.rounds, change.difference.freedom)
+    difference = replace(change.difference, error=change.difference.error * times)
+    ratio = None if change.ratio is None else replace(change.ratio, error=change.ratio.error * times)
+    return replace(change, difference=difference, ratio=ratio, widening=times)
 
 
 class ContrastedChange(NamedTuple):

@@ -27,7 +27,7 @@ from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
 from costof.statistics.uneven import disagrees, ratio_of_means, uneven_rounds
 from costof.statistics.units import variance_share_of_starts
-from costof.statistics.verdicts import rounds_needed, smallest_detectable
+from costof.statistics.verdicts import rounds_needed, smallest_detectable, with_errors
 from costof.study.arms import PlannedArm
 from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
@@ -100,15 +100,19 @@ def _effect(run: Run, judged: JudgedChange, family_size: int) -> Effect:
 
 
 def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
-    """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it."""
-    contrast, relative = judged.contrast, judged.change.ratio
+    """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it.
+
+    The longer run is assumed to end as planned, also if this one did not.
+    """
+    contrast, widening = judged.contrast, judged.change.widening
+    relative, planned = judged.change.ratio, with_errors(contrast, 1 / widening)
     unit_seconds = run.measured_seconds / run.units
     most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / unit_seconds)
     rate = run.error_rate_if_resumed if run.resumable_rounds else run.error_rate
-    rounds = rounds_needed(contrast, family_size, max(most, contrast.rounds), rate)
+    rounds = rounds_needed(planned, family_size, max(most, contrast.rounds), rate)
     return Unresolved(
         needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * unit_seconds,
-        deviation_between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,
+        deviation_between_rounds=math.expm1(planned.change.error * math.sqrt(contrast.rounds)) if relative else None,
         smallest_detectable=smallest_detectable(contrast, family_size, run.error_rate) if relative else None,
         within_noise=contrast.within_noise,
     )

@@ -15,6 +15,7 @@ from costof.results.capacity import add_capacities, observation
 from costof.results.changes import Changes, every_change
 from costof.results.disturbances import NO_DISTURBANCES, Disturbances, disturbances
 from costof.results.ledger import (
+    INTERRUPTED,
     AnyRecord,
     EndRecord,
     EnvironmentRecord,
@@ -151,7 +152,7 @@ class Run:
 
     @cached_property
     def changes(self) -> Changes:
-        return every_change(self.plan, self.samples)
+        return every_change(self.plan, self.samples, at_any_end=self.end_was_chosen)
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """Return one value per unit for each (metric, arm), over the rounds in which all these pairs have a number.
@@ -242,6 +243,19 @@ class Run:
     def hosts(self) -> int | None:
         """Return the number of hosts at the start of the run; None if this machine measured."""
         return len(self.environment.facts["hosts"]) if self.plan.hosts and self.environment else None
+
+    @property
+    def end_was_chosen(self) -> bool:
+        """Return whether someone may have chosen the end of the run, or of what is known of it, by its figures.
+
+        This is so after Ctrl-C, and if the run has no end yet. A failure of the servers does not depend on the figures.
+        """
+        return self.partial in (INTERRUPTED, UNFINISHED)
+
+    @property
+    def continued(self) -> bool:
+        """Return whether the run was continued (--resume) after it was complete, so that its user had seen verdicts."""
+        return not self.starts and any(end.partial is None for end in self.ends[:-1])
 
     @property
     def partial(self) -> str | None:

@@ -83,6 +83,11 @@ def _method(index: Index) -> list[str]:
     if core.requested_rounds is not None:
         whole = "Each start" if core.starts else "The run"
         lines.append(f"{whole} was set to end after exactly {fmt.plural(core.requested_rounds, 'round')}.")
+    if core.continued:
+        lines.append(
+            "The run was continued after its end. Its verdicts are corrected for this; its intervals contain the true "
+            "cost in TODO of 100 such runs."
+        )
     return lines
 
 
