@@ -1,0 +1,99 @@
+"""Tests of intervals of runs that end because of their figures, on simulated runs with a known cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from costof.statistics.any_end import widening
+from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Numbers, t_quantile
+
+RUNS, ROUNDS = 4000, 60
+Ends = npt.NDArray[np.int64]
+
+
+class Simulated:
+    """Runs whose rounds differ by 1 around the cost: middle and half-width of the interval after each round."""
+
+    def __init__(self, cost: float, rounds: int = ROUNDS) -> None:
+        differences = np.random.default_rng(round(1000 * cost) + 1).normal(cost, 1.0, (RUNS, rounds))
+        count = np.arange(1, rounds + 1)
+        self.cost, self.middle = cost, np.cumsum(differences, axis=1) / count
+        squares = np.cumsum(differences**2, axis=1) - count * self.middle**2
+        spread = np.sqrt(np.maximum(squares, 0.0) / np.maximum(count - 1, 1))
+        self.half = spread / np.sqrt(count) * [math.inf, *(t_quantile(each - 1, CONFIDENCE) for each in count[1:])]
+
+    def held(self, ends: Ends, chosen: npt.NDArray[np.bool_]) -> float:
+        """Return the share of runs whose interval contains the cost at their end.
+
+        `ends` are the rounds at which they end. Where `chosen`, the interval is one that holds at any end.
+        """
+        return float(np.mean(np.abs(self._at(self.middle, ends) - self.cost) <= self._half(ends, chosen)))
+
+    def claims(self, ends: Ends, chosen: npt.NDArray[np.bool_]) -> float:
+        """Return the share of runs whose interval excludes 0."""
+        return float(np.mean(np.abs(self._at(self.middle, ends)) > self._half(ends, chosen)))
+
+    def _half(self, ends: Ends, chosen: npt.NDArray[np.bool_]) -> Numbers:
+        wider = np.array([widening(int(end), float(end - 1)) for end in ends])
+        return self._at(self.half, ends) * np.where(chosen, wider, 1.0)
+
+    def _at(self, numbers: Numbers, ends: Ends) -> Numbers:
+        taken: Numbers = numbers[np.arange(RUNS), ends - 1]
+        return taken
+
+    def first(self, reached: npt.NDArray[np.bool_], rounds: int = ROUNDS) -> Ends:
+        """Return the first round from a verdict's fewest rounds on in which this is reached, or else the last round."""
+        after = reached[:, :rounds].copy()
+        after[:, : FEWEST_ROUNDS - 1] = False
+        after[:, -1] = True
+        return np.argmax(after, axis=1) + 1
+
+    @property
+    def convincing(self) -> npt.NDArray[np.bool_]:
+        """True where the displayed interval excludes 0."""
+        shown: npt.NDArray[np.bool_] = np.abs(self.middle) > self.half
+        return shown
+
+
+NEVER = np.zeros(RUNS, bool)
+
+
+def planned(runs: Simulated) -> tuple[Ends, npt.NDArray[np.bool_]]:
+    return np.full(RUNS, ROUNDS), NEVER
+
+
+def precise(runs: Simulated) -> tuple[Ends, npt.NDArray[np.bool_]]:
+    """Ends after three rounds in a row that have reached a precision that takes about 30 rounds (--precision)."""
+    narrow = runs.half <= 0.37
+    steady = narrow.copy()
+    steady[:, 2:] &= narrow[:, 1:-1] & narrow[:, :-2]
+    steady[:, :10] = False
+    return runs.first(steady), NEVER
+
+
+def impatient(runs: Simulated, *, wider: bool) -> tuple[Ends, npt.NDArray[np.bool_]]:
+    """Ends by Ctrl-C as soon as the displayed interval excludes 0."""
+    ends = runs.first(runs.convincing)
+    return ends, (ends < ROUNDS) & wider
+
+
+def continued(runs: Simulated) -> tuple[Ends, npt.NDArray[np.bool_]]:
+    """Ends at the first of three planned ends (--resume with twice the budget) whose interval excludes 0."""
+    at = [ROUNDS, 2 * ROUNDS, 4 * ROUNDS]
+    return np.select([runs.convincing[:, end - 1] for end in at], at, at[-1]), NEVER
+
+
+COSTS = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
+Ending = Callable[[Simulated], tuple[Ends, npt.NDArray[np.bool_]]]
+
+
+def worst(ending: Ending, rounds: int = ROUNDS) -> tuple[float, float]:
+    """Return the lowest share of intervals that contain the cost, over all costs, and the share of false costs."""
+    runs = {cost: Simulated(cost, rounds) for cost in COSTS}
+    return min(each.held(*ending(each)) for each in runs.values()), runs[0.0].claims(*ending(runs[0.0]))
