@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.fake_run import Slice, Truth, error_of, phase_of
+from tests.fake_run import Slice, Truth, error_of, exact_phase, phase_of
 from tests.noise import Chance
 
 
@@ -54,6 +54,18 @@ class LongTail(Truth):
         if workload != "wire_query":
             return measured
         return replace(measured, phases={"operation": phase_of(chance.times, 100, 1, 100, 300, spread=spread)})
+
+
+class FewPay(Truth):
+    """A truth in which one query in ten takes half a millisecond longer with TLS."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        measured = super().slice(plan, workload, arm, chance)
+        if workload != "wire_query":
+            return measured
+        extra = 500_000 if arm.name == "tls" else 0
+        times = [chance.times * 1e6 * (0.8 + 0.004 * number) + extra * (number % 10 == 5) for number in range(100)]
+        return replace(measured, phases={"operation": exact_phase([*map(round, times)], 1, 100, 300)})
 
 
 class NeverPlain(Truth):

@@ -26,11 +26,11 @@ from costof.study.load import RequestedLoad
 from costof.study.schema import Metric
 from tests.fake_run import STARTED, Slice, Truth, answer_of, fake_result, fake_run, fake_start
 from tests.noise import Noise
-from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_of, sentence_texts
+from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_of, printed, sentence_texts, spaced
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.at_load import AtLoad
-from tests.truths.misleading import Failing, LongTail, NeverPlain, Stalling
+from tests.truths.misleading import FewPay, Failing, LongTail, NeverPlain, Stalling
 from tests.truths.mongodb_tls import MongodbTruth
 
 QUERY = "wire.reused_query"
@@ -376,6 +376,30 @@ def test_resumed_run_without_restarts_is_estimated_over_rounds(tmp_path: Path) -
     assert (resumed.starts, resumed.effects, resumed.values) == ([], once.effects, once.values)
 
 
+def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_so() -> None:
+    ends = {None: "planned", "interrupted": "by Ctrl-C", "mongod was lost": "by a failure"}
+    planned, stopped, failed = (fake_result(PLAN, Truth(), rounds=12, partial=partial) for partial in ends)
+    assert planned.widening == failed.widening == 1
+    assert planned.effects == failed.effects
+    assert stopped.widening > 1.4
+    for before, after in zip(planned.effects, stopped.effects, strict=True):
+        assert after.difference.value == before.difference.value
+        times = (after.difference.high - after.difference.low) / (before.difference.high - before.difference.low)
+        assert 1.4 < times <= stopped.widening + 1e-9
+    said = f"Intervals of costs are {stopped.widening:.1f} times as wide as after a planned end"
+    for text in (printed(stopped, full=False), printed(stopped), render_markdown(stopped)):
+        assert said in spaced(text)
+    assert not [text for text in map(render_markdown, (planned, failed)) if "times as wide" in text]
+
+
+def test_run_that_is_not_over_has_wider_intervals(tmp_path: Path) -> None:
+    ledger, source = Ledger.create(PLAN, tmp_path / "run"), np.random.default_rng(1)
+    fake_start(ledger, PLAN, Truth(), 0, rounds=12, source=source)
+    assert analyse(ledger).widening > 1.4
+    ledger.append(EndRecord(partial=None, steal_share=0.0))
+    assert analyse(ledger).widening == 1
+
+
 @cache
 def misleading(truth: Truth, rounds: int = 12) -> Result:
     return fake_result(PLAN, truth, rounds=rounds, noise=Noise(0.02))
@@ -458,6 +482,37 @@ def test_slower_tail_is_reported_although_the_mean_is_equal() -> None:
     assert of_query[50.0].ratio.high < 1 < 1.5 < of_query[99.0].ratio.low
     assert [each.percentile for each in tails.undetermined if each.metric == QUERY] == [99.9]
     assert "raises the p99 of 'query on open connection' to " in " ".join(sentence_texts(result.answer, "detail"))
+
+
+def curve_sentence(result: Result) -> str:
+    (text,) = (
+        line
+        for line in spaced(render_markdown(result)).split(" - ")
+        if "'query on open connection' on the wire" in line and " percentile from p1" in line or " up to p" in line
+    )
+    return text
+
+
+def test_curve_shows_which_operations_pay_the_cost() -> None:
+    result = misleading(FewPay(), rounds=30)
+    (curve,) = (each for each in result.sections.tails.curves if (each.metric, each.arm) == (QUERY, "tls"))
+    assert [point.percentile for point in curve.points][:: len(curve.points) - 1] == [1, 99.3]
+    assert all(point.low <= point.difference <= point.high for point in curve.points)
+    at = {point.percentile: point for point in curve.points}
+    assert at[50].low < 0.02 < at[50].high
+    assert at[95].low < 0.3 < at[95].high
+    assert "up to p90, and" in curve_sentence(result)
+
+
+def test_curve_of_arms_with_the_same_times_shows_no_clear_difference() -> None:
+    text = curve_sentence(misleading(Truth(), rounds=30))
+    assert "shows no clear difference in" in text
+
+
+def test_missing_curve_has_a_reason() -> None:
+    result = misleading(Truth(), rounds=6)
+    few = result.sections.tails.missing_curves
+    assert few
 
 
 def test_share_of_slow_operations_is_reported() -> None:

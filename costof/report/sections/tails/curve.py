@@ -10,7 +10,7 @@ from pydantic import Field
 
 from costof import format as fmt
 from costof.model import Finite, Model
-from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Details, Figure, Row, Table
+from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Details, Figure, Paragraph, Row, Table
 from costof.report.canvas import (
     Legend,
     Panel,
@@ -81,9 +81,8 @@ def curve_blocks(index: Index, curves: Sequence[Curve], missing: Sequence[Missin
         texts = [_sentence(index, curve) for *_, shown in panels for _, curve in shown]
         yield Bullets(texts, media=FILES)
         yield Details("The curves as a table", [_table(index, panels)], media=HTML)
-    for each in missing:
-        if each.metric in index.metrics:
-            yield Bullets([_missing(index, each)], tone="soft", media=FILES)
+    if missing:
+        yield Paragraph(" ".join(_missing(index, missing)), "note", media=FILES)
 
 
 Panels = list[tuple[Metric, Context, list[tuple[Arm, Curve]]]]
@@ -198,7 +197,7 @@ def _sentence(index: Index, curve: Curve) -> str:
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
         shown = [f"{_added(each, metric)} at {percentile_name(each.percentile)}" for each in (points[0], middle, points[-1])]
-        return f"The cost of {subject} to {what} depends on the operation: {fmt.listed(shown)}."
+        return f"{subject} changes {what} by {fmt.listed(shown)}: no single cost fits all operations."
     *_, far = (point for point in points[len(alike) :] if point.low > high or point.high < low)
     limit, at = percentile_name(alike[-1].percentile), f"{_added(far, metric)} at {percentile_name(far.percentile)}"
     if none:
@@ -227,9 +226,14 @@ def _about(metric: Metric, low: float, high: float) -> str:
     return f"adds about {amount} to" if cost > 0 else f"takes about {amount} off"
 
 
-def _missing(index: Index, missing: MissingCurve) -> str:
-    arm, what = index.label_at(missing.arm), index.metric_in_view(missing.metric)
-    return (
-        f"A curve of the cost from p10 to p90 of {what} needs {missing.needed:,} operations; there are "
-        f"{missing.operations:,} with {arm}."
-    )
+def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
+    arms: dict[tuple[str, int, int], list[str]] = {}
+    for each in missing:
+        if each.metric in index.metrics:
+            arms.setdefault((each.metric, each.needed, each.operations), []).append(each.arm)
+    for (metric, needed, operations), names in arms.items():
+        listed = fmt.listed([f"'{name}'" for name in names])
+        yield (
+            f"A curve of the cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations; there "
+            f"are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+        )
