@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pytest
+import scipy
 
 from costof.statistics.any_end import widening
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Numbers, t_quantile
@@ -97,3 +98,39 @@ def worst(ending: Ending, rounds: int = ROUNDS) -> tuple[float, float]:
     """Return the lowest share of intervals that contain the cost, over all costs, and the share of false costs."""
     runs = {cost: Simulated(cost, rounds) for cost in COSTS}
     return min(each.held(*ending(each)) for each in runs.values()), runs[0.0].claims(*ending(runs[0.0]))
+
+
+@pytest.mark.parametrize(
+    ("ending", "rounds"), [(planned, ROUNDS), (precise, ROUNDS), (continued, 4 * ROUNDS)], ids=lambda each: str(each)
+)
+def test_intervals_hold_at_planned_ends(ending: Ending, rounds: int) -> None:
+    held, _ = worst(ending, rounds)
+    assert held >= 0.92
+
+
+def test_intervals_of_a_run_that_is_stopped_as_soon_as_it_convinces_hold() -> None:
+    held, false = worst(partial(impatient, wider=True))
+    assert held >= 0.95
+    assert false <= 0.05
+
+
+def test_without_wider_intervals_stopping_a_convincing_run_leads_to_false_costs() -> None:
+    """This shows that the test above can fail."""
+    held, false = worst(partial(impatient, wider=False))
+    assert held < 0.9
+    assert false > 0.15
+
+
+@pytest.mark.parametrize(("rounds", "times"), [(5, 3.0), (10, 1.7), (20, 1.6), (60, 1.6), (200, 1.7)])
+def test_price_of_any_end_is_known(rounds: int, times: float) -> None:
+    assert widening(rounds, rounds - 1.0) == pytest.approx(times, abs=0.05)
+
+
+def test_interval_that_holds_at_any_end_equals_that_of_the_mixture_test() -> None:
+    """The likelihood ratio is integrated numerically over effects and variances."""
+    rounds, freedom = 12, 11.0
+    t = widening(rounds, freedom) * t_quantile(freedom, CONFIDENCE)
+    # The ratio of the densities of t under effects with a normal distribution of variance 1 and under none.
+    scaled = t / math.sqrt(1 + rounds)
+    ratio = scipy.stats.t.pdf(scaled, freedom) / math.sqrt(1 + rounds) / scipy.stats.t.pdf(t, freedom)
+    assert ratio == pytest.approx(1 / (1 - CONFIDENCE))
