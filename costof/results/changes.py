@@ -6,13 +6,12 @@ Changes and verdicts are computed both during a run, for its progress, and at it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
 
 from costof.results.samples import Samples
-from costof.statistics.any_end import widening
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import Mean, differences, log_ratios, mean_over_rounds
 from costof.statistics.moderation import Variance, moderated
@@ -55,15 +54,16 @@ class Change:
 
 #: The changes of all arms and control replicates that can be compared, by metric and in the study's order.
 Changes = Mapping[str, list[Change]]
+Widen = Callable[[int, float], float]
 
 
 def every_change(
-    plan: Plan, samples: Samples, metrics: Iterable[str] | None = None, *, at_any_end: bool = False
+    plan: Plan, samples: Samples, metrics: Iterable[str] | None = None, widen: Widen | None = None
 ) -> Changes:
     """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
 
-    `metrics` limits the result to some metrics of the study. With `at_any_end`, intervals and verdicts hold even if the
-    figures decided when the run ended (`statistics/any_end.py`).
+    `metrics` limits the result to some metrics of the study. `widen` returns how many times as large errors are, for a
+    number of rounds and degrees of freedom.
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:
@@ -72,7 +72,7 @@ def every_change(
         variances = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
         shared = iter(moderated(variances))
         changes = [_with_variance(each, next(shared)) if each.ratio else each for each in changes]
-        by_metric[metric] = [*map(_widened, changes)] if at_any_end else changes
+        by_metric[metric] = [_widened(each, widen) for each in changes] if widen else changes
     return by_metric
 
 
@@ -104,9 +104,8 @@ def _with_variance(change: Change, variance: Variance) -> Change:
     return replace(change, ratio=Mean(change.ratio.value, error, variance.freedom), difference=difference)
 
 
-def _widened(change: Change) -> Change:
-    """Return the change with errors so large that its intervals and verdicts hold whenever the run ends."""
-    times = widening(change.rounds, change.difference.freedom)
+def _widened(change: Change, widen: Widen) -> Change:
+    times = widen(change.rounds, change.difference.freedom)
     difference = replace(change.difference, error=change.difference.error * times)
     ratio = None if change.ratio is None else replace(change.ratio, error=change.ratio.error * times)
     return replace(change, difference=difference, ratio=ratio, widening=times)

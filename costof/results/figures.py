@@ -9,7 +9,14 @@ from statistics import fmean
 import numpy as np
 
 from costof.messages.answers import mean_count
-from costof.results.changes import JudgedChange, absolute_noise, judge_changes, relative_noise, replicate_changes
+from costof.results.changes import (
+    Change,
+    JudgedChange,
+    absolute_noise,
+    judge_changes,
+    relative_noise,
+    replicate_changes,
+)
 from costof.results.models import (
     LONGEST_WAIT,
     BetweenStarts,
@@ -39,9 +46,13 @@ QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100
 
 
 def build_effects(run: Run) -> list[Effect]:
-    judged = judge_changes(run.plan, run.changes, run.error_rate)
+    judged = judge_changes(run.plan, run.judged_changes, run.error_rate)
     family_sizes = Counter(each.contrast.headline for each in judged)
-    return [_effect(run, each, family_sizes[each.contrast.headline]) for each in judged]
+    changes = [each for changes in run.changes.values() for each in changes if not each.arm.replicate]
+    return [
+        _effect(run, each, change, family_sizes[each.contrast.headline])
+        for each, change in zip(judged, changes, strict=True)
+    ]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
@@ -72,9 +83,12 @@ def between_starts(run: Run) -> list[BetweenStarts]:
     return [BetweenStarts(metric=name, share=share) for name, share in shares.items() if share is not None]
 
 
-def _effect(run: Run, judged: JudgedChange, family_size: int) -> Effect:
-    """Return the effect. `family_size` is the number of effects whose verdicts are corrected together."""
-    change, metric = judged.change, run.plan.study.metrics[judged.metric]
+def _effect(run: Run, judged: JudgedChange, change: Change, family_size: int) -> Effect:
+    """Return the effect. `family_size` is the number of effects whose verdicts are corrected together.
+
+    `change` is that of `judged`, with errors for its interval.
+    """
+    metric = run.plan.study.metrics[judged.metric]
     difference, ratio = change.difference.estimate(change.rounds), change.relative()
     contradicts = disagrees(difference, ratio, change.control, change.values)
     numbers = run.samples.unit_numbers(judged.metric, change.arm.baseline or "", change.arm.name)

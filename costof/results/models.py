@@ -409,9 +409,9 @@ class Core(Model):
     partial: str | None = Field(default=None, description="Why the run is incomplete, in one line.")
     widening: Finite = Field(
         default=1.0,
-        description="How many times as wide as after a planned end the intervals of effects and of the noise floor are, "
-        "so that they also hold if the run was interrupted because of its figures; 1 after a planned end. Of several "
-        "effects, the largest number.",
+        description="How many times as wide as after a planned end the intervals of effects and of the noise floor "
+        "are, because the run may have been interrupted or continued because of its figures; 1 after a planned end. Of "
+        "several effects, the largest number.",
     )
     continued: bool = Field(
         default=False, description="Whether the run was continued (--resume) after it was complete."

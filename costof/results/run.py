@@ -6,7 +6,7 @@ import gc
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import fmean
 
 from costof.lab.flushes import FlushEvidence
@@ -32,6 +32,7 @@ from costof.results.ledger import (
     WarningRecord,
 )
 from costof.results.samples import ByRound, Samples, ServerReadings, add_samples
+from costof.statistics.any_end import widening, widening_to
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, log_ratios
 from costof.statistics.units import Units
 from costof.statistics.verdicts import ERROR_RATE
@@ -152,7 +153,26 @@ class Run:
 
     @cached_property
     def changes(self) -> Changes:
-        return every_change(self.plan, self.samples, at_any_end=self.end_was_chosen)
+        """Return the changes with errors for their intervals.
+
+        If someone may have ended the run because of its figures, intervals hold at any end. If the run was continued
+        after its end, they have the level of its verdicts.
+        """
+        if self.end_was_chosen:
+            return every_change(self.plan, self.samples, widen=widening)
+        if self.continued:
+            return every_change(self.plan, self.samples, widen=partial(widening_to, 1 - self.error_rate))
+        return self.planned_changes
+
+    @cached_property
+    def planned_changes(self) -> Changes:
+        """Return the changes with the errors of a run that ends as planned."""
+        return every_change(self.plan, self.samples)
+
+    @property
+    def judged_changes(self) -> Changes:
+        """Return the changes with errors for verdicts at the run's error rate."""
+        return self.changes if self.end_was_chosen else self.planned_changes
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """Return one value per unit for each (metric, arm), over the rounds in which all these pairs have a number.

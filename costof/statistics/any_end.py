@@ -1,4 +1,4 @@
-"""Intervals that hold whenever a run ends, even if someone ends it because of its figures: confidence sequences.
+"""Intervals of runs that end because of their figures: confidence sequences, which hold at any end.
 
 An ordinary 95 % interval holds for a planned end. A confidence sequence contains the truth after all rounds at once in
 95 % of runs, so it holds at any end. This one belongs to Student's t test: it has all effects that the mixture of
@@ -34,3 +34,8 @@ def widening(rounds: int, freedom: float) -> float:
     bound = ((1 - CONFIDENCE) ** 2 * share) ** (-1 / (freedom + 1))
     distance = math.sqrt(freedom * (bound - 1) / (1 - bound * share))
     return distance / t_quantile(freedom, CONFIDENCE)
+
+
+def widening_to(confidence: float, rounds: int, freedom: float) -> float:
+    """Return how many times as wide as an ordinary 95 % interval an interval of this confidence is."""
+    return t_quantile(freedom, confidence) / t_quantile(freedom, CONFIDENCE)

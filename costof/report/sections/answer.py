@@ -15,8 +15,8 @@ from costof.study.commands import COMMAND
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
 CHOSEN_END = (
-    " Intervals of costs are {times} times as wide as after a planned end, so that they hold at whatever moment the run "
-    "is stopped; --resume completes it."
+    " Intervals of costs are {times} times as wide as after a planned end, so that they hold at whatever moment the "
+    "run is stopped; --resume completes it."
 )
 MOST_DETAILS = 3
 """If the answer has more detail sentences than this, a terminal leaves them out, because its tables have the same
@@ -62,7 +62,7 @@ def chosen_end(core: Core) -> str:
 
     It continues a text, so it begins with a space. It is empty for any other run.
     """
-    return CHOSEN_END.format(times=fmt.number(core.widening, 1)) if core.widening > 1 else ""
+    return CHOSEN_END.format(times=fmt.number(core.widening, 1)) if core.partial and core.widening > 1 else ""
 
 
 def too_few_rounds(core: Core) -> str | None:

@@ -30,7 +30,7 @@ from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.at_load import AtLoad
-from tests.truths.misleading import FewPay, Failing, LongTail, NeverPlain, Stalling
+from tests.truths.misleading import Failing, FewPay, LongTail, NeverPlain, Stalling
 from tests.truths.mongodb_tls import MongodbTruth
 
 QUERY = "wire.reused_query"
@@ -488,7 +488,7 @@ def curve_sentence(result: Result) -> str:
     (text,) = (
         line
         for line in spaced(render_markdown(result)).split(" - ")
-        if "'query on open connection' on the wire" in line and " percentile from p1" in line or " up to p" in line
+        if ("'query on open connection' on the wire" in line and " percentile from p1" in line) or " up to p" in line
     )
     return text
 

@@ -27,7 +27,7 @@ class Simulated:
         self.cost, self.middle = cost, np.cumsum(differences, axis=1) / count
         squares = np.cumsum(differences**2, axis=1) - count * self.middle**2
         spread = np.sqrt(np.maximum(squares, 0.0) / np.maximum(count - 1, 1))
-        self.half = spread / np.sqrt(count) * [math.inf, *(t_quantile(each - 1, CONFIDENCE) for each in count[1:])]
+        self.half = spread / np.sqrt(count) * [0.0, *(t_quantile(each - 1, CONFIDENCE) for each in count[1:])]
 
     def held(self, ends: Ends, chosen: npt.NDArray[np.bool_]) -> float:
         """Return the share of runs whose interval contains the cost at their end.

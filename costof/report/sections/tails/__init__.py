@@ -58,8 +58,8 @@ METHOD = (
     f"percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
 )
 METHOD_OF_CURVE = (
-    " The band of a curve is computed from the same resamples: it is as many standard errors wide as contains the whole "
-    "curve of 95 % of them (Montiel Olea & Plagborg-Møller 2019)."
+    " The band of a curve is computed from the same resamples: it is as many standard errors wide as contains the "
+    "whole curve of 95 % of them (Montiel Olea & Plagborg-Møller 2019)."
 )
 
 
@@ -123,12 +123,16 @@ class TailsSection(Section[None, Tails]):
                     results += _tails(name, metric, arm.name, control, protected, len(set(units)))
                     results.append(_curve(name, metric, arm.name, control, protected, len(set(units))))
         tails = [each for each in results if isinstance(each, Tail)]
-        return Tails(
-            percentiles=tails,
-            undetermined=[each for each in results if isinstance(each, UndeterminedPercentile)],
-            curves=[each for each in results if isinstance(each, Curve)],
-            missing_curves=[each for each in results if isinstance(each, MissingCurve)],
-        ) if tails else None
+        return (
+            Tails(
+                percentiles=tails,
+                undetermined=[each for each in results if isinstance(each, UndeterminedPercentile)],
+                curves=[each for each in results if isinstance(each, Curve)],
+                missing_curves=[each for each in results if isinstance(each, MissingCurve)],
+            )
+            if tails
+            else None
+        )
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
         return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
@@ -197,9 +201,13 @@ def _curve(
     if operations < needed:
         return MissingCurve(metric=name, arm=arm, operations=operations, needed=needed)
     on_curve = places_on_curve(operations)
-    of_control, of_arm = (each.percentiles.at([len(PERCENTILES) + place for place in on_curve]) for each in (control, protected))
+    of_control, of_arm = (
+        each.percentiles.at([len(PERCENTILES) + place for place in on_curve]) for each in (control, protected)
+    )
     band = difference_band(of_control, of_arm, units)
-    figures = np.array([of_control.measured, of_arm.measured, band.values, band.low, band.high]) / NS_PER_UNIT[metric.unit]
+    figures = (
+        np.array([of_control.measured, of_arm.measured, band.values, band.low, band.high]) / NS_PER_UNIT[metric.unit]
+    )
     points = [
         CurvePoint(percentile=CURVE[place], control_value=before, value=after, difference=added, low=low, high=high)
         for place, (before, after, added, low, high) in zip(on_curve, figures.T.tolist(), strict=True)
@@ -221,9 +229,9 @@ def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
 
 def _sentence(index: Index, tail: Tail) -> str:
     metric = index.metrics[tail.metric]
-    value = fmt.with_unit(fmt.number(tail.value), metric.unit)
+    value, name = fmt.with_unit(fmt.number(tail.value), metric.unit), percentile_name(tail.percentile)
     return (
-        f"{fmt.capital(index.label_at(tail.arm))} raises the {percentile_name(tail.percentile)} of '{metric.label}' to {value} "
+        f"{fmt.capital(index.label_at(tail.arm))} raises the {name} of '{metric.label}' to {value} "
         f"({fmt.relative(tail.ratio)}), more than it raises the mean."
     )
 
@@ -236,8 +244,8 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
     for (percentile, metric, needed, operations), names in arms.items():
         listed = fmt.listed([f"'{name}'" for name in names])
         yield (
-            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there are "
-            f"{operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there "
+            f"are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
         )
 
 

@@ -35,8 +35,8 @@ MEDIAN = 50
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
     "Left are the fastest operations, right the slowest. The line is by how much the percentile is higher than the "
-    "control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all operations pay the "
-    "same."
+    "control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all operations pay "
+    "the same."
 )
 
 
@@ -47,7 +47,9 @@ class CurvePoint(Model):
     control_value: Finite
     value: Finite
     difference: Finite
-    low: Finite = Field(description="Lower end of the band, which contains all true differences at once in 95 % of runs.")
+    low: Finite = Field(
+        description="Lower end of the band, which contains all true differences at once in 95 % of runs."
+    )
     high: Finite = Field(description="Upper end of the band.")
 
 
@@ -91,8 +93,8 @@ Panels = list[tuple[Metric, Context, list[tuple[Arm, Curve]]]]
 def _figure(index: Index, shown: Panels) -> Figure:
     legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
     caption = [
-        f"{fmt.capital(metric.label)} ({metric.view}{context.at}): {'; '.join(_at_ticks(metric, *each) for each in both)}."
-        for metric, context, both in shown
+        f"{fmt.capital(metric.label)} ({metric.view}{context.at}): {_at_ticks(metric, arms)}."
+        for metric, context, arms in shown
     ]
 
     def draw(width: int) -> Sheet:
@@ -103,11 +105,14 @@ def _figure(index: Index, shown: Panels) -> Figure:
     return Figure("quantiles", title, caption, draw, legend, reading=READING, media=HTML)
 
 
-def _at_ticks(metric: Metric, arm: Arm, curve: Curve) -> str:
-    """Return text such as 'TLS adds +0.03 ms at p50, +0.04 ms at p90 and +0.4 ms at p99'."""
-    points = [point for point in curve.points if point.percentile in TICKS]
-    added = [f"{_added(point, metric).value} at {percentile_name(point.percentile)}" for point in points]
-    return f"{arm.protection} {fmt.listed(added)}"
+def _at_ticks(metric: Metric, shown: list[tuple[Arm, Curve]]) -> str:
+    """Return text such as 'tls +0.03 ms at p50, +0.04 ms at p90 and +0.4 ms at p99; …'."""
+    texts = []
+    for arm, curve in shown:
+        points = [point for point in curve.points if point.percentile in TICKS]
+        added = [f"{_added(point, metric).value} at {percentile_name(point.percentile)}" for point in points]
+        texts.append(f"{arm.protection} {fmt.listed(added)}")
+    return "; ".join(texts)
 
 
 def _panel(index: Index, metric: Metric, context: Context, shown: list[tuple[Arm, Curve]]) -> Panel:
@@ -196,7 +201,9 @@ def _sentence(index: Index, curve: Curve) -> str:
         return f"{subject} {about} {what} at every percentile from {first} to {last}: one cost fits the whole band."
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
-        shown = [f"{_added(each, metric)} at {percentile_name(each.percentile)}" for each in (points[0], middle, points[-1])]
+        shown = [
+            f"{_added(each, metric)} at {percentile_name(each.percentile)}" for each in (points[0], middle, points[-1])
+        ]
         return f"{subject} changes {what} by {fmt.listed(shown)}: no single cost fits all operations."
     *_, far = (point for point in points[len(alike) :] if point.low > high or point.high < low)
     limit, at = percentile_name(alike[-1].percentile), f"{_added(far, metric)} at {percentile_name(far.percentile)}"
@@ -234,6 +241,6 @@ def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
     for (metric, needed, operations), names in arms.items():
         listed = fmt.listed([f"'{name}'" for name in names])
         yield (
-            f"A curve of the cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations; there "
-            f"are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+            f"A curve of the cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations; "
+            f"there are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
         )
