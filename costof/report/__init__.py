@@ -177,10 +177,10 @@ MOST_BESIDE_WARNINGS = 4
 def short_document(result: Result, folder: Path) -> Document:
     """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
     index, brief = Index(result, answer=result.answer), result.summary
-    wider, partial = chosen_end(result), result.partial or ""
-    blocks: list[Block] = (
-        [CallOut("partial", f"{partial.rstrip('.')}.{wider}" if wider else partial)] if partial else []
-    )
+    blocks: list[Block] = []
+    if result.partial:
+        wider = chosen_end(result)
+        blocks.append(CallOut("partial", f"{result.partial.rstrip('.')}.{wider}" if wider else result.partial))
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     warnings = [sentence.text for sentence in index.sentences("warning")]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]

@@ -108,6 +108,8 @@ def difference_band(control: Percentiles, arm: Percentiles, units: int) -> Band:
     least = RESOLUTION / 2 * np.maximum(control.measured, arm.measured)
     errors = np.maximum(resampled.std(axis=0), least)
     farthest = np.abs((resampled - values) / errors).max(axis=1)
-    level = max(2 * float(ndtr(-np.quantile(farthest, CONFIDENCE))), LEAST_LEVEL)
+    level = 2 * float(ndtr(-np.quantile(farthest, CONFIDENCE)))
+    # A band is at least as wide as intervals of single percentiles.
+    level = min(max(level, LEAST_LEVEL), 1 - CONFIDENCE)
     half = math.sqrt(units / (units - 1)) * t_quantile(units - 1, 1 - level) * errors
     return Band(values, values - half, values + half)

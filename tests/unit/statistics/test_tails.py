@@ -52,7 +52,7 @@ def true_costs(percentiles: Numbers, share: float, cost: float) -> Numbers:
 
 def percentiles_of(nanoseconds: Numbers, drawn: Numbers, percentiles: Numbers) -> Percentiles:
     """Return the percentiles of times by round, in buckets as wide as those of a histogram."""
-    values, inverse = np.unique(nanoseconds // 64 * 64, return_inverse=True)
+    values, inverse = np.unique(nanoseconds // 256 * 256, return_inverse=True)
     counts = np.zeros((len(nanoseconds), len(values)))
     np.add.at(counts, (np.arange(len(nanoseconds))[:, None], inverse.reshape(nanoseconds.shape)), 1)
     return bootstrap_percentiles(values, counts, drawn, percentiles.tolist())
@@ -69,7 +69,7 @@ def simulate(
         slices = shared + chance.normal(0, SLICES_DIFFER, (rounds, 1))
         return USUAL_NS * np.exp(slices + chance.normal(0, SPREAD, (rounds, operations)))
 
-    drawn = resamples(range(rounds), seed, RESAMPLES)
+    drawn = resamples(range(rounds), seed, 250)
     control, arm = times(), times()
     arm += pays(chance, arm.size).reshape(arm.shape)
     return percentiles_of(control, drawn, percentiles), percentiles_of(arm, drawn, percentiles)
@@ -77,7 +77,7 @@ def simulate(
 
 @pytest.mark.parametrize(("pays", "share", "cost"), [(all_pay, 1.0, 20_000.0), (few_pay, 0.1, 100_000.0)])
 def test_band_contains_the_whole_curve_of_true_costs(pays: Pays, share: float, cost: float) -> None:
-    rounds, operations, runs = 20, 100, 100
+    rounds, operations, runs = 20, 100, 60
     percentiles = np.array([CURVE[place] for place in places_on_curve(rounds * operations)], float)
     true, held, held_alone = true_costs(percentiles, share, cost), 0, 0
     for seed in range(runs):
