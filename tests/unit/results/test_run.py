@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -30,7 +31,7 @@ from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.at_load import AtLoad
-from tests.truths.misleading import Failing, FewPay, LongTail, NeverPlain, Stalling
+from tests.truths.misleading import EveryQueryPays, Failing, FewPay, FewQueries, LongTail, NeverPlain, Stalling
 from tests.truths.mongodb_tls import MongodbTruth
 
 QUERY = "wire.reused_query"
@@ -388,7 +389,7 @@ def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_s
         assert 1.4 < times <= stopped.widening + 1e-9
     said = f"Intervals of costs are {stopped.widening:.1f} times as wide as after a planned end"
     for text in (printed(stopped, full=False), printed(stopped), render_markdown(stopped)):
-        assert said in spaced(text)
+        assert said in " ".join(text.split())
     assert not [text for text in map(render_markdown, (planned, failed)) if "times as wide" in text]
 
 
@@ -485,10 +486,12 @@ def test_slower_tail_is_reported_although_the_mean_is_equal() -> None:
 
 
 def curve_sentence(result: Result) -> str:
+    """Return the sentence about the curve of a query on the wire."""
+    lines = spaced(render_markdown(result)).splitlines()
     (text,) = (
         line
-        for line in spaced(render_markdown(result)).split(" - ")
-        if ("'query on open connection' on the wire" in line and " percentile from p1" in line) or " up to p" in line
+        for line in lines
+        if line.startswith("- ") and "'query on open connection' on the wire" in line and re.search(r" p\d+\b", line)
     )
     return text
 
@@ -496,23 +499,36 @@ def curve_sentence(result: Result) -> str:
 def test_curve_shows_which_operations_pay_the_cost() -> None:
     result = misleading(FewPay(), rounds=30)
     (curve,) = (each for each in result.sections.tails.curves if (each.metric, each.arm) == (QUERY, "tls"))
-    assert [point.percentile for point in curve.points][:: len(curve.points) - 1] == [1, 99.3]
-    assert all(point.low <= point.difference <= point.high for point in curve.points)
     at = {point.percentile: point for point in curve.points}
-    assert at[50].low < 0.02 < at[50].high
-    assert at[95].low < 0.3 < at[95].high
-    assert "up to p90, and" in curve_sentence(result)
+    assert (min(at), max(at)) == (1, 99.3), "20 of 3,000 operations are below or above"
+    assert all(point.low <= point.difference <= point.high for point in curve.points)
+    assert at[50].low < 0.02 < at[50].high < 0.1
+    assert 0.1 < at[95].low < at[95].high < 0.5
+    pattern = r" adds about 0\.0\d+ ms to .* up to p\d+, and more above: \+0\.\d+ ms \[.*\] at p99\.3\.$"
+    assert re.search(pattern, curve_sentence(result))
 
 
-def test_curve_of_arms_with_the_same_times_shows_no_clear_difference() -> None:
-    text = curve_sentence(misleading(Truth(), rounds=30))
-    assert "shows no clear difference in" in text
+@pytest.mark.parametrize(
+    ("truth", "text"),
+    [
+        (
+            Truth(),
+            "shows no clear difference in 'query on open connection' on the wire at any percentile from p1 to p99.3",
+        ),
+        (EveryQueryPays(), "to 'query on open connection' on the wire, fast or slow: this cost fits every percentile"),
+        (LongTail(), "at p99.3: no single cost fits all operations"),
+    ],
+)
+def test_sentence_about_a_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
+    assert text in curve_sentence(misleading(truth, rounds=30))
 
 
-def test_missing_curve_has_a_reason() -> None:
-    result = misleading(Truth(), rounds=6)
-    few = result.sections.tails.missing_curves
-    assert few
+def test_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
+    text = render_markdown(misleading(FewQueries(), rounds=6))
+    assert (
+        "A curve of the cost at each percentile of 'query on open connection' on the wire needs 200 operations; there "
+        "are 180 with 'tls'."
+    ) in spaced(text)
 
 
 def test_share_of_slow_operations_is_reported() -> None:

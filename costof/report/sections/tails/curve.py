@@ -198,7 +198,13 @@ def _sentence(index: Index, curve: Curve) -> str:
     if len(alike) == len(points):
         if none:
             return f"{subject} shows no clear difference in {what} at any percentile from {first} to {last}."
-        return f"{subject} {about} {what} at every percentile from {first} to {last}: one cost fits the whole band."
+        sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
+        if len(sure) == len(points):
+            return f"{subject} {about} {what}, fast or slow: this cost fits every percentile from {first} to {last}."
+        return (
+            f"{subject} {about} {what} from {sure[0]} to {sure[-1]}. This cost fits every percentile from {first} to "
+            f"{last}, but at some of them this run cannot tell it from none."
+        )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
         shown = [
