@@ -17,7 +17,7 @@ from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.results.changes import every_change, judge_changes
 from costof.results.disturbances import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
-from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, SliceRecord
+from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, LookRecord, SliceRecord
 from costof.results.run import read_run
 from costof.results.samples import Samples, ServerReadings, SliceKey, slice_figure
 from costof.statistics.estimate import Estimate, Verdict
@@ -391,6 +391,24 @@ def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_s
     for text in (printed(stopped, full=False), printed(stopped), render_markdown(stopped)):
         assert said in " ".join(text.split())
     assert not [text for text in map(render_markdown, (planned, failed)) if "times as wide" in text]
+
+
+def test_run_that_was_continued_after_its_end_has_intervals_as_strict_as_its_verdicts(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=20)
+    once = analyse(ledger)
+    ledger.append(EnvironmentRecord(started=STARTED, facts={}, budget_seconds=200))
+    ledger.append(LookRecord(round=19, error_rate=0.028))
+    ledger.append(EndRecord(partial=None, steal_share=0.01, error_rate=0.022))
+    longer = analyse(ledger)
+    assert (once.continued, longer.continued) == (False, True)
+    for before, after in zip(once.effects, longer.effects, strict=True):
+        times = (after.difference.high - after.difference.low) / (before.difference.high - before.difference.low)
+        assert times == pytest.approx(longer.widening, abs=0.01)
+    assert longer.widening == pytest.approx(1.17, abs=0.02)
+    assert (
+        f"intervals of costs are {longer.widening:.2f} times as wide as those of a run that ends once"
+        in render_markdown(longer)
+    )
 
 
 def test_run_that_is_not_over_has_wider_intervals(tmp_path: Path) -> None:

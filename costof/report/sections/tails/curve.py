@@ -21,6 +21,7 @@ from costof.report.canvas import (
     decades,
     grid,
     near_zero,
+    tick,
 )
 from costof.report.palette import arm_colour, colour_of
 from costof.results.index import Context, Index
@@ -159,7 +160,7 @@ def _costs_axis(points: Sequence[CurvePoint]) -> tuple[Scale, dict[float, str] |
     ticks += [each for each in decades(threshold, high) if each >= threshold] if high > threshold else []
     ticks += [-each for each in decades(threshold, -low)] if -low > threshold else []
     bend = near_zero(threshold, 0.8)
-    return Scale(low * 1.2, high * 1.2, bend), {each: fmt.number(each) if each else "0" for each in ticks}
+    return Scale(low * 1.2, high * 1.2, bend), {each: tick(each) for each in ticks}
 
 
 def _table(index: Index, shown: Panels) -> Table:
@@ -201,9 +202,10 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return f"{subject} {about} {what}, fast or slow: this cost fits every percentile from {first} to {last}."
+        where = f"from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
-            f"{subject} {about} {what} from {sure[0]} to {sure[-1]}. This cost fits every percentile from {first} to "
-            f"{last}, but at some of them this run cannot tell it from none."
+            f"{subject} {about} {what} {where}. This cost fits every percentile from {first} to {last}, but at some of "
+            "them this run cannot tell it from none."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
