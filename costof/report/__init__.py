@@ -32,7 +32,7 @@ from costof.report.blocks import (
 )
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
-from costof.report.sections.answer import too_few_rounds
+from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
 from costof.results.core import build_core
@@ -177,7 +177,10 @@ MOST_BESIDE_WARNINGS = 4
 def short_document(result: Result, folder: Path) -> Document:
     """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
     index, brief = Index(result, answer=result.answer), result.summary
-    blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
+    blocks: list[Block] = []
+    if result.partial:
+        wider = chosen_end(result)
+        blocks.append(CallOut("partial", f"{result.partial.rstrip('.')}.{wider}" if wider else result.partial))
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     warnings = [sentence.text for sentence in index.sentences("warning")]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
