@@ -28,11 +28,14 @@ from costof.report.blocks import (
     Headlines,
     KeyFigures,
     Lines,
+    Paragraph,
     Part,
 )
+from costof.report.how_sure import how_sure
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
+from costof.report.sections.checks import QUIET
 from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
 from costof.results.core import build_core
@@ -70,7 +73,11 @@ def build_result(core: Core, sections: Sections) -> Result:
     index = Index(core, leads, sentences)
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
-    return Result(**dict(core), answer=sentences, summary=summary(index, figures), sections=sections)
+    brief = summary(index, figures)
+    sure = how_sure(index, brief.figures, sections.checks or [])
+    return Result(
+        **dict(core), answer=sentences, summary=brief.model_copy(update={"sure": sure}), sections=sections
+    )
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
@@ -174,13 +181,20 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 MOST_BESIDE_WARNINGS = 4
 
 
+#: How the warning begins that the machine was busy before the run. The short answer has it only if the machine stayed so.
+BUSY_BEFORE = "the machine was busy"
+
+
 def short_document(result: Result, folder: Path) -> Document:
     """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
     index, brief = Index(result, answer=result.answer), result.summary
     blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
+    blocks += [Paragraph(text, label=label) for label, text in brief.beside_verdict]
     warnings = [sentence.text for sentence in index.sentences("warning")]
-    warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
+    quiet = any(check.passed and check.label.startswith(QUIET) for check in result.sections.checks or [])
+    others = [text for text in result.warnings if not (quiet and text.startswith(BUSY_BEFORE))]
+    warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, others)]
     crowded = warnings or index.sentences("leading_warning")
     figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
     blocks += [KeyFigures(figures)] if figures else []
@@ -188,13 +202,13 @@ def short_document(result: Result, folder: Path) -> Document:
     if warnings:
         # The first sentence of a warning says what is wrong.
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
-        others = len(warnings) - 1
-        more = f" See all figures for {fmt.plural(others, 'more warning')}." if others else ""
+        further = len(warnings) - 1
+        more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
         # Without figures there is room for every warning, and `--full` prints nothing else.
         shown = [first + more] if figures else warnings
         blocks.append(Lines([("Warning", text) for text in shown]))
-    blocks += [Checks(result.sections.checks)] if result.sections.checks else []
-    no_room = {BREAK_EVEN} if brief.mitigation or warnings else set()
+    blocks += [Checks(result.sections.checks, short=True)] if result.sections.checks else []
+    no_room = {BREAK_EVEN} if warnings or len(figures) > MOST_BESIDE_WARNINGS else set()
     reasons = [each for each in brief.reasons if each[0] not in no_room]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")

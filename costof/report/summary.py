@@ -17,15 +17,19 @@ from costof.results.models import Effect, Metric
 from costof.results.samples import NS_PER_UNIT
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.uneven import UnevenRounds
+from costof.study.commands import COMMAND
 
 MOST_FIGURES = 6
 MOST_IN_VERDICT = 3
 MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
-CORES = "cores"
+CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
 """Uneven rounds that move a difference by a smaller share only change the quotient of the two means."""
-MITIGATION, BREAK_EVEN = "Mitigation", "Break-even"
+HALVED = 0.5
+"""A rate that falls to this share or less is in the verdict."""
+HOW_SURE, WINS_BACK, BREAK_EVEN = "How sure", "What wins it back", "Break-even"
+NO_MITIGATION = "this run measured no mitigation"
 
 
 class KeyFigure(Model):
@@ -39,6 +43,8 @@ class KeyFigure(Model):
         description="The quantity as part of a sentence, such as \"'query on open connection' on the wire\"."
     )
     unit: str
+    view: str = Field(default="wire", description="'app' for a figure of an application, 'wire' for one on the wire.")
+    metrics: list[str] = Field(default=[], description="The metrics from which the figure is made.")
     better: str = Field(default="lower", description="'lower' or 'higher'.")
     without: Finite | None = Field(default=None, description="Value of the control; None if it is unknown.")
     value: Finite | None = Field(default=None, description="Value of the arm; None if it is unknown.")
@@ -117,6 +123,15 @@ class KeyFigure(Model):
     def relative(self) -> str:
         return fmt.relative(self.ratio).value if self.ratio is not None else ""
 
+    @property
+    def factor(self) -> float:
+        """Return by how many times the cost changes the quantity, such as 2 for a rate that is halved; 0 if unknown."""
+        if self.ratio is not None:
+            factor = self.ratio.value
+        else:
+            factor = self.value / self.without if self.value and self.without else 0.0
+        return 1 / factor if self.better == "higher" and factor > 0 else factor
+
 
 class Summary(Model):
     verdict: str
@@ -126,21 +141,28 @@ class Summary(Model):
         default="", description="Which rounds dominate a figure, and how far; '' if every round counts alike."
     )
     why: str = Field(default="", description="The reason for the cost, such as round trips and CPU time.")
+    sure: str = Field(default="", description="How sure the figures are, and what makes them less sure; '' without figures.")
     mitigation: str = Field(
-        default="", description="What the best mitigation recovers, or that none recovers anything."
+        default="",
+        description="What the best mitigation wins back, or that none does or that none was measured; '' if nothing "
+        "was protected.",
     )
     room: str = Field(default="", description="How many of the machine's cores the load needs with the protection.")
     break_even: str = Field(default="", description="From how many queries a connection the cost is small.")
 
     @property
+    def beside_verdict(self) -> list[tuple[str, str]]:
+        """Return how sure the verdict is and what wins the cost back, each with its label, for the lines below it."""
+        return [(label, text) for label, text in ((HOW_SURE, self.sure), (WINS_BACK, self.mitigation)) if text]
+
+    @property
     def reasons(self) -> list[tuple[str, str]]:
-        """Return the uneven rounds, the reason, the mitigation and the break-even point, as far as they are known, each
-        with its label."""
+        """Return the uneven rounds, the reason and the break-even point, as far as they are known, each with its
+        label."""
         texts = [
             ("Rounds", self.rounds),
             ("Cores", self.room),
             ("Why", self.why),
-            (MITIGATION, self.mitigation),
             (BREAK_EVEN, self.break_even),
         ]
         return [(label, text) for label, text in texts if text]
@@ -160,6 +182,8 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
         label=",".join(filter(None, [label, *places])),
         words=f"{words}{arm.at}",
         unit=metric.unit,
+        view=metric.view,
+        metrics=[metric.name],
         better=metric.better,
         without=effect.control_value,
         value=effect.value,
@@ -262,7 +286,7 @@ def interval_verdict(difference: Estimate) -> Verdict:
 
 def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     """Return the summary of a result whose sections have these key figures, the most important ones first."""
-    shown = first_of_each_arm(_at_the_distance(figures), MOST_FIGURES)
+    shown = first_of_each_arm(_by_importance(_at_the_distance(figures)), MOST_FIGURES)
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
@@ -276,7 +300,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         rounds=" ".join(uneven_lines(shown, index.unit)),
         why=_first(index, "why"),
         room=_first(index, "room"),
-        mitigation=_first(index, "mitigation") or _first(index, "no_mitigation"),
+        mitigation=_first(index, "mitigation") or (NO_MITIGATION + "." if _has_protection(index) else ""),
         break_even=_first(index, "break_even"),
     )
 
@@ -292,6 +316,72 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     if not predicted:
         return every
     return [*predicted, *(figure for figure in every if not figure.predicted and figure.unit not in NS_PER_UNIT)]
+
+
+def _has_protection(index: Index) -> bool:
+    """Return whether the run measured protected servers, and not only commands, and compared them with a control."""
+    return bool(index.core.effects) and any(metric.view != COMMAND for metric in index.core.metrics)
+
+
+def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
+    """Return the figures of each arm with those of the verdict first.
+
+    An application's time leads if it clearly exceeds the first time on the wire, because users wait for the
+    application. If there are several arms, or one quantity in several contexts, nothing else is moved, so that figures
+    stay side by side.
+    """
+    by_arm: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        by_arm.setdefault(figure.arm, []).append(figure)
+    groups = [_application_first(group) for group in by_arm.values()]
+    if len(groups) == 1 and len({figure.name for figure in groups[0]}) > 1:
+        shown = verdict_figures(groups[0], MOST_IN_VERDICT)
+        return [*shown, *(figure for figure in groups[0] if not any(figure is each for each in shown))]
+    return [figure for group in groups for figure in group]
+
+
+def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
+    on_wire = next((figure for figure in group if figure.unit in NS_PER_UNIT and figure.view == "wire"), None)
+    slower = [
+        figure
+        for figure in group
+        if on_wire is not None and figure.view == "app" and figure.unit == on_wire.unit
+        if figure.verdict is Verdict.COSTS and figure.difference.low > on_wire.difference.high
+    ]
+    if not slower:
+        return group
+    largest = max(slower, key=lambda figure: figure.difference.value)
+    rest = [
+        figure.model_copy(update={"words": f"{figure.words} on the wire"})
+        if figure.view == "wire" and figure.name in (CONNECTION, OPERATION) and "on the wire" not in figure.words
+        else figure
+        for figure in group
+        if figure is not largest
+    ]
+    return [largest, *rest]
+
+
+def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
+    """Return the figures of an arm that its verdict names, at most `most`, with the cores last.
+
+    If it names several, resolved effects go before unresolved ones, and a rate that the protection halves, or changes
+    more than all else, goes before the cores.
+    """
+    cores = [figure for figure in group if figure.name == CORES][: most - 1]
+    others = [figure for figure in group if figure.name != CORES]
+    if most > 1:
+        others.sort(key=lambda figure: figure.verdict is Verdict.UNRESOLVED)
+    shown, rest = others[: most - len(cores)], others[most - len(cores) :]
+    largest = max((figure.factor for figure in shown), default=0.0)
+    lowered = [
+        figure
+        for figure in rest
+        if figure.better == "higher" and figure.verdict is Verdict.COSTS
+        if figure.factor >= 1 / HALVED or figure.factor > largest
+    ]
+    if cores and lowered:
+        return [*shown, max(lowered, key=lambda figure: figure.factor)]
+    return [*shown, *cores]
 
 
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
@@ -330,9 +420,7 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     most = MOST_IN_VERDICT if len(groups) == 1 else 1
     subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for label, group in groups.items():
-        cores = [figure for figure in group if figure.name == CORES][: most - 1]
-        others = [figure for figure in group if figure.name != CORES][: most - len(cores)]
-        subjects.setdefault(tuple(_clause(figure) for figure in [*others, *cores]), []).append(label)
+        subjects.setdefault(tuple(map(_clause, verdict_figures(group, most))), []).append(label)
     texts = [f"{fmt.listed(labels)} {_predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
 
@@ -357,7 +445,7 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
         return f"makes no {what} above {fmt.share(figure.margin)} to", figure.object_words
     if figure.verdict is Verdict.UNRESOLVED:
         most = fmt.at_most(figure.difference, figure.shown_unit)
-        return "has", f"an unresolved effect of at most {most} on {figure.object_words}"
+        return "has an unresolved effect of at most", f"{most} on {figure.object_words}"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:

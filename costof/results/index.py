@@ -55,7 +55,7 @@ class Context:
 
     @property
     def suffix(self) -> str:
-        """Return the context to append to a title, such as ', us-us (44.648 ms)'; '' for an unnamed context."""
+        """Return the context to append to a title, such as ', us-us (45 ms)'; '' for an unnamed context."""
         return f", {self.title}" if self.title else ""
 
 
@@ -75,7 +75,7 @@ def find_contexts(core: Core) -> list[Context]:
             title = distance = fmt.milliseconds(away)
             # A context whose name is its distance in milliseconds needs no second number.
             if context not in (distance.split(fmt.NBSP)[0], f"{away}"):
-                title = f"{context} ({distance})"
+                title = f"{context} ({fmt.away(away)})"
         ordered.append(Context(context, title, control, arms, shown, members[0].at))
     return ordered
 

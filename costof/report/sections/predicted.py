@@ -205,7 +205,7 @@ def _round_trips(run: Run, name: str, arm: str) -> float:
 
 
 def _key_figure(index: Index, arm: Arm, each: PredictedEffect) -> KeyFigure:
-    words = f"{fmt.with_article(index.metrics[each.metric].label)} {fmt.milliseconds(each.round_trip_ms)} away"
+    words = f"{fmt.with_article(index.metrics[each.metric].label)} {fmt.away(each.round_trip_ms)} away"
     return KeyFigure(
         name=each.metric,
         arm=arm.protection,
@@ -232,7 +232,7 @@ def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str |
         return None
     matching = (each for each in data.open_connections if (each.round_trip_ms, each.arm) == (distance, arm))
     opened = next(matching, None)
-    away, here = (fmt.milliseconds(each) for each in (distance, data.here_ms))
+    away, here = (fmt.away(each) for each in (distance, data.here_ms))
     basis = f"predicted from times measured {here} away and round trips counted on the wire"
     text = f"{fmt.capital(index.label(arm))} {fmt.listed(clauses)}, {away} away ({basis})."
     if opened is not None and data.most_connections is not None and opened.connections > data.most_connections:

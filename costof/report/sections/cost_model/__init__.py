@@ -157,7 +157,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
 def _away(model: CostModel, load: Load) -> str:
     """Return the distance of the example service as text such as ' 1 ms away'; '' if there is none."""
     has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
-    return f" {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+    return f" {fmt.away(load.round_trip_ms)} away" if has_distance else ""
 
 
 def _on_disk(model: CostModel) -> str:
