@@ -29,6 +29,7 @@ LEAST_MOVE = 0.1
 HALVED = 0.5
 """A rate that falls to this share or less is in the verdict."""
 HOW_SURE, WINS_BACK, BREAK_EVEN = "How sure", "What wins it back", "Break-even"
+BESIDE_VERDICT = (HOW_SURE, WINS_BACK)
 NO_MITIGATION = "this run measured no mitigation"
 
 
@@ -153,7 +154,7 @@ class Summary(Model):
     @property
     def beside_verdict(self) -> list[tuple[str, str]]:
         """Return how sure the verdict is and what wins the cost back, each with its label, for the lines below it."""
-        return [(label, text) for label, text in ((HOW_SURE, self.sure), (WINS_BACK, self.mitigation)) if text]
+        return [(label, text) for label, text in zip(BESIDE_VERDICT, (self.sure, self.mitigation), strict=True) if text]
 
     @property
     def reasons(self) -> list[tuple[str, str]]:

@@ -39,7 +39,7 @@ from costof.report.blocks import (
     select_blocks,
 )
 from costof.report.plots import legend, plot
-from costof.report.summary import KeyFigure
+from costof.report.summary import BESIDE_VERDICT, KeyFigure
 from costof.statistics.estimate import Estimate, Verdict
 
 WIDE = 112
@@ -120,10 +120,19 @@ def _filled(text: str, width: int, style: str = "") -> Text:
     return _text(textwrap.fill(text, width, break_on_hyphens=False), style)
 
 
+def _led(label: str, text: str, width: int) -> RenderableType:
+    """Return a text after a bold label, as in 'How sure: high'."""
+    filled = _filled(f"{label}: {text}", min(width, PROSE + 2) - 2)
+    filled.stylize("bold", 0, len(label) + 1)
+    return Padding(filled, (0, 0, 0, 2))
+
+
 def _block(block: Block, width: int) -> Iterator[RenderableType]:
     match block:
         case Paragraph(tone="empty"):
             yield Padding(_text(block.text), (1, 0, 0, 2))
+        case Paragraph(label=label) if label in BESIDE_VERDICT:
+            yield _led(label, block.text, width)
         case Paragraph():
             yield _prose(block.text, width, STYLES[block.tone])
         case Headlines():
@@ -138,8 +147,8 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
             yield Text()
             yield from (_labelled(label, [text], width, above=0) for label, text in lines)
         case Checks(checks=checks):
-            plain = [each for each in checks if each.passed and not each.detail]
-            passed = "   ".join(each.words.replace(" ", fmt.NBSP) for each in plain)
+            plain = [each for each in checks if block.short or (each.passed and not each.detail)]
+            passed = "   ".join(each.short.replace(" ", fmt.NBSP) for each in plain)
             others = [each.words for each in checks if each not in plain]
             yield _labelled("Checks", [*filter(None, [passed]), *others], width)
         case KeyFigures(figures=figures):

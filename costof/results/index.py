@@ -6,8 +6,8 @@ context comes first. Nothing is estimated here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from costof import format as fmt
 from costof.results.models import Arm, Core, Effect, Metric, NoiseFloor, Sentence, Value
@@ -39,6 +39,10 @@ class Lead:
     """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
     computed_away: bool = False
     """True if the run measured on one machine, and the section computes its key figures for a longer distance."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """By metric: the words by which the section's sentences name it, such as 'a new connection'."""
+    in_figures: frozenset[tuple[str, str]] = frozenset()
+    """Effects, as (metric, arm), that the section's key figures show, so that no other key figure does."""
 
 
 @dataclass(frozen=True)
@@ -191,6 +195,11 @@ class Index:
     def metric_in_view(self, name: str) -> str:
         """Return the metric's label and view, such as "'SCRAM' on the wire". Labels alone are not unique."""
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
+
+    def metric_words(self, name: str) -> str:
+        """Return the metric as the summary names it: 'a new connection', or its label in quotes."""
+        words = next((lead.words[name] for lead in self.leads if name in lead.words), "")
+        return words or f"'{self.metric_label(name)}'"
 
     def metric_title(self, name: str) -> str:
         """Return the metric's label and view as a title, such as 'query on open connection, on the wire'."""

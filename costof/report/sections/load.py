@@ -260,6 +260,7 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
                 label=words if of is None else f"{words} (of {of})",
                 words=words,
                 unit=CORES,
+                metrics=[metric_name] if metric_name else [],
                 without=each.without.value,
                 value=each.used.value,
                 difference=each.added,

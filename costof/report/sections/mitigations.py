@@ -20,6 +20,7 @@ from costof.model import Model
 from costof.report.blocks import FILES, HTML, Block, Figure, Paragraph, Table
 from costof.report.canvas import NARROW, Panel, Scale, Sheet
 from costof.report.sections import Section, sentences
+from costof.report.summary import NO_MITIGATION
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
@@ -59,10 +60,14 @@ ROW_HEIGHT = 40
 
 
 class Spec(Model):
-    """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged."""
+    """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
+
+    `measure` is the value of `--set` with which a run measures a mitigation, for reports of runs without one.
+    """
 
     metric: str
     factors: list[str]
+    measure: str = ""
 
 
 class Mitigation(Model):
@@ -87,12 +92,15 @@ class Mitigation(Model):
 
 
 class Mitigations(Model):
-    """All mitigations of a protection, the one with the largest gain first."""
+    """All mitigations of a protection, the one with the largest gain first; empty if the run measured none."""
 
     metric: str
     reference: str = Field(description="The protected arm without a mitigation.")
     control: str = Field(description="The reference's control.")
     mitigations: list[Mitigation]
+    measure: str = Field(
+        default="", description="The value of --set with which a run measures a mitigation; '' if this run has it."
+    )
 
     @property
     def best(self) -> Mitigation | None:
@@ -123,25 +131,30 @@ class MitigationsSection(Section[Spec, Mitigations]):
     def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
         reference = reference_of(run.plan, spec)
         mitigations = _mitigations(run, core, spec, reference) if reference is not None else []
-        if reference is None or not mitigations:
+        if reference is None:
             return None
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
-        control = reference.baseline or ""
-        return Mitigations(metric=spec.metric, reference=reference.name, control=control, mitigations=mitigations)
+        # The servers of a target have the settings that they have.
+        known = {each.factor for each in mitigations}
+        measure = "" if run.plan.target or spec.measure.partition("=")[0] in known else spec.measure
+        return Mitigations(
+            metric=spec.metric,
+            reference=reference.name,
+            control=reference.baseline or "",
+            mitigations=mitigations,
+            measure=measure,
+        )
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
-        return Lead(leads=True, reference=data.reference)
+        return Lead(leads=True, reference=data.reference) if data.mitigations else Lead()
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
-        texts = _texts(index, data)
-        best = data.best
-        if best is None:
-            return [*sentences("answer", texts), *sentences("no_mitigation", texts[:1])]
-        of_best = _texts(index, data.model_copy(update={"mitigations": [best]}))
-        return [*sentences("answer", texts), *sentences("mitigation", of_best)]
+        return [*sentences("answer", _texts(index, data)), *sentences("mitigation", [_wins_back(index, data)])]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
+        if not data.mitigations:
+            return
         shares = [(each, each.recovered) for each in data.mitigations if each.recovered is not None]
         if shares:
             caption = [HOW_TO_READ, *(f"{each.label}: {fmt.percentage(share)}." for each, share in shares)]
@@ -232,6 +245,53 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
 def _plain_clients(arm: PlannedArm) -> bool:
     """Return whether clients send plain text to another host, not to a tunnel's end on their own."""
     return not arm.settings.speaks_tls and not arm.settings.near_round_trips
+
+
+def _wins_back(index: Index, data: Mitigations) -> str:
+    """Return what the best mitigation wins back, for the line 'What wins it back' of the summary.
+
+    For example: 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'
+    """
+    if data.best is not None:
+        but = ", but it gives up the encryption of the clients' connections" if data.best.unencrypted else ""
+        return f"{_gains(index, data, data.best)}{but}."
+    other = f"; `--set {data.measure}` measures {'another' if data.mitigations else 'one'}" if data.measure else ""
+    if not data.mitigations:
+        return f"{NO_MITIGATION}{other}."
+    by_verdict = {verdict: [each.label for each in data.mitigations if each.verdict is verdict] for verdict in Verdict}
+    if unresolved := by_verdict[Verdict.UNRESOLVED]:
+        return f"this run cannot tell what {fmt.listed(unresolved)} {_verb(unresolved, 'save')}{other}."
+    clauses = []
+    if harmful := by_verdict[Verdict.COSTS]:
+        clauses.append(f"{fmt.listed(harmful)} {_verb(harmful, 'cost')} more")
+    if idle := by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]:
+        clauses.append(f"{fmt.listed(idle)} {_verb(idle, 'save')} nothing measurable")
+    return f"nothing that this run measured: {fmt.listed(clauses)}{other}."
+
+
+def _verb(labels: list[str], verb: str) -> str:
+    return verb if len(labels) > 1 else f"{verb}s"
+
+
+def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
+    """Return what a mitigation gains, in the unit of the metric: for a rate the figures before and after, for a time
+    the part of the added time that it saves."""
+    metric = index.metrics[data.metric]
+    loss, values = index.effect(metric.name, data.reference), index.value(metric.name, data.reference)
+    assert values is not None
+    before = values.mean.value
+    after = before * best.gain.value
+    words = index.metric_words(metric.name)
+    if _is_rate(index, data):
+        without = f" ({fmt.number(loss.control_value)} without the protection)" if loss is not None else ""
+        return f"{best.label} raises {words} from {fmt.number(before)} to {fmt.number(after)}{without}"
+    saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
+    if loss is None or best.recovered is None:
+        return f"{best.label} saves {saved} of {words}"
+    lost = fmt.absolute(loss.difference, metric.unit).value
+    if before - after >= loss.difference.value:
+        return f"{best.label} saves {saved}, more than the {lost} added to {words}"
+    return f"{best.label} saves {saved} of the {lost} added to {words}"
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:

@@ -126,7 +126,7 @@ class PredictedSection(Section[None, Predicted]):
         distance = data.distances_ms[0]
         effects = {(each.arm, each.metric): each for each in data.effects if each.round_trip_ms == distance}
         return [
-            _key_figure(index, arm, effects[arm.name, metric.name])
+            _key_figure(index, arm, effects[arm.name, metric.name], data.here_ms)
             for arm in index.answered
             for metric in index.headline_metrics
             if (arm.name, metric.name) in effects
@@ -143,7 +143,7 @@ class PredictedSection(Section[None, Predicted]):
                     title = f"{arm.label}{arm.at}, predicted for a round trip of {away}"
                     yield Table.of(HEAD, [_row(index, each) for each in effects], title=title)
             figures = [
-                _key_figure(index, arms[each.arm], each)
+                _key_figure(index, arms[each.arm], each, data.here_ms)
                 for each in data.effects
                 if each.round_trip_ms == distance and each.arm in arms and index.metrics[each.metric].headline
             ]
@@ -204,15 +204,16 @@ def _round_trips(run: Run, name: str, arm: str) -> float:
     return mean_count([phase for each in answers if (phase := each.phases.get(metric.phase))], "round_trips") or 0.0
 
 
-def _key_figure(index: Index, arm: Arm, each: PredictedEffect) -> KeyFigure:
+def _key_figure(index: Index, arm: Arm, each: PredictedEffect, here_ms: float) -> KeyFigure:
     words = f"{fmt.with_article(index.metrics[each.metric].label)} {fmt.away(each.round_trip_ms)} away"
     return KeyFigure(
         name=each.metric,
         arm=arm.protection,
         arm_label=arm.label,
-        label=f"{words}, predicted",
+        label=f"{words}, computed from a run {fmt.away(here_ms)} away",
         words=words,
         unit=each.unit,
+        metrics=[each.metric],
         without=each.control_value.value,
         value=each.value.value,
         difference=each.difference,
