@@ -21,9 +21,10 @@ def pooling() -> Result:
     data = result.sections.mitigations
     assert data is not None
     kept = [each.model_copy(update={"verdict": Verdict.SAVES}) for each in data.mitigations]
-    kept.sort(key=lambda each: not each.unencrypted)
-    assert [each.unencrypted for each in kept[:2]] == [True, False]
-    return with_sections(result, mitigations=data.model_copy(update={"mitigations": kept}))
+    kept.sort(key=lambda each: not each.gives_up)
+    assert [bool(each.gives_up) for each in kept[:2]] == [True, False]
+    sections = result.sections.model_copy(update={"mitigations": data.model_copy(update={"mitigations": kept})})
+    return build_result(Core.model_validate(dict(result), extra="ignore"), sections)
 
 
 def test_best_mitigation_with_encrypted_clients_goes_first(pooling: Result) -> None:

@@ -63,11 +63,13 @@ class Spec(Model):
     """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
 
     `measure` is the value of `--set` with which a run measures a mitigation, for reports of runs without one.
+    `unprotected` has levels that give up the protection, by factor.
     """
 
     metric: str
     factors: list[str]
     measure: str = ""
+    unprotected: dict[str, list[str]] = {}
 
 
 class Mitigation(Model):
@@ -82,8 +84,9 @@ class Mitigation(Model):
         description="Share of the reference's loss against its control; 1 is the whole loss. None if that loss is "
         "unresolved."
     )
-    unencrypted: bool = Field(
-        default=False, description="Whether the clients' connections, encrypted on the reference, are plain text."
+    gives_up: str = Field(
+        default="",
+        description="The part of the protection that it gives up, such as the encryption of the clients' connections.",
     )
     verdict: Verdict = Field(
         description="saves: the mitigation recovers something; costs: it makes the loss larger; no difference above "
@@ -106,10 +109,10 @@ class Mitigations(Model):
     def best(self) -> Mitigation | None:
         """The mitigation with the largest gain; None if none helps.
 
-        One that keeps the clients' connections encrypted goes before a better one that does not.
+        One that keeps the protection goes before a better one that gives it up.
         """
         helping = [each for each in self.mitigations if each.verdict is Verdict.SAVES]
-        return next((each for each in helping if not each.unencrypted), next(iter(helping), None))
+        return next((each for each in helping if not each.gives_up), next(iter(helping), None))
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,10 @@ class MitigationsSection(Section[Spec, Mitigations]):
             return None
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
+        factor, _, levels = spec.measure.partition("=")
+        known = {arm.levels[factor] for arm in run.plan.arms if factor in arm.levels}
         # The servers of a target have the settings that they have.
-        known = {each.factor for each in mitigations}
-        measure = "" if run.plan.target or spec.measure.partition("=")[0] in known else spec.measure
+        measure = "" if run.plan.target or known >= set(levels.split(",")) else spec.measure
         return Mitigations(
             metric=spec.metric,
             reference=reference.name,
@@ -235,16 +239,24 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
                 arm=each.arm.name,
                 gain=gain,
                 recovered=recovered,
-                unencrypted=reference.settings.speaks_tls and _plain_clients(each.arm),
+                gives_up=_gives_up(spec, reference, each),
                 verdict=INVERSE.get(verdict, verdict),
             )
         )
     return mitigations
 
 
-def _plain_clients(arm: PlannedArm) -> bool:
-    """Return whether clients send plain text to another host, not to a tunnel's end on their own."""
-    return not arm.settings.speaks_tls and not arm.settings.near_round_trips
+def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
+    """Return the part of the protection that a mitigation gives up; '' if none.
+
+    Connections are not encrypted if clients send plain text to another host, not to a tunnel's end on their own.
+    """
+    if candidate.level in spec.unprotected.get(candidate.factor, []):
+        return "the protection"
+    settings = candidate.arm.settings
+    if reference.settings.speaks_tls and not settings.speaks_tls and not settings.near_round_trips:
+        return "the encryption of the clients' connections"
+    return ""
 
 
 def _wins_back(index: Index, data: Mitigations) -> str:
@@ -253,12 +265,13 @@ def _wins_back(index: Index, data: Mitigations) -> str:
     For example: 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'
     """
     if data.best is not None:
-        but = ", but it gives up the encryption of the clients' connections" if data.best.unencrypted else ""
+        but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}."
-    other = f"; `--set {data.measure}` measures {'another' if data.mitigations else 'one'}" if data.measure else ""
-    if not data.mitigations:
+    keeping = [each for each in data.mitigations if not each.gives_up]
+    other = f"; to measure {'another' if keeping else 'one'}, add --set {data.measure}" if data.measure else ""
+    if not keeping:
         return f"{NO_MITIGATION}{other}."
-    by_verdict = {verdict: [each.label for each in data.mitigations if each.verdict is verdict] for verdict in Verdict}
+    by_verdict = {verdict: [each.label for each in keeping if each.verdict is verdict] for verdict in Verdict}
     if unresolved := by_verdict[Verdict.UNRESOLVED]:
         return f"this run cannot tell what {fmt.listed(unresolved)} {_verb(unresolved, 'save')}{other}."
     clauses = []
@@ -333,9 +346,9 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return what to add to the gain: that the clients' connections are then not encrypted, and what the protection
-    costs if the control has the mitigation too."""
-    text = ", but the clients' connections are then not encrypted" if each.unencrypted else ""
+    """Return what to add to the gain: what the mitigation gives up, and what the protection costs if the control has
+    the mitigation too."""
+    text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
     elsewhere = arm is not None and arm.context != index.context(data.reference)
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
