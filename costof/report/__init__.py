@@ -207,7 +207,7 @@ def short_document(result: Result, folder: Path) -> Document:
         # Without figures there is room for every warning, and `--full` prints nothing else.
         shown = [first + more] if figures else warnings
         blocks.append(Lines([("Warning", text) for text in shown]))
-    blocks += [Checks(result.sections.checks, short=True)] if result.sections.checks else []
+    blocks += [Checks(result.sections.checks, short=bool(brief.sure))] if result.sections.checks else []
     no_room = {BREAK_EVEN} if warnings or len(figures) > MOST_BESIDE_WARNINGS else set()
     reasons = [each for each in brief.reasons if each[0] not in no_room]
     report = ("Report", str(folder / "report.html"))
