@@ -75,9 +75,7 @@ def build_result(core: Core, sections: Sections) -> Result:
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
     brief = summary(index, figures)
     sure = how_sure(index, brief.figures, sections.checks or [])
-    return Result(
-        **dict(core), answer=sentences, summary=brief.model_copy(update={"sure": sure}), sections=sections
-    )
+    return Result(**dict(core), answer=sentences, summary=brief.model_copy(update={"sure": sure}), sections=sections)
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:

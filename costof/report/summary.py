@@ -142,7 +142,9 @@ class Summary(Model):
         default="", description="Which rounds dominate a figure, and how far; '' if every round counts alike."
     )
     why: str = Field(default="", description="The reason for the cost, such as round trips and CPU time.")
-    sure: str = Field(default="", description="How sure the figures are, and what makes them less sure; '' without figures.")
+    sure: str = Field(
+        default="", description="How sure the figures are, and what makes them less sure; '' without figures."
+    )
     mitigation: str = Field(
         default="",
         description="What the best mitigation wins back, or that none does or that none was measured; '' if nothing "
@@ -154,7 +156,8 @@ class Summary(Model):
     @property
     def beside_verdict(self) -> list[tuple[str, str]]:
         """Return how sure the verdict is and what wins the cost back, each with its label, for the lines below it."""
-        return [(label, text) for label, text in zip(BESIDE_VERDICT, (self.sure, self.mitigation), strict=True) if text]
+        texts = (self.sure, self.mitigation)
+        return [(label, text) for label, text in zip(BESIDE_VERDICT, texts, strict=True) if text]
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
@@ -301,7 +304,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         rounds=" ".join(uneven_lines(shown, index.unit)),
         why=_first(index, "why"),
         room=_first(index, "room"),
-        mitigation=_first(index, "mitigation") or (NO_MITIGATION + "." if _has_protection(index) else ""),
+        mitigation=_first(index, "mitigation") or (f"{NO_MITIGATION}." if shown and _has_protection(index) else ""),
         break_even=_first(index, "break_even"),
     )
 
