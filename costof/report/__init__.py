@@ -35,9 +35,8 @@ from costof.report.how_sure import how_sure
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import too_few_rounds
-from costof.report.sections.checks import QUIET
 from costof.report.sections.next_steps import next_lines
-from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
+from costof.report.summary import BREAK_EVEN, MOST_TILES, ROUNDS, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
@@ -74,7 +73,7 @@ def build_result(core: Core, sections: Sections) -> Result:
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
     brief = summary(index, figures)
-    sure = how_sure(index, brief.figures, sections.checks or [])
+    sure = how_sure(index, first_of_each_arm(brief.figures, MOST_TILES), sections.checks or [])
     return Result(**dict(core), answer=sentences, summary=brief.model_copy(update={"sure": sure}), sections=sections)
 
 
@@ -179,7 +178,7 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 MOST_BESIDE_WARNINGS = 4
 
 
-#: How the warning begins that the machine was busy before the run. The short answer has it only if the machine stayed so.
+#: The beginning of the warning about the time before the run. The checks say whether the machine was quiet during it.
 BUSY_BEFORE = "the machine was busy"
 
 
@@ -190,8 +189,7 @@ def short_document(result: Result, folder: Path) -> Document:
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     blocks += [Paragraph(text, label=label) for label, text in brief.beside_verdict]
     warnings = [sentence.text for sentence in index.sentences("warning")]
-    quiet = any(check.passed and check.label.startswith(QUIET) for check in result.sections.checks or [])
-    others = [text for text in result.warnings if not (quiet and text.startswith(BUSY_BEFORE))]
+    others = [text for text in result.warnings if not (result.sections.checks and text.startswith(BUSY_BEFORE))]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, others)]
     crowded = warnings or index.sentences("leading_warning")
     figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
@@ -206,7 +204,7 @@ def short_document(result: Result, folder: Path) -> Document:
         shown = [first + more] if figures else warnings
         blocks.append(Lines([("Warning", text) for text in shown]))
     blocks += [Checks(result.sections.checks, short=bool(brief.sure))] if result.sections.checks else []
-    no_room = {BREAK_EVEN} if warnings or len(figures) > MOST_BESIDE_WARNINGS else set()
+    no_room = {BREAK_EVEN} if len(figures) > MOST_BESIDE_WARNINGS else {BREAK_EVEN, ROUNDS} if warnings else set()
     reasons = [each for each in brief.reasons if each[0] not in no_room]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")

@@ -10,7 +10,7 @@ from costof.report.blocks import Handout
 from costof.report.canvas import BOLD, text_width
 from costof.report.markdown import escape
 from costof.report.palette import COLOURS
-from costof.report.summary import KeyFigure, first_of_each_arm
+from costof.report.summary import MOST_TILES, KeyFigure, first_of_each_arm
 from costof.statistics.estimate import Estimate, Verdict
 
 HANDOUT_FILE = "costof-{run}"
@@ -21,7 +21,6 @@ VERDICT_COLOURS = {
     Verdict.NO_COST: "none",
     Verdict.UNRESOLVED: "unresolved",
 }
-MOST_TILES = 4
 MARGIN = 1.08
 """The scale reaches this many times as far from 0 as the end of the interval."""
 
@@ -71,7 +70,7 @@ def _rows(figures: list[KeyFigure]) -> Iterator[str]:
     yield "| added | without | with | difference | relative | 95 % interval | |"
     yield "| --- | ---: | ---: | ---: | ---: | --- | --- |"
     for figure in figures:
-        label = f"{figure.arm_label}: {figure.label}" if several else figure.label
+        label = f"{figure.arm_label}: {figure.whole_label}" if several else figure.whole_label
         cells = [
             label,
             figure.one_side(figure.without),
@@ -161,7 +160,7 @@ def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Ite
             f'<rect x="{left:.0f}" y="{top}" width="{across:.0f}" height="{TILE_HEIGHT}" rx="{corner}" '
             f'fill="{_colour(name)}"/>'
         )
-    label = f"{figure.arm_label}: {figure.label}" if several else figure.label
+    label = f"{figure.arm_label}: {figure.whole_label}" if several else figure.whole_label
     for number, line in enumerate(_fitting(_lines(label, 15, width - 36), 3)):
         yield _text(inner, top + 27 + 18 * number, line, 15, "soft")
     yield _text(inner, top + 100, figure.added.replace(fmt.NBSP, " "), 34, style=' font-weight="650"')

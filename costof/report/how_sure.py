@@ -52,7 +52,7 @@ class Check(Model):
             figure
             for figure in figures
             if self.metrics is None or not set(self.metrics).isdisjoint(figure.metrics)
-            if self.arms is None or figure.arm in self.arms
+            if self.arms is None or not set(self.arms).isdisjoint(figure.arms)
         ]
 
 
@@ -70,7 +70,7 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
         return f"{HIGH}: {index.extent}, {_passed(checks, failed)}."
     if unresolved:
         every = len(unresolved) == len(figures)
-        names = "any figure" if every and len(figures) > 1 else _names(unresolved, [])
+        names = "any figure" if every and len(figures) > 1 else _names(unresolved, figures)
         doubts.insert(0, f"{index.extent} do not resolve {names}")
     more = f"; {fmt.plural(len(doubts) - MOST_DOUBTS, 'more doubt')} below" if len(doubts) > MOST_DOUBTS else ""
     level = LOW if len(unresolved) == len(figures) else LIMITED
@@ -111,10 +111,11 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
 
 
 def _names(touched: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
-    """Return the names of figures as their tiles have them; 'every figure' if there are no others."""
-    names = [*dict.fromkeys(figure.object_words for figure in touched)]
+    """Return the names of some of the figures as their tiles have them."""
     if len(touched) == len(figures) > 1:
         return EVERY
-    if len(names) > MOST_NAMES:
-        return f"{', '.join(names[:MOST_NAMES])} and {fmt.plural(len(names) - MOST_NAMES, 'other figure')}"
-    return fmt.listed(names)
+    if len(touched) > MOST_NAMES:
+        return f"{len(touched)} of the {len(figures)} figures"
+    several = len({figure.arm for figure in figures}) > 1
+    with_arm = {figure.object_words: f" with {figure.arm_label}" if several else "" for figure in touched}
+    return fmt.listed([f"{words}{arm}" for words, arm in with_arm.items()])

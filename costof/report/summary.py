@@ -5,7 +5,7 @@ A terminal, the head of a page, its card and its copy as Markdown all show this 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import neg
 
 from pydantic import Field
@@ -26,11 +26,16 @@ MOST_SENTENCES = 2
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
 """Uneven rounds that move a difference by a smaller share only change the quotient of the two means."""
+MOST_TILES = 4
 HALVED = 0.5
 """A rate that falls to this share or less is in the verdict."""
-HOW_SURE, WINS_BACK, BREAK_EVEN = "How sure", "What wins it back", "Break-even"
+SAME_FACTOR = 1.25
+"""A rate and a time say the same if the factors by which they change differ by less than this factor."""
+HOW_SURE, WINS_BACK = "How sure", "What wins it back"
+ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
 BESIDE_VERDICT = (HOW_SURE, WINS_BACK)
 NO_MITIGATION = "this run measured no mitigation"
+NO_COST = "nothing to win back, because this run found no cost"
 
 
 class KeyFigure(Model):
@@ -46,6 +51,9 @@ class KeyFigure(Model):
     unit: str
     view: str = Field(default="wire", description="'app' for a figure of an application, 'wire' for one on the wire.")
     metrics: list[str] = Field(default=[], description="The metrics from which the figure is made.")
+    arms: list[str] = Field(default=[], description="The arms from which the figure is made, with their contexts.")
+    decides: bool = Field(default=False, description="Whether mitigations are judged by this figure.")
+    note: str = Field(default="", description="How the figure was made, if it was not measured: 'computed from …'.")
     better: str = Field(default="lower", description="'lower' or 'higher'.")
     without: Finite | None = Field(default=None, description="Value of the control; None if it is unknown.")
     value: Finite | None = Field(default=None, description="Value of the arm; None if it is unknown.")
@@ -67,6 +75,11 @@ class KeyFigure(Model):
     predicted: bool = Field(
         default=False, description="Whether it is predicted for the distance that the user gave, not measured."
     )
+
+    @property
+    def whole_label(self) -> str:
+        """Return the label with the note, such as 'a new connection 1 ms away, computed from a run on one machine'."""
+        return ", ".join(filter(None, [self.label, self.note]))
 
     @property
     def added(self) -> str:
@@ -164,7 +177,7 @@ class Summary(Model):
         """Return the uneven rounds, the reason and the break-even point, as far as they are known, each with its
         label."""
         texts = [
-            ("Rounds", self.rounds),
+            (ROUNDS, self.rounds),
             ("Cores", self.room),
             ("Why", self.why),
             (BREAK_EVEN, self.break_even),
@@ -188,6 +201,8 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
         unit=metric.unit,
         view=metric.view,
         metrics=[metric.name],
+        arms=[effect.arm, *([arm.baseline] if arm.baseline else [])],
+        decides=metric.name in index.judged_by,
         better=metric.better,
         without=effect.control_value,
         value=effect.value,
@@ -304,7 +319,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         rounds=" ".join(uneven_lines(shown, index.unit)),
         why=_first(index, "why"),
         room=_first(index, "room"),
-        mitigation=_first(index, "mitigation") or (f"{NO_MITIGATION}." if shown and _has_protection(index) else ""),
+        mitigation=_mitigation(index, shown),
         break_even=_first(index, "break_even"),
     )
 
@@ -322,9 +337,16 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     return [*predicted, *(figure for figure in every if not figure.predicted and figure.unit not in NS_PER_UNIT)]
 
 
-def _has_protection(index: Index) -> bool:
-    """Return whether the run measured protected servers, and not only commands, and compared them with a control."""
-    return bool(index.core.effects) and any(metric.view != COMMAND for metric in index.core.metrics)
+def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
+    """Return what wins the cost back. Return '' without figures, and for commands without a mitigation."""
+    text = _first(index, "mitigation")
+    if not figures or not (text or any(metric.view != COMMAND for metric in index.core.metrics)):
+        return ""
+    verdicts = {figure.verdict for figure in figures}
+    if text and not text.startswith(NO_MITIGATION):
+        return text
+    has_cost = Verdict.COSTS in verdicts or verdicts == {Verdict.UNRESOLVED}
+    return text or f"{NO_MITIGATION}." if has_cost else f"{NO_COST}."
 
 
 def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
@@ -368,8 +390,8 @@ def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
 def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
     """Return the figures of an arm that its verdict names, at most `most`, with the cores last.
 
-    If it names several, resolved effects go before unresolved ones, and a rate that the protection halves, or changes
-    more than all else, goes before the cores.
+    If it names several, resolved effects go before unresolved ones. A rate goes before the cores if mitigations are
+    judged by it, or if the protection halves it or changes it more than all else.
     """
     cores = [figure for figure in group if figure.name == CORES][: most - 1]
     others = [figure for figure in group if figure.name != CORES]
@@ -381,11 +403,18 @@ def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
         figure
         for figure in rest
         if figure.better == "higher" and figure.verdict is Verdict.COSTS
-        if figure.factor >= 1 / HALVED or figure.factor > largest
+        if figure.decides or figure.factor >= 1 / HALVED or figure.factor > largest
+        if figure.decides or not any(_say_the_same(figure, each) for each in shown)
     ]
     if cores and lowered:
-        return [*shown, max(lowered, key=lambda figure: figure.factor)]
+        return [*shown, max(lowered, key=lambda figure: (figure.decides, figure.factor))]
     return [*shown, *cores]
+
+
+def _say_the_same(rate: KeyFigure, time: KeyFigure) -> bool:
+    """Return whether a rate of operations, one after the other, only says again what their time says."""
+    known = rate.ratio is not None and time.ratio is not None and rate.factor > 0 and time.factor > 0
+    return known and 1 / SAME_FACTOR < rate.factor / time.factor < SAME_FACTOR
 
 
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
@@ -422,11 +451,30 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     for figure in figures:
         groups.setdefault(figure.arm_label, []).append(figure)
     most = MOST_IN_VERDICT if len(groups) == 1 else 1
+    if most == 1 and (texts := _unresolved_together(groups)):
+        return texts
     subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for label, group in groups.items():
         subjects.setdefault(tuple(map(_clause, verdict_figures(group, most))), []).append(label)
     texts = [f"{fmt.listed(labels)} {_predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
+
+
+def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
+    """Return one sentence about arms whose first figures are the same quantity; '' unless several are unresolved.
+
+    For example: 'An audit of writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point
+    select'.'
+    """
+    first = {label: group[0] for label, group in groups.items()}
+    unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
+    if len(unresolved) < 2 or len({each.words for each in first.values()}) > 1:
+        return ""
+    rest = [figure for label, figure in first.items() if label not in unresolved]
+    widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
+    most = fmt.at_most(widest.difference, widest.shown_unit)
+    last = f"{fmt.listed([*unresolved])} have unresolved effects of at most {most} on {widest.object_words}"
+    return f"{verdict_sentence(rest).rstrip('.')}; {last}." if rest else f"{fmt.capital(last)}."
 
 
 def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:

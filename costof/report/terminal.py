@@ -154,6 +154,8 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
         case KeyFigures(figures=figures):
             yield Text()
             yield from (Padding(each, (0, 0, 0, 2)) for each in _key_figures(figures, width))
+            notes = dict.fromkeys(figure.note for figure in figures if figure.note)
+            yield from (_prose(note.replace(COMPUTED, f"{COMPUTED}:", 1), width, "dim") for note in notes)
         case CallOut(kind="partial"):
             yield Padding(_text(f"PARTIAL RUN: {block.text}", "bold yellow"), (1, 2, 0, 2))
         case CallOut():
@@ -171,6 +173,8 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
                 yield from _block(each, width)
 
 
+COMPUTED = "computed"
+"""The first word of notes. Labels have only this word, and the whole note is below the table."""
 BAR = 11
 """Width of an interval's bar."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
@@ -229,7 +233,7 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
             grid.add_row(*(_text(head, "dim") for head in [arm if fits else "", *heads]))
         style = VERDICT_STYLES[figure.verdict]
         *figures_, bar, verdict = cells
-        label = _folded(figure.label, room)
+        label = _folded(figure.label + (f", {COMPUTED}" if figure.note else ""), room)
         grid.add_row(_text(label), *map(_text, figures_), _text(bar, style), _text(verdict, style))
     yield grid
 

@@ -41,6 +41,8 @@ class Lead:
     """True if the run measured on one machine, and the section computes its key figures for a longer distance."""
     words: Mapping[str, str] = field(default_factory=dict)
     """By metric: the words by which the section's sentences name it, such as 'a new connection'."""
+    judged_by: str = ""
+    """The metric by which the section judges mitigations."""
     in_figures: frozenset[tuple[str, str]] = frozenset()
     """Effects, as (metric, arm), that the section's key figures show, so that no other key figure does."""
 
@@ -122,6 +124,11 @@ class Index:
     def computed_away(self) -> bool:
         """Return whether a section computes key figures for a longer distance than the run measured at."""
         return any(lead.computed_away for lead in self.leads)
+
+    @property
+    def judged_by(self) -> list[str]:
+        """Return the metrics by which sections judge mitigations."""
+        return [lead.judged_by for lead in self.leads if lead.judged_by]
 
     def arm(self, name: str) -> Arm | None:
         return self._arms.get(name)

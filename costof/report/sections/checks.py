@@ -51,7 +51,7 @@ def _verified(run: Run, core: Core) -> Check:
             label="arms not verified",
             detail=NO_EVIDENCE.format(arms=fmt.listed(unverified)),
             doubt=f"there is no evidence for {fmt.listed(unverified)}",
-            arms=_touched_arms(core, [arm for arm in core.arms if not arm.evidence]),
+            arms=_names([arm for arm in core.arms if not arm.evidence]),
         )
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     if discarded:
@@ -61,7 +61,7 @@ def _verified(run: Run, core: Core) -> Check:
             label="not all slices verified",
             detail=detail,
             doubt=f"{fmt.plural(discarded, 'slice')} without evidence {'was' if discarded == 1 else 'were'} left out",
-            arms=_touched_arms(core, [arm for arm in core.arms if any(each.discarded for each in arm.evidence)]),
+            arms=_names([arm for arm in core.arms if any(each.discarded for each in arm.evidence)]),
         )
     if run.plan.study.service.kind != COMMAND:
         return Check(passed=True, label="arms verified")
@@ -72,10 +72,9 @@ def _verified(run: Run, core: Core) -> Check:
     return Check(passed=None, label="arms not verified", detail=f"the study defines no proof{arms}")
 
 
-def _touched_arms(core: Core, arms: Sequence[Arm]) -> list[str]:
-    """Return the protections whose figures these arms are part of. A control is part of those of all its arms."""
-    names = {arm.name for arm in arms}
-    return [*dict.fromkeys(arm.protection for arm in core.arms if arm.name in names or arm.baseline in names)]
+def _names(arms: Sequence[Arm]) -> list[str]:
+    """Return the names of arms. The copy of a control is part of no figure but the noise floor."""
+    return [arm.name for arm in arms if not arm.replicate]
 
 
 def _quiet(run: Run) -> Check:
@@ -161,7 +160,7 @@ def _carried(core: Core, overloaded: Sequence[str]) -> Check:
         label="load not carried",
         detail=OVERLOADED.format(arms=fmt.listed(arms)) if arms else "",
         doubt="the load was not carried",
-        arms=_touched_arms(core, [arm for arm in core.arms if arm.name in overloaded]),
+        arms=_names([arm for arm in core.arms if arm.name in overloaded]),
     )
 
 
@@ -173,10 +172,13 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
     missing = dict.fromkeys(
         f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline and each.arm not in overloaded
     )
-    details, touched = [], [each.metric for each in core.missing if each.arm not in overloaded]
+    details = []
+    absent = [each for each in core.missing if each.arm not in overloaded]
+    metrics, arms = [each.metric for each in absent], [each.arm for each in absent]
     if failed:
         first, *more = dict.fromkeys(record.workload for record in run.counted if record.answer.failed)
-        touched += [metric.name for metric in core.metrics if metric.workload in (first, *more)]
+        metrics += [metric.name for metric in core.metrics if metric.workload in (first, *more)]
+        arms += [record.answer.arm for record in run.counted if record.answer.failed]
         where = [
             f"'{run.plan.study.workloads[first].label}'",
             *([fmt.plural(len(more), "more workload")] if more else []),
@@ -190,9 +192,17 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
         passed=not details,
         label=label,
         detail=" and ".join(details),
-        doubt="" if not details else f"{fmt.plural(failed, 'operation')} failed" if failed else "figures are missing",
-        metrics=touched,
+        doubt=_failed_share(core, arms, metrics) if failed else "figures are missing" if missing else "",
+        metrics=metrics,
+        arms=[*dict.fromkeys(arms)],
     )
+
+
+def _failed_share(core: Core, arms: Sequence[str], metrics: Sequence[str]) -> str:
+    """Return text such as '20 % of operations failed': the highest share of any workload of these arms."""
+    workloads = {metric.workload for metric in core.metrics if metric.name in metrics}
+    shares = [each.share for each in core.failures if each.arm in arms and each.workload in workloads]
+    return f"{'up to ' if len(shares) > 1 else ''}{fmt.percent(max(shares, default=0.0))} of operations failed"
 
 
 SECTION = ChecksSection()

@@ -34,8 +34,11 @@ from costof.statistics.intervals import (
     share_of_whole,
 )
 from costof.statistics.verdicts import Contrast, verdicts
+from costof.studies import study_names
 from costof.study.arms import PlannedArm
+from costof.study.library import load_study
 from costof.study.plan import Plan
+from costof.study.schema import Study
 
 HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
@@ -138,10 +141,11 @@ class MitigationsSection(Section[Spec, Mitigations]):
             return None
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
-        factor, _, levels = spec.measure.partition("=")
+        advice = _installed(run.plan.study, spec).measure
+        factor, _, levels = advice.partition("=")
         known = {arm.levels[factor] for arm in run.plan.arms if factor in arm.levels}
         # The servers of a target have the settings that they have.
-        measure = "" if run.plan.target or known >= set(levels.split(",")) else spec.measure
+        measure = "" if run.plan.target or known >= set(levels.split(",")) else advice
         return Mitigations(
             metric=spec.metric,
             reference=reference.name,
@@ -151,7 +155,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
         )
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
-        return Lead(leads=True, reference=data.reference) if data.mitigations else Lead()
+        if not data.mitigations:
+            return Lead()
+        return Lead(leads=True, reference=data.reference, judged_by=data.metric)
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
         return [*sentences("answer", _texts(index, data)), *sentences("mitigation", [_wins_back(index, data)])]
@@ -178,6 +184,12 @@ class MitigationsSection(Section[Spec, Mitigations]):
         ]
         yield Table.of(HEAD, rows, title=title, texts=(0, 3))
         yield Paragraph(METHOD, "note", media=FILES)
+
+
+def _installed(study: Study, spec: Spec) -> Spec:
+    """Return the spec of the installed study, because advice is about runs to come; for a user's study, the run's."""
+    sections = load_study(study.name).sections if study.name in study_names() else {}
+    return Spec.model_validate(sections["mitigations"]) if "mitigations" in sections else spec
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:

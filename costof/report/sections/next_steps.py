@@ -53,8 +53,8 @@ def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list
         lines.append(f"costof run {options}" if options else longer)
     if noisy and any(figure.verdict is Verdict.UNRESOLVED for figure in figures):
         lines.append(
-            f"Not even {_most(index)} would resolve {_names(index, noisy)}. Measure on a quieter machine, or with "
-            f"longer slices{_longer_slices(index)}."
+            f"Measure {'the rest ' if waiting else ''}on a quieter machine, or with longer slices"
+            f"{_longer_slices(index)}; more rounds do not help."
         )
     return lines
 

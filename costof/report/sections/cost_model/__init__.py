@@ -134,7 +134,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
 
 
 WORDS = {CONNECTION: "a new connection", OPERATION: "an operation"}
-COMPUTED = ", computed from a run on one machine"
+COMPUTED = "computed from a run on one machine"
 #: The summary does not mention smaller differences in round trips and bytes.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 #: Sentences do not mention a distance shorter than this.
@@ -200,7 +200,8 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     # If the answer also has figures of an application's driver or of another distance, the name marks this figure as
     # computed, or as measured on the wire.
     computed = index.computed_away
-    at = COMPUTED if computed else ", on the wire" if index.many_views else ""
+    at = ", on the wire" if index.many_views and not computed else ""
+    local = {arm.protection: [arm.name, *([arm.baseline] if arm.baseline else [])] for arm in reversed(index.arms)}
     metrics = {name: [cost.metric for cost in model.operations if cost.operation == name] for name in WORDS}
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms + cost.flushes * load.flush_ms
@@ -228,6 +229,9 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 words=words,
                 unit="ms",
                 metrics=metrics[name],
+                arms=[effect.arm, *local[each.protection][1:]] if effect is not None else local[each.protection],
+                decides=not set(metrics[name]).isdisjoint(index.judged_by),
+                note=COMPUTED if computed else "",
                 without=without,
                 value=None if without is None else without + difference.value,
                 difference=difference,
@@ -247,6 +251,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
             words=f"cores at {rate} {clients} a second",
             unit=CORES,
             metrics=[name for names in metrics.values() for name in names],
+            arms=local[each.protection],
             difference=costs.cores,
             verdict=interval_verdict(costs.cores),
         )
