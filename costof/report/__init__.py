@@ -191,10 +191,11 @@ def short_document(result: Result, folder: Path) -> Document:
     warnings = [sentence.text for sentence in index.sentences("warning")]
     others = [text for text in result.warnings if not (result.sections.checks and text.startswith(BUSY_BEFORE))]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, others)]
-    crowded = warnings or index.sentences("leading_warning")
+    crowded = warnings or index.sentences("leading_warning") or any(figure.note for figure in brief.figures)
     figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
     blocks += [KeyFigures(figures)] if figures else []
     blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
+    lines: list[tuple[str, str]] = []
     if warnings:
         # The first sentence of a warning says what is wrong.
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
@@ -202,16 +203,21 @@ def short_document(result: Result, folder: Path) -> Document:
         more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
         # Without figures there is room for every warning, and `--full` prints nothing else.
         shown = [first + more] if figures else warnings
-        blocks.append(Lines([("Warning", text) for text in shown]))
-    blocks += [Checks(result.sections.checks, short=bool(brief.sure))] if result.sections.checks else []
+        lines += [("Warning", text) for text in shown]
+    if result.sections.checks and brief.sure:
+        lines.append(("Checks", terminal.marks(result.sections.checks)))
+    elif result.sections.checks:
+        blocks.append(Checks(result.sections.checks))
     no_room = {BREAK_EVEN} if len(figures) > MOST_BESIDE_WARNINGS else {BREAK_EVEN, ROUNDS} if warnings else set()
     reasons = [each for each in brief.reasons if each[0] not in no_room]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")
     next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
-    blocks.append(Lines([*reasons, report, figures_command, *next_steps]))
+    blocks.append(Lines([*lines, *reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
-    subtitle = f"{whole.subtitle} · {load.load.in_words}" if load is not None else whole.subtitle
+    # The full report says why the run ended early.
+    subtitle = whole.subtitle.partition(" of ")[0] if result.resolved_early else whole.subtitle
+    subtitle = f"{subtitle} · {load.load.in_words}" if load is not None else subtitle
     return replace(whole, title="", subtitle=subtitle)
 
 

@@ -88,10 +88,7 @@ class Bullets(Block):
 
 @dataclass(frozen=True)
 class Checks(Block):
-    """The checks of a run. With `short`, a terminal leaves out their details."""
-
     checks: list[Check]
-    short: bool = False
 
 
 @dataclass(frozen=True)

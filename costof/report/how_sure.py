@@ -116,6 +116,9 @@ def _names(touched: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
         return EVERY
     if len(touched) > MOST_NAMES:
         return f"{len(touched)} of the {len(figures)} figures"
-    several = len({figure.arm for figure in figures}) > 1
-    with_arm = {figure.object_words: f" with {figure.arm_label}" if several else "" for figure in touched}
-    return fmt.listed([f"{words}{arm}" for words, arm in with_arm.items()])
+    if len({figure.arm for figure in figures}) == 1:
+        return fmt.listed([*dict.fromkeys(figure.object_words for figure in touched)])
+    arms: dict[str, list[str]] = {}
+    for figure in touched:
+        arms.setdefault(figure.object_words, []).append(figure.arm_label)
+    return fmt.listed([f"{words} with {fmt.listed(labels)}" for words, labels in arms.items()])

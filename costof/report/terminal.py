@@ -38,6 +38,7 @@ from costof.report.blocks import (
     Table,
     select_blocks,
 )
+from costof.report.how_sure import Check
 from costof.report.plots import legend, plot
 from costof.report.summary import BESIDE_VERDICT, KeyFigure
 from costof.statistics.estimate import Estimate, Verdict
@@ -120,6 +121,11 @@ def _filled(text: str, width: int, style: str = "") -> Text:
     return _text(textwrap.fill(text, width, break_on_hyphens=False), style)
 
 
+def marks(checks: Sequence[Check]) -> str:
+    """Return the checks without their details in one line."""
+    return "   ".join(each.short.replace(" ", fmt.NBSP) for each in checks)
+
+
 def _led(label: str, text: str, width: int) -> RenderableType:
     """Return a text after a bold label, as in 'How sure: high'."""
     filled = _filled(f"{label}: {text}", min(width, PROSE + 2) - 2)
@@ -147,8 +153,8 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
             yield Text()
             yield from (_labelled(label, [text], width, above=0) for label, text in lines)
         case Checks(checks=checks):
-            plain = [each for each in checks if block.short or (each.passed and not each.detail)]
-            passed = "   ".join(each.short.replace(" ", fmt.NBSP) for each in plain)
+            plain = [each for each in checks if each.passed and not each.detail]
+            passed = marks(plain)
             others = [each.words for each in checks if each not in plain]
             yield _labelled("Checks", [*filter(None, [passed]), *others], width)
         case KeyFigures(figures=figures):
@@ -218,7 +224,7 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
         room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
         if room >= ENOUGH_LABEL:
             break
-    arm, grid = "", Grid()
+    arm, shared, grid = "", "", Grid()
     for figure, cells in zip(figures, rows, strict=True):
         if figure.arm_label != arm:
             if arm:
@@ -227,15 +233,25 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
             grid.add_column(width=room)
             for column, each in zip(columns, widths, strict=True):
                 grid.add_column(width=each, justify=column.justify, no_wrap=True)
-            fits = cell_len(arm) <= room
+            shared = _shared_end([each.label for each in figures if each.arm_label == arm])
+            title = arm + shared
+            fits = cell_len(title) <= room
             if not fits:
-                yield _text(textwrap.fill(arm, width - 2, **UNBROKEN), "bold")
-            grid.add_row(*(_text(head, "dim") for head in [arm if fits else "", *heads]))
+                yield _text(textwrap.fill(title, width - 2, **UNBROKEN), "bold")
+            grid.add_row(*(_text(head, "dim") for head in [title if fits else "", *heads]))
         style = VERDICT_STYLES[figure.verdict]
         *figures_, bar, verdict = cells
-        label = _folded(figure.label + (f", {COMPUTED}" if figure.note else ""), room)
+        label = figure.label.removesuffix(shared) + (f", {COMPUTED}" if figure.note else "")
+        label = _folded(label, room)
         grid.add_row(_text(label), *map(_text, figures_), _text(bar, style), _text(verdict, style))
     yield grid
+
+
+def _shared_end(labels: Sequence[str]) -> str:
+    """Return the end that several labels share, such as ', with data in memory'; '' if there is none."""
+    start, separator, end = labels[0].rpartition(", with ")
+    shared = separator + end
+    return shared if start and len(labels) > 1 and all(label.endswith(shared) for label in labels) else ""
 
 
 def _bar(difference: Estimate) -> str:
