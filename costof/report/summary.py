@@ -45,6 +45,7 @@ class KeyFigure(Model):
     arm: str = Field(description="The arm's name without its context.")
     arm_label: str
     label: str = Field(description="The quantity as a title, such as 'a new connection'.")
+    title: str = Field(default="", description="The label in more words, where there is room for them; '' if it is clear.")
     words: str = Field(
         description="The quantity as part of a sentence, such as \"'query on open connection' on the wire\"."
     )
@@ -79,7 +80,7 @@ class KeyFigure(Model):
     @property
     def whole_label(self) -> str:
         """Return the label with the note, such as 'a new connection 1 ms away, computed from a run on one machine'."""
-        return ", ".join(filter(None, [self.label, self.note]))
+        return ", ".join(filter(None, [self.title or self.label, self.note]))
 
     @property
     def added(self) -> str:

@@ -248,6 +248,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
             arm=each.protection,
             arm_label=each.label,
             label=f"cores at {rate}/s",
+            title=f"cores at {rate} {clients} a second",
             words=f"cores at {rate} {clients} a second",
             unit=CORES,
             metrics=[name for names in metrics.values() for name in names],
