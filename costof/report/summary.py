@@ -452,8 +452,8 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     for figure in figures:
         groups.setdefault(figure.arm_label, []).append(figure)
     most = MOST_IN_VERDICT if len(groups) == 1 else 1
-    if most == 1 and (texts := _unresolved_together(groups)):
-        return texts
+    if most == 1 and (together := _unresolved_together(groups)):
+        return together
     subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for label, group in groups.items():
         subjects.setdefault(tuple(map(_clause, verdict_figures(group, most))), []).append(label)

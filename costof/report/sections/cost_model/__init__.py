@@ -202,7 +202,9 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     computed = index.computed_away
     at = ", on the wire" if index.many_views and not computed else ""
     local = {arm.protection: [arm.name, *([arm.baseline] if arm.baseline else [])] for arm in reversed(index.arms)}
-    metrics = {name: [cost.metric for cost in model.operations if cost.operation == name] for name in WORDS}
+    metrics = {
+        name: [*dict.fromkeys(cost.metric for cost in model.operations if cost.operation == name)] for name in WORDS
+    }
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms + cost.flushes * load.flush_ms
         for cost in model.operations
@@ -299,7 +301,9 @@ def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterat
     away = measured_load(index, model).round_trip_ms
     contexts = {name for name, ms in index.core.distances.items() if ms == away or model.way_ms is not None}
     arm = next((arm for arm in index.arms if arm.protection == protection and arm.context in contexts), None)
-    for metric, operation in {cost.metric: cost.operation for cost in model.operations}.items() if arm else ():
+    if arm is None:
+        return
+    for metric, operation in {cost.metric: cost.operation for cost in model.operations}.items():
         if (effect := index.effect(metric, arm.name)) is not None:
             yield operation, effect
 
