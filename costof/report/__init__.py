@@ -171,19 +171,25 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
         terminal.render_terminal(document(result, where), console)
     else:
-        terminal.render_terminal(short_document(result, place), console)
+        shortened = (short_document(result, place, shortness) for shortness in SHORTNESS)
+        short = next((each for each in shortened if terminal.count_lines(each, console.width) <= MOST_LINES), None)
+        terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: Number of key figures in the short answer if the run has warnings. Warnings need the room.
-MOST_BESIDE_WARNINGS = 4
-
-
+#: The short answer has at most this many lines, if it can. At each step of shortness it has fewer figures and reasons.
+MOST_LINES = 30
+SHORTNESS = range(4)
+MOST_FIGURES = (6, 6, 4, 3)
+LEFT_OUT: tuple[set[str], ...] = (set(), {BREAK_EVEN}, {BREAK_EVEN, ROUNDS}, {BREAK_EVEN, ROUNDS, "Why"})
 #: The beginning of the warning about the time before the run. The checks say whether the machine was quiet during it.
 BUSY_BEFORE = "the machine was busy"
 
 
-def short_document(result: Result, folder: Path) -> Document:
-    """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
+def short_document(result: Result, folder: Path, shortness: int = 0) -> Document:
+    """Return the answer that fits on a small terminal: the summary, the checks, and where to read on.
+
+    `shortness` is one of `SHORTNESS`: the higher, the fewer figures and reasons.
+    """
     index, brief = Index(result, answer=result.answer), result.summary
     blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
@@ -191,8 +197,7 @@ def short_document(result: Result, folder: Path) -> Document:
     warnings = [sentence.text for sentence in index.sentences("warning")]
     others = [text for text in result.warnings if not (result.sections.checks and text.startswith(BUSY_BEFORE))]
     warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, others)]
-    crowded = warnings or index.sentences("leading_warning") or any(figure.note for figure in brief.figures)
-    figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
+    figures = first_of_each_arm(brief.figures, MOST_FIGURES[shortness])
     blocks += [KeyFigures(figures)] if figures else []
     blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
     lines: list[tuple[str, str]] = []
@@ -208,8 +213,7 @@ def short_document(result: Result, folder: Path) -> Document:
         lines.append(("Checks", terminal.marks(result.sections.checks)))
     elif result.sections.checks:
         blocks.append(Checks(result.sections.checks))
-    no_room = {BREAK_EVEN} if len(figures) > MOST_BESIDE_WARNINGS else {BREAK_EVEN, ROUNDS} if warnings else set()
-    reasons = [each for each in brief.reasons if each[0] not in no_room]
+    reasons = [each for each in brief.reasons if each[0] not in LEFT_OUT[shortness]]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")
     next_steps = [("Next", text) for text in next_lines(index, folder, figures)]

@@ -45,7 +45,9 @@ class KeyFigure(Model):
     arm: str = Field(description="The arm's name without its context.")
     arm_label: str
     label: str = Field(description="The quantity as a title, such as 'a new connection'.")
-    title: str = Field(default="", description="The label in more words, where there is room for them; '' if it is clear.")
+    title: str = Field(
+        default="", description="The label in more words, where there is room for them; '' if it is clear."
+    )
     words: str = Field(
         description="The quantity as part of a sentence, such as \"'query on open connection' on the wire\"."
     )
@@ -396,9 +398,10 @@ def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
     """
     cores = [figure for figure in group if figure.name == CORES][: most - 1]
     others = [figure for figure in group if figure.name != CORES]
-    if most > 1:
-        others.sort(key=lambda figure: figure.verdict is Verdict.UNRESOLVED)
-    shown, rest = others[: most - len(cores)], others[most - len(cores) :]
+    first = sorted(others, key=lambda figure: most > 1 and figure.verdict is Verdict.UNRESOLVED)[: most - len(cores)]
+    shown, rest = [], []
+    for figure in others:
+        (shown if any(figure is each for each in first) else rest).append(figure)
     largest = max((figure.factor for figure in shown), default=0.0)
     lowered = [
         figure

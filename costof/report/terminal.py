@@ -86,16 +86,25 @@ ASCII = str.maketrans(
 
 
 def render_terminal(document: Document, console: Console) -> None:
-    head: list[RenderableType] = [Text()]
-    head += [_prose(document.title, console.width, "bold")] if document.title else []
-    head.append(_prose(document.subtitle, console.width, "dim"))
-    blocks = [block for part in document.parts for block in part.select(Medium.TERMINAL)]
-    body = Group(*head, *(each for block in blocks for each in _block(block, console.width)))
+    body = _body(document, console.width)
     unicode = (console.encoding or "utf-8").lower().startswith("utf")
     if console.is_terminal and unicode:
         console.print(body, highlight=False)
     else:
         console.file.write(_plain(body, console.width, unicode=unicode))
+
+
+def count_lines(document: Document, width: int) -> int:
+    """Return the number of lines that the document takes on a terminal of this width."""
+    return len(_plain(_body(document, width), width, unicode=True).splitlines())
+
+
+def _body(document: Document, width: int) -> RenderableType:
+    head: list[RenderableType] = [Text()]
+    head += [_prose(document.title, width, "bold")] if document.title else []
+    head.append(_prose(document.subtitle, width, "dim"))
+    blocks = [block for part in document.parts for block in part.select(Medium.TERMINAL)]
+    return Group(*head, *(each for block in blocks for each in _block(block, width)))
 
 
 def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
