@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support import store
+
 # Tests use the same examples on every machine, whatever its speed, so that their results are reproducible. `pytest
 # --hypothesis-profile explore` tries new examples.
 settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=50)
@@ -40,6 +42,14 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         from tests.support.initdb import copy_from_now_on
 
         copy_from_now_on()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _store(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let the worker processes of pytest-xdist share a folder, which pytest removes after some more runs."""
+    if hasattr(request.config, "workerinput"):
+        store.folder = tmp_path_factory.getbasetemp().parent / "store"
+        store.folder.mkdir(exist_ok=True)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.servers
 
 needs_root = pytest.mark.skipif(not is_root(), reason="hosts and CPU shares take root")
 SERVICE = "service-mtls"
-#: Labs that share their code with another lab here, so they are tested only with --slow.
+#: Labs that share their code with another lab here, so they are tested only by `make test-all`.
 SLOW = ("redis", "pooling", "firewall", "service")
 
 

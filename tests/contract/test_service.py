@@ -18,8 +18,9 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Targets that other tests measure too; without --slow only one database and one balancer are tested here.
-SLOW = {"mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"}
+#: Targets that other tests measure too, so that `make test` has one database and one balancer here, and the lab that
+#: starts many instances of nginx with all rules of the firewall.
+SLOW = {"mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target", "firewall-lab"}
 
 
 @pytest.fixture(

@@ -29,8 +29,8 @@ pytestmark = pytest.mark.servers
 KEEP_EMPTY = pytest.mark.parametrize("server", ["mariadb", "postgres-database"], indirect=True)
 
 
-#: Targets that share most code with another one here; `tests/integration/test_postgres_target.py` tests the rest.
-SLOW = {"postgres-schema"}
+#: Targets whose own code is tested by `test_postgres_target.py` and `test_mongodb_target.py`.
+SLOW = {"postgres-schema", "mongodb"}
 
 
 @pytest.fixture(

@@ -38,6 +38,7 @@ def test_server_of_mutual_tls_refuses_clients_without_a_certificate(study: str) 
         assert refusals(engine(lab.prefix(mutual)), {"without": (endpoint.service, without)}).keys() == {"without"}
 
 
+@pytest.mark.slow
 def test_postgres_shows_its_scram_iterations_and_data_checksums() -> None:
     settings = ("scram_iterations=4096,16384", "data_checksums=on", "transport=tls", "records=100")
     planned = plan_of("postgres-tls", "quick", *settings)

@@ -40,7 +40,13 @@ def flushes_of_commits(lab: ServerLab, engines: Engines, arm: PlannedArm) -> flo
     return judgement.figures[FLUSHES]
 
 
-@pytest.mark.parametrize("study", STUDIES)
+#: Starts a standby too.
+SLOW = "postgres-durability"
+
+
+@pytest.mark.parametrize(
+    "study", [pytest.param(study, marks=[pytest.mark.slow] * (study == SLOW)) for study in STUDIES]
+)
 def test_servers_count_the_flushes_of_commits(study: str) -> None:
     levels, workload, flushes = STUDIES[study]
     plan = plan_of(study, "quick", levels, "clients=1")

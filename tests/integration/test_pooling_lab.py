@@ -158,6 +158,7 @@ def test_drivers_work_through_a_transaction_pool(pools: Pools, driver: str) -> N
             assert pools.server.counters().since(before).connections == 0
 
 
+@pytest.mark.slow
 def test_two_pgbouncer_processes_share_a_port_and_resume_tls_sessions() -> None:
     plan = plan_for("path=plain,transaction-client", "resumption=on", "processes=2", "pool_size=5", "key=ecdsa-p256")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:

@@ -85,6 +85,7 @@ def password_of(server: RunningServer) -> dict[str, str]:
     return {"COSTOF_PASSWORD": server.password.get_secret_value()}
 
 
+@pytest.mark.slow
 def test_resume_rejects_another_certificate_and_writes_nothing(postgres: RunningServer, interrupted: Path) -> None:
     places = postgres.places()
     with postgres.showing(datetime.timedelta(days=1)):

@@ -137,6 +137,7 @@ def test_killed_server_ends_the_run_with_a_partial_report(tmp_path: Path, tempor
     assert "redis" in result.partial
 
 
+@pytest.mark.slow
 @needs_root
 def test_failed_tunnel_fails_only_its_arm(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"

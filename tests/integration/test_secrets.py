@@ -147,7 +147,7 @@ LEAST = {
 }
 
 
-#: The study tested without --slow. Its run starts both the engine and an application's driver.
+#: The study tested by `make test`. Its run starts both the engine and an application's driver.
 SHOWING = "mongodb-tls"
 
 

@@ -47,23 +47,27 @@ def connections(lab: ServerLab, engines: Engines, arm: PlannedArm) -> int:
 
 
 @pytest.mark.parametrize("program", CONFIGURATIONS)
-def test_arms_of_each_configuration_have_their_own_server(program: str) -> None:
+def test_each_configuration_and_the_controls_copy_have_their_own_server(program: str) -> None:
     options = Options("quick", ("transport=plain,tls", "distance=lan", "records=100"))
     plan = resolve(with_commits(program), options)
     usual, delayed = (
         next(arm for arm in plan.arms if arm.levels.get("commits") == level) for level in ("immediate", "delayed")
     )
+    copy = next(arm for arm in plan.arms if arm.replicate)
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         lab.prepare(plan.arms, engines.load)
         assert lab.collect_evidence(usual, "start").keys() == {"start of the server", "load of the data"}
         assert lab.collect_evidence(usual, "end") == {}
         (fact,) = lab.collect_evidence(delayed, "end").values()
         assert fact in {"off", "2", "yes"}
-        for arm, other in ((usual, delayed), (delayed, usual)):
-            before = connections(lab, engines, arm), connections(lab, engines, other)
+        arms = (usual, copy, delayed)
+        for arm in arms:
+            before = [connections(lab, engines, each) for each in arms]
             assert engines.slice(arm, "connect", 20).operations == 20
-            after = connections(lab, engines, arm), connections(lab, engines, other)
-            assert [now - was for was, now in zip(before, after, strict=True)] == [20, 0]
+            after = [connections(lab, engines, each) for each in arms]
+            assert [now - was for was, now in zip(before, after, strict=True)] == [
+                20 if each is arm else 0 for each in arms
+            ]
         os.kill(lab.process_ids[f"{program}-2"], signal.SIGKILL)
         eventually("notice of the server", lambda: lab.failure_reason(delayed) is not None)
         assert f"{program}-2 ended" in (lab.failure_reason(delayed) or "")

@@ -57,7 +57,7 @@ def mongodb(lab: ServerLab) -> Store:
     return Store(make, rows)
 
 
-#: MongoDB is slow; without --slow only `test_ycsb_command.py` tests it.
+#: MongoDB is slow; in `make test` only `test_ycsb_command.py` tests it.
 @pytest.fixture(scope="module", params=[pytest.param("mongodb", marks=pytest.mark.slow), "mysql"])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
     with ExitStack() as stack:

@@ -133,6 +133,7 @@ def test_published_jdbc_command_works_on_mysql(mariadb: MariadbServer, tmp_path:
     assert password not in done.out + done.err + ran.out + ran.err
 
 
+@pytest.mark.slow
 def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
     with Lab() as lab, a_server(lab) as server:
         service = server.client_settings()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from costof.report.result import Result
@@ -13,7 +15,7 @@ from tests.report.results import mongodb
 METRIC, PROTECTED = "wire.connect_and_first_query", "tls"
 
 
-def judged(ratio_to_ours: float | None, verdict: Verdict | None = None, ratio: float = 1.0) -> Result:
+def judged(ratio_to_ours: float | None = None, verdict: Verdict | None = None, ratio: float = 1.0) -> Result:
     """Return a result with one published figure: our ratio times `ratio_to_ours`, or `ratio`."""
     result = mongodb()
     effects = [
@@ -35,19 +37,21 @@ def judged(ratio_to_ours: float | None, verdict: Verdict | None = None, ratio: f
 
 
 @pytest.mark.parametrize(
-    ("result", "agreement", "because"),
+    ("published", "agreement", "because"),
     [
-        (judged(1.0), Agreement.YES, "interval includes"),
-        (judged(1.045), Agreement.YES, "differ by less than 5"),
-        (judged(3.0), Agreement.IN_DIRECTION, "without the protection"),
-        (judged(None, ratio=0.5), Agreement.NO, "There it is a gain, here it is a cost."),
-        (judged(None, ratio=1.01), Agreement.NO, "There it is no difference, here it is a cost (above 5"),
-        (judged(1.0, Verdict.UNRESOLVED), Agreement.UNDECIDED, "also that there is no effect"),
+        ({"ratio_to_ours": 1.0}, Agreement.YES, "interval includes"),
+        ({"ratio_to_ours": 1.045}, Agreement.YES, "differ by less than 5"),
+        ({"ratio_to_ours": 3.0}, Agreement.IN_DIRECTION, "without the protection"),
+        ({"ratio": 0.5}, Agreement.NO, "There it is a gain, here it is a cost."),
+        ({"ratio": 1.01}, Agreement.NO, "There it is no difference, here it is a cost (above 5"),
+        ({"ratio_to_ours": 1.0, "verdict": Verdict.UNRESOLVED}, Agreement.UNDECIDED, "also that there is no effect"),
     ],
     ids=["equal", "within the margin", "larger", "opposite", "none published", "unresolved"],
 )
-def test_published_figure_is_judged_with_a_reason(result: Result, agreement: Agreement, because: str) -> None:
-    (claim,) = claims(result)
+def test_published_figure_is_judged_with_a_reason(
+    published: dict[str, Any], agreement: Agreement, because: str
+) -> None:
+    (claim,) = claims(judged(**published))
     assert claim.agreement is agreement
     assert because in claim.because
 

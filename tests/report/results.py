@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import os
 from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
@@ -18,6 +20,7 @@ from costof.statistics.estimate import Estimate
 from costof.study.load import RequestedLoad
 from tests.fake_run import STARTED, Truth, fake_result
 from tests.noise import Noise
+from tests.support import store
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.at_load import AtLoad, FarAway, Stalled
@@ -44,9 +47,19 @@ Golden = Callable[[str, str], None]
 def result_of(
     study: str, profile: str = "quick", *settings: str, rounds: int = 6, partial: str | None = None
 ) -> Result:
-    """Return the result of a simulated run of the study with its known truth; cached."""
+    """Return the result of a simulated run of the study with its known truth; cached, also for other test processes."""
+    name = hashlib.sha256(repr((study, profile, settings, rounds, partial)).encode()).hexdigest()
+    stored = store.folder / name if store.folder is not None else None
+    if stored is not None and stored.exists():
+        return Result.model_validate_json(stored.read_bytes())
     plan, truth = plan_of(study, profile, *settings), TRUTHS.get(study, Truth())
-    return fake_result(plan, truth, f"{STARTED[:10]}-{study}", rounds=rounds, noise=NOISE, partial=partial)
+    result = fake_result(plan, truth, f"{STARTED[:10]}-{study}", rounds=rounds, noise=NOISE, partial=partial)
+    if stored is not None:
+        # Another process may read the file at any time, so it appears when it is complete.
+        new = stored.with_name(f"{name}.{os.getpid()}")
+        new.write_text(result.model_dump_json())
+        new.rename(stored)
+    return result
 
 
 def mongodb(**changes: Any) -> Result:

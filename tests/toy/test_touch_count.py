@@ -12,6 +12,8 @@ from tests.support.small_plans import plan_of
 from tests.toy.tree import Tree, assert_answered
 from tests.truths.http_tls_termination import HttpTruth
 
+pytestmark = pytest.mark.slow
+
 STUDY = "costof/studies/mariadb-tls.toml"
 
 

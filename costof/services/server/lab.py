@@ -1,7 +1,7 @@
 """The lab of a server program, which near and far clients reach directly (plain or TLS) or through tunnels or poolers.
 
 Usually there is one server. If the levels of some arms configure their server (`lab.server`), there is one server for
-each configuration, with data of its own.
+each configuration and for the control's copy, with data of its own.
 """
 
 from __future__ import annotations
@@ -95,13 +95,20 @@ class ServerLab(LabService):
         self._program = program or lab_server(plan.study.service.program)
         self._configuration = {
             arm.name: self._program.configuration_type.model_validate(arm.settings.lab.get("server", {}))
-            for arm in sorted(plan.arms, key=lambda arm: not arm.control)
+            for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
-        #: The configurations, the first control's first.
-        self._configurations: list[ServerConfiguration] = []
-        for configuration in self._configuration.values():
-            if configuration not in self._configurations:
-                self._configurations.append(configuration)
+        configurations = [*self._configuration.values()]
+        # If arms need different servers, the control's copy has one of its own too. On a server that two arms use, the
+        # second slice of a round finds warm caches and no writes in the background, and would be faster than any slice
+        # of an arm that is alone on its server.
+        apart = any(each != configurations[0] for each in configurations)
+        #: What distinguishes each arm's server, by arm: its configuration, and whether it is that of a control's copy.
+        self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
+        #: The same for each server, the first control's first.
+        self._distinct: list[tuple[ServerConfiguration, bool]] = []
+        for name in self._configuration:
+            if self._server_of[name] not in self._distinct:
+                self._distinct.append(self._server_of[name])
         self._arms = plan.arms
         self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
         self._records = plan.records
@@ -115,13 +122,14 @@ class ServerLab(LabService):
         separate = self._program.separate_clients or any(kind.separate_clients for kind in used)
         self._star = Star(self._lab, round_trips, plan.seed, separate=separate, middle=middle_cores(plan.arms))
         self._by_server = [
-            self._entrances_before(number, configuration, plan.seed)
-            for number, configuration in enumerate(self._configurations, start=1)
+            self._entrances_before(number, each, plan.seed) for number, each in enumerate(self._distinct, start=1)
         ]
         self._entrances = [each for entrances in self._by_server for each in entrances]
 
-    def _entrances_before(self, number: int, configuration: ServerConfiguration, seed: int) -> Sequence[Entrances]:
-        arms = [arm for arm in self._arms if self._configuration[arm.name] == configuration]
+    def _entrances_before(
+        self, number: int, server: tuple[ServerConfiguration, bool], seed: int
+    ) -> Sequence[Entrances]:
+        arms = [arm for arm in self._arms if self._server_of[arm.name] == server]
         site = Site(self._lab, self._star, arms, self._distances, self._keys[0], seed, number)
         return [kind(site) for kind in ENTRANCES]
 
@@ -131,7 +139,7 @@ class ServerLab(LabService):
         self.authority = Authority(self._lab.folder / "certificates")
         self._servers = [
             self._start(number, configuration, stack)
-            for number, configuration in enumerate(self._configurations, start=1)
+            for number, (configuration, _) in enumerate(self._distinct, start=1)
         ]
         self._current = self._servers[0]
         for configured in self._servers:
@@ -289,7 +297,8 @@ class ServerLab(LabService):
     def describe(self) -> Description:
         described, *others = [each.server.describe() for each in self._servers]
         count = len(self._servers)
-        topology = described.topology if count == 1 else f"{count} servers, one for each configuration,"
+        several = f"{count} servers, one for each configuration and for the control's copy,"
+        topology = described.topology if count == 1 else several
         return Description(
             versions=_joined([described.versions, *(each.versions for each in others)])
             | _merged(each.versions() for each in self._entrances),
@@ -312,7 +321,7 @@ class ServerLab(LabService):
 
     def _configured(self, arm: PlannedArm) -> Configured:
         """Return the server that an arm uses."""
-        return self._servers[self._configurations.index(self._configuration[arm.name])]
+        return self._servers[self._distinct.index(self._server_of[arm.name])]
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
         """Return the kind of entrance that an arm uses, or None if its client connects to the server directly."""
