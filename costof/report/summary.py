@@ -6,6 +6,7 @@ A terminal, the head of a page, its card and its copy as Markdown all show this 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from operator import neg
 
 from pydantic import Field
@@ -402,7 +403,7 @@ def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
     shown, rest = [], []
     for figure in others:
         (shown if any(figure is each for each in first) else rest).append(figure)
-    largest = max((figure.factor for figure in shown), default=0.0)
+    largest = max((figure.factor or inf for figure in shown), default=inf)
     lowered = [
         figure
         for figure in rest
