@@ -400,7 +400,8 @@ def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
     cores = [figure for figure in group if figure.name == CORES][: most - 1]
     others = [figure for figure in group if figure.name != CORES]
     first = sorted(others, key=lambda figure: most > 1 and figure.verdict is Verdict.UNRESOLVED)[: most - len(cores)]
-    shown, rest = [], []
+    shown: list[KeyFigure] = []
+    rest: list[KeyFigure] = []
     for figure in others:
         (shown if any(figure is each for each in first) else rest).append(figure)
     largest = max((figure.factor or inf for figure in shown), default=inf)
