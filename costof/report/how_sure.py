@@ -67,7 +67,7 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
     doubts = [*_doubts(index, figures, failed)]
     unresolved = _unresolved(figures)
     if not doubts and not unresolved:
-        return f"{HIGH}: {index.extent}, {_passed(checks, failed)}."
+        return f"{HIGH}: {index.extent}{_passed(checks, failed)}."
     if unresolved:
         every = len(unresolved) == len(figures)
         names = "any figure" if every and len(figures) > 1 else _names(unresolved, figures)
@@ -79,10 +79,11 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
 
 def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
     if failed:
-        return f"and what failed ({fmt.listed([check.label for check in failed])}) touches none of these figures"
+        labels = fmt.listed([check.label for check in failed])
+        return f"; the failed check ({labels}) touches none of these figures"
     if not checks:
-        return "all resolved"
-    return "all checks passed" if all(check.passed for check in checks) else "no check failed"
+        return ", all resolved"
+    return ", all checks passed" if all(check.passed for check in checks) else ", no check failed"
 
 
 def _unresolved(figures: Sequence[KeyFigure]) -> list[KeyFigure]:

@@ -92,7 +92,7 @@ def test_certainty_is_limited_by_a_failed_check_that_touches_a_figure() -> None:
     every = failed.model_copy(update={"metrics": None})
     assert how_sure(index, figures, [every]) == "limited: the machine was 61 % busy, which touches every figure."
     other = failed.model_copy(update={"metrics": ["a third one"]})
-    assert how_sure(index, figures, [other]).startswith("high: 10 rounds, and what failed (busy) touches none of")
+    assert how_sure(index, figures, [other]).startswith("high: 10 rounds; the failed check (busy) touches none of")
     assert how_sure(index, figures, [Check(passed=True, label="quiet")]) == "high: 10 rounds, all checks passed."
 
 
