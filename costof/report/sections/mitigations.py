@@ -135,13 +135,14 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return [spec.metric]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
+        spec = _with_installed_advice(run.plan.study, spec)
         reference = reference_of(run.plan, spec)
         mitigations = _mitigations(run, core, spec, reference) if reference is not None else []
         if reference is None:
             return None
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
-        advice = _installed(run.plan.study, spec).measure
+        advice = spec.measure
         factor, _, levels = advice.partition("=")
         known = {arm.levels[factor] for arm in run.plan.arms if factor in arm.levels}
         # The servers of a target have the settings that they have.
@@ -186,10 +187,16 @@ class MitigationsSection(Section[Spec, Mitigations]):
         yield Paragraph(METHOD, "note", media=FILES)
 
 
-def _installed(study: Study, spec: Spec) -> Spec:
-    """Return the spec of the installed study, because advice is about runs to come; for a user's study, the run's."""
+def _with_installed_advice(study: Study, spec: Spec) -> Spec:
+    """Return the run's spec with the advice of the installed study, because advice is about runs to come.
+
+    A user's own study keeps its advice.
+    """
     sections = load_study(study.name).sections if study.name in study_names() else {}
-    return Spec.model_validate(sections["mitigations"]) if "mitigations" in sections else spec
+    if "mitigations" not in sections:
+        return spec
+    installed = Spec.model_validate(sections["mitigations"])
+    return spec.model_copy(update={"measure": installed.measure, "unprotected": installed.unprotected})
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
