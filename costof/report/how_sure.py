@@ -69,9 +69,7 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
     if not doubts and not unresolved:
         return f"{HIGH}: {index.extent}{_passed(checks, failed)}."
     if unresolved:
-        every = len(unresolved) == len(figures)
-        names = "any figure" if every and len(figures) > 1 else _names(unresolved, figures)
-        doubts.insert(0, f"{index.extent} do not resolve {names}")
+        doubts.insert(0, f"{index.extent} leave {_names(unresolved, figures)} unresolved")
     more = f"; {fmt.plural(len(doubts) - MOST_DOUBTS, 'more doubt')} below" if len(doubts) > MOST_DOUBTS else ""
     level = LOW if len(unresolved) == len(figures) else LIMITED
     return f"{level}: {'; '.join(doubts[:MOST_DOUBTS])}{more}."

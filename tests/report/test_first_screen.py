@@ -98,8 +98,8 @@ def test_certainty_is_limited_by_a_failed_check_that_touches_a_figure() -> None:
 
 def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
     index, unresolved = Index(mongodb()), figure("a read", verdict=Verdict.UNRESOLVED)
-    assert how_sure(index, [unresolved, unresolved], []) == "low: 10 rounds do not resolve any figure."
-    assert how_sure(index, [unresolved, figure("a write")], []) == "limited: 10 rounds do not resolve a read."
+    assert how_sure(index, [unresolved, unresolved], []) == "low: 10 rounds leave every figure unresolved."
+    assert how_sure(index, [unresolved, figure("a write")], []) == "limited: 10 rounds leave a read unresolved."
 
 
 def test_verdict_names_a_halved_rate_before_the_cores() -> None:

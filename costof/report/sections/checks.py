@@ -92,7 +92,9 @@ def _quiet(run: Run) -> Check:
             passed=False,
             label="machine busy",
             detail=f"{fmt.listed(disturbers)}{BUSY}{rounds}",
-            doubt=f"the machine was {fmt.percent(usual + steal)} busy with other programs",
+            doubt=f"the machine was {fmt.percent(usual)} busy with other programs"
+            if usual > NEIGHBOURS_WORTH_A_WORD
+            else f"the hypervisor took {fmt.percent(steal)} of the CPU time",
         )
     if disturbed is not None:
         return Check(passed=True, label=f"{QUIET}, but {disturbed[0]}", detail=disturbed[1])
