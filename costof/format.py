@@ -179,6 +179,11 @@ def milliseconds(value: float) -> str:
     return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
 
 
+def away(value: float) -> str:
+    """Format a distance for a sentence with two significant digits, such as '45 ms'; from 100 ms on, in whole ms."""
+    return with_unit(f"{round(value, significant_decimals(value, 2)):,g}", "ms")
+
+
 def count(value: float) -> str:
     """Format a count or a mean of counts: '3' for a whole number, else '3.02'."""
     nearest = round(value)

@@ -48,7 +48,7 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
 
 def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
     data, study = result.sections.mitigations, load_study(result.study)
-    if part is None or data is None:
+    if part is None or data is None or not data.mitigations:
         measures = "mitigations" in study.sections and study.profiles["default"].also
         yield NO_MITIGATION + (f" `costof run {result.study}` measures some." if measures else "")
         return
@@ -60,7 +60,7 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     """Yield which mitigation is the best one with encrypted clients, and what the mitigations cost in other metrics."""
     helping = [each for each in data.mitigations if each.verdict is Verdict.SAVES]
-    encrypted = [each for each in helping if not each.unencrypted]
+    encrypted = [each for each in helping if not each.gives_up]
     if encrypted and encrypted != helping:
         share = f" (recovered: {fmt.percentage(encrypted[0].recovered)})" if encrypted[0].recovered else ""
         yield f"The best one that keeps the clients' connections encrypted: {encrypted[0].label}{share}."

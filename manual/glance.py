@@ -11,7 +11,7 @@ from costof import format as fmt
 from costof.report import document
 from costof.report.markdown import escape
 from costof.report.result import Result
-from costof.report.sections.mitigations import SECTION, Mitigation, Mitigations
+from costof.report.sections.mitigations import Mitigation, Mitigations
 from costof.report.summary import CORES, MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Verdict
@@ -50,12 +50,12 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     helping += [
         f"[{escape(title(other.study))}]({other.study}.md) {escape(helps(other))}"
         for other in same_server(result, results)
-        if other.sections.mitigations is not None and _protection(other) == _protection(result)
+        if helps(other) and _protection(other) == _protection(result)
     ]
     reason = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
     helping = [f"- **What helps:** {text}" for text in helping]
     # A study of mitigations asks what helps.
-    yield from [*helping, *reason] if result.sections.mitigations is not None else [*reason, *helping]
+    yield from [*helping, *reason] if helps(result) else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
 
@@ -65,7 +65,7 @@ def overview(results: Sequence[Result]) -> str:
     items = []
     for result in results:
         page = f"studies/{result.study}.md"
-        texts = [escape(cost(result)), escape(helps(result)) if result.sections.mitigations is not None else ""]
+        texts = [escape(cost(result)), escape(helps(result))]
         if published := claims.summary(result):
             texts.append(f"[{published}]({page}#{claims.ANCHOR}).")
         items.append(f"- **[{escape(title(result.study))}]({page})** {' '.join(filter(None, texts))}")
@@ -83,19 +83,12 @@ def cost(result: Result) -> str:
 
 
 def helps(result: Result) -> str:
-    """Return what the best mitigation gains and what it costs elsewhere.
-
-    A mitigation that keeps the clients' connections encrypted goes before a better one that does not. Without a
-    mitigation in the run, return the recommendation of its summary, or ''.
-    """
+    """Return what the best mitigation wins back and what it costs elsewhere; '' if the run measured no mitigation."""
     data = result.sections.mitigations
-    best = data.best if data is not None else None
-    if data is None or best is None:
-        return result.summary.mitigation
-    index = Index(result)
-    of_best = SECTION.answer(index, data.model_copy(update={"mitigations": [best]}))
-    text = next(each.text for each in of_best if each.kind == "mitigation")
-    if costs := [*costs_elsewhere(index, data, best)]:
+    if data is None or not data.mitigations:
+        return ""
+    text, index = fmt.capital(result.summary.mitigation), Index(result)
+    if data.best is not None and (costs := [*costs_elsewhere(index, data, data.best)]):
         text += f" Compared with {index.label(data.control)}, it costs {fmt.listed(costs)}."
     return fmt.without_intervals(text)
 

@@ -28,13 +28,15 @@ from costof.report.blocks import (
     Headlines,
     KeyFigures,
     Lines,
+    Paragraph,
     Part,
 )
+from costof.report.how_sure import how_sure
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
-from costof.report.summary import BREAK_EVEN, first_of_each_arm, summary
+from costof.report.summary import BREAK_EVEN, MOST_TILES, ROUNDS, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index, Lead
 from costof.results.ledger import Ledger
@@ -70,7 +72,9 @@ def build_result(core: Core, sections: Sections) -> Result:
     index = Index(core, leads, sentences)
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
-    return Result(**dict(core), answer=sentences, summary=summary(index, figures), sections=sections)
+    brief = summary(index, figures)
+    sure = how_sure(index, first_of_each_arm(brief.figures, MOST_TILES), sections.checks or [])
+    return Result(**dict(core), answer=sentences, summary=brief.model_copy(update={"sure": sure}), sections=sections)
 
 
 def answer(core: Core, sections: Sections) -> list[Sentence]:
@@ -167,44 +171,60 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         where = Part("files", "", [Bullets([path], label="Full report", media=TERMINAL)])
         terminal.render_terminal(document(result, where), console)
     else:
-        terminal.render_terminal(short_document(result, place), console)
+        shortened = (short_document(result, place, shortness) for shortness in SHORTNESS)
+        short = next((each for each in shortened if terminal.count_lines(each, console.width) <= MOST_LINES), None)
+        terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: Number of key figures in the short answer if the run has warnings. Warnings need the room.
-MOST_BESIDE_WARNINGS = 4
+#: The short answer has at most this many lines, if it can. At each step of shortness it has fewer figures and reasons.
+MOST_LINES = 30
+SHORTNESS = range(4)
+MOST_FIGURES = (6, 6, 4, 3)
+LEFT_OUT: tuple[set[str], ...] = (set(), {BREAK_EVEN}, {BREAK_EVEN, ROUNDS}, {BREAK_EVEN, ROUNDS, "Why"})
+#: The beginning of the warning about the time before the run. The checks say whether the machine was quiet during it.
+BUSY_BEFORE = "the machine was busy"
 
 
-def short_document(result: Result, folder: Path) -> Document:
-    """Return the answer that fits on a small terminal: the summary, the checks, and where to read on."""
+def short_document(result: Result, folder: Path, shortness: int = 0) -> Document:
+    """Return the answer that fits on a small terminal: the summary, the checks, and where to read on.
+
+    `shortness` is one of `SHORTNESS`: the higher, the fewer figures and reasons.
+    """
     index, brief = Index(result, answer=result.answer), result.summary
     blocks: list[Block] = []
     if result.partial:
         wider = chosen_end(result)
         blocks.append(CallOut("partial", f"{result.partial.rstrip('.')}.{wider}" if wider else result.partial))
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
+    blocks += [Paragraph(text, label=label) for label, text in brief.beside_verdict]
     warnings = [sentence.text for sentence in index.sentences("warning")]
-    warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, result.warnings)]
-    crowded = warnings or index.sentences("leading_warning")
-    figures = first_of_each_arm(brief.figures, MOST_BESIDE_WARNINGS) if crowded else brief.figures
+    others = [text for text in result.warnings if not (result.sections.checks and text.startswith(BUSY_BEFORE))]
+    warnings += [*(index.failure(arm) for arm in index.arms_in_error), *map(fmt.capital, others)]
+    figures = first_of_each_arm(brief.figures, MOST_FIGURES[shortness])
     blocks += [KeyFigures(figures)] if figures else []
     blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
+    lines: list[tuple[str, str]] = []
     if warnings:
         # The first sentence of a warning says what is wrong.
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
-        others = len(warnings) - 1
-        more = f" See all figures for {fmt.plural(others, 'more warning')}." if others else ""
+        further = len(warnings) - 1
+        more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
         # Without figures there is room for every warning, and `--full` prints nothing else.
         shown = [first + more] if figures else warnings
-        blocks.append(Lines([("Warning", text) for text in shown]))
-    blocks += [Checks(result.sections.checks)] if result.sections.checks else []
-    no_room = {BREAK_EVEN} if brief.mitigation or warnings else set()
-    reasons = [each for each in brief.reasons if each[0] not in no_room]
+        lines += [("Warning", text) for text in shown]
+    if result.sections.checks and brief.sure:
+        lines.append(("Checks", terminal.marks(result.sections.checks)))
+    elif result.sections.checks:
+        blocks.append(Checks(result.sections.checks))
+    reasons = [each for each in brief.reasons if each[0] not in LEFT_OUT[shortness]]
     report = ("Report", str(folder / "report.html"))
     figures_command = ("All figures", f"costof show --full {shlex.quote(str(folder))}")
     next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
-    blocks.append(Lines([*reasons, report, figures_command, *next_steps]))
+    blocks.append(Lines([*lines, *reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
-    subtitle = f"{whole.subtitle} · {load.load.in_words}" if load is not None else whole.subtitle
+    # The full report says why the run ended early.
+    subtitle = whole.subtitle.partition(" of ")[0] if result.resolved_early else whole.subtitle
+    subtitle = f"{subtitle} · {load.load.in_words}" if load is not None else subtitle
     return replace(whole, title="", subtitle=subtitle)
 
 

@@ -12,8 +12,8 @@ from enum import Enum
 from typing import Literal
 
 from costof.format import Text
-from costof.model import Model
 from costof.report.canvas import Legend, Sheet
+from costof.report.how_sure import Check
 from costof.report.plots import Series
 from costof.report.summary import KeyFigure, Summary
 from costof.statistics.estimate import Verdict
@@ -84,25 +84,6 @@ class Bullets(Block):
     label: str = ""
     tone: Literal["plain", "soft", "warning", "error"] = "plain"
     loose: bool = False
-
-
-MARKS = {True: "✓", False: "✗", None: "–"}
-
-
-class Check(Model):
-    """A check of the conditions under which the figures can be trusted.
-
-    `passed` is None if the run could not check the condition. `detail` says what is wrong or unknown.
-    """
-
-    passed: bool | None
-    label: str
-    detail: str = ""
-
-    @property
-    def words(self) -> str:
-        """Return the check as text, such as '✓ machine quiet'."""
-        return f"{MARKS[self.passed]} {self.label}{f': {self.detail}' if self.detail else ''}"
 
 
 @dataclass(frozen=True)

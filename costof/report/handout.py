@@ -10,7 +10,7 @@ from costof.report.blocks import Handout
 from costof.report.canvas import BOLD, text_width
 from costof.report.markdown import escape
 from costof.report.palette import COLOURS
-from costof.report.summary import KeyFigure, first_of_each_arm
+from costof.report.summary import MOST_TILES, KeyFigure, first_of_each_arm
 from costof.statistics.estimate import Estimate, Verdict
 
 HANDOUT_FILE = "costof-{run}"
@@ -21,7 +21,6 @@ VERDICT_COLOURS = {
     Verdict.NO_COST: "none",
     Verdict.UNRESOLVED: "unresolved",
 }
-MOST_TILES = 4
 MARGIN = 1.08
 """The scale reaches this many times as far from 0 as the end of the interval."""
 
@@ -51,6 +50,7 @@ def markdown(handout: Handout) -> str:
     summary = handout.summary
     texts = [f"**{escape(summary.verdict)}**"]
     texts += [escape(summary.limits)] if summary.limits else []
+    texts += [f"**{label}:** {escape(text)}" for label, text in summary.beside_verdict]
     texts += ["\n".join(_rows(summary.figures))] if summary.figures else []
     texts += [" · ".join(escape(check.words) for check in handout.checks)] if handout.checks else []
     texts += [f"{label}: {escape(text)}" for label, text in summary.reasons]
@@ -70,7 +70,7 @@ def _rows(figures: list[KeyFigure]) -> Iterator[str]:
     yield "| added | without | with | difference | relative | 95 % interval | |"
     yield "| --- | ---: | ---: | ---: | ---: | --- | --- |"
     for figure in figures:
-        label = f"{figure.arm_label}: {figure.label}" if several else figure.label
+        label = f"{figure.arm_label}: {figure.whole_label}" if several else figure.whole_label
         cells = [
             label,
             figure.one_side(figure.without),
@@ -95,7 +95,8 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
 def card(handout: Handout) -> str:
-    """Return the answer as a picture: the verdict, the first figures, the checks, versions, and the command."""
+    """Return the answer as a picture: the verdict, the first figures, how sure they are, what wins the cost back,
+    versions, and the command."""
     figures = tiles(handout.summary.figures)
     several = len({figure.arm for figure in handout.summary.figures}) > 1
     body = [
@@ -159,7 +160,7 @@ def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Ite
             f'<rect x="{left:.0f}" y="{top}" width="{across:.0f}" height="{TILE_HEIGHT}" rx="{corner}" '
             f'fill="{_colour(name)}"/>'
         )
-    label = f"{figure.arm_label}: {figure.label}" if several else figure.label
+    label = f"{figure.arm_label}: {figure.whole_label}" if several else figure.whole_label
     for number, line in enumerate(_fitting(_lines(label, 15, width - 36), 3)):
         yield _text(inner, top + 27 + 18 * number, line, 15, "soft")
     yield _text(inner, top + 100, figure.added.replace(fmt.NBSP, " "), 34, style=' font-weight="650"')
@@ -181,16 +182,12 @@ def _tile(figure: KeyFigure, left: float, width: float, *, several: bool) -> Ite
 
 
 def _foot(handout: Handout) -> Iterator[str]:
-    y = TILE_TOP + TILE_HEIGHT + 42
-    x: float = EDGE
-    for check in handout.checks:
-        words = check.words.partition(":")[0]
-        width = BOLD * text_width(words, 17)
-        if x + width > WIDTH - EDGE:
-            break
-        yield _text(x, y, words, 17, "none" if check.passed else "unresolved", ' font-weight="600"')
-        x += width + 18
-    yield _text(EDGE, y + 38, _fitting(_lines(versions(handout), 15, WIDTH - 2 * EDGE - 20), 1)[0], 15, "soft")
+    y, room = TILE_TOP + TILE_HEIGHT + 34, WIDTH - 2 * EDGE - 20
+    for label, text in handout.summary.beside_verdict:
+        for line in _fitting(_lines(f"{label}: {text}".replace(fmt.NBSP, " "), 17, room), 2):
+            yield _text(EDGE, y, line, 17)
+            y += 22
+    yield _text(EDGE, HEIGHT - 44, _fitting(_lines(versions(handout), 15, room), 1)[0], 15, "soft")
     # A letter of a monospaced font is about 0.6 of its size wide.
     size = min(15.0, (WIDTH - 2 * EDGE) / max(1, len(handout.command)) / 0.605)
-    yield _text(EDGE, y + 70, handout.command, max(8.0, round(size, 1)), style=f' font-family="{MONO}"')
+    yield _text(EDGE, HEIGHT - 18, handout.command, max(8.0, round(size, 1)), style=f' font-family="{MONO}"')

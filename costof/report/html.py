@@ -33,7 +33,6 @@ from costof.report.blocks import (
 )
 from costof.report.canvas import Picture, Sheet, picture
 from costof.report.handout import HANDOUT_FILE, VERDICT_COLOURS, XML_NAMESPACE, card, interval_scale, markdown, tiles
-from costof.report.summary import MITIGATION
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """The size in pixels of the picture at the top of the page, if the calculator is beside it, on a screen of 1280 × 800
@@ -45,7 +44,6 @@ class Layout:
     """The blocks of a document by their place on the page."""
 
     alerts: list[Block] = field(default_factory=list)
-    failed_checks: list[str] = field(default_factory=list)
     lead: list[Block] = field(default_factory=list)
     picture: Picture | None = None
     reading: str = ""
@@ -139,9 +137,6 @@ def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
     match block:
         case CallOut(kind="partial"):
             layout.alerts.append(block)
-        case Checks():
-            layout.failed_checks += [check.words for check in block.checks if check.passed is False]
-            layout.below.append(replace(block, checks=[check for check in block.checks if check.passed is not False]))
         case Headlines() | Bullets() | Details() if in_head:
             layout.in_words.append(block)
         case Headlines():
@@ -170,12 +165,11 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
 def _reasons(document: Document) -> Lines | None:
     """Return why the protection costs so much, and from how many operations per connection on its cost is small.
 
-    Return None if neither is known. The mitigation is left out, because it is already beside the verdict.
+    Return None if neither is known.
     """
-    if document.handout is None:
+    if document.handout is None or not document.handout.summary.reasons:
         return None
-    known = [(label, text) for label, text in document.handout.summary.reasons if label != MITIGATION]
-    return Lines(known) if known else None
+    return Lines(document.handout.summary.reasons)
 
 
 def _breakable(name: str) -> Markup:

@@ -5,7 +5,8 @@ A terminal, the head of a page, its card and its copy as Markdown all show this 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from operator import neg
 
 from pydantic import Field
@@ -17,15 +18,25 @@ from costof.results.models import Effect, Metric
 from costof.results.samples import NS_PER_UNIT
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.uneven import UnevenRounds
+from costof.study.commands import COMMAND
 
 MOST_FIGURES = 6
 MOST_IN_VERDICT = 3
 MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
-CORES = "cores"
+CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
 """Uneven rounds that move a difference by a smaller share only change the quotient of the two means."""
-MITIGATION, BREAK_EVEN = "Mitigation", "Break-even"
+MOST_TILES = 4
+HALVED = 0.5
+"""A rate that falls to this share or less is in the verdict."""
+SAME_FACTOR = 1.25
+"""A rate and a time say the same if the factors by which they change differ by less than this factor."""
+HOW_SURE, WINS_BACK = "How sure", "What wins it back"
+ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
+BESIDE_VERDICT = (HOW_SURE, WINS_BACK)
+NO_MITIGATION = "this run measured no mitigation"
+NO_COST = "nothing to win back, because this run found no cost"
 
 
 class KeyFigure(Model):
@@ -35,10 +46,18 @@ class KeyFigure(Model):
     arm: str = Field(description="The arm's name without its context.")
     arm_label: str
     label: str = Field(description="The quantity as a title, such as 'a new connection'.")
+    title: str = Field(
+        default="", description="The label in more words, where there is room for them; '' if it is clear."
+    )
     words: str = Field(
         description="The quantity as part of a sentence, such as \"'query on open connection' on the wire\"."
     )
     unit: str
+    view: str = Field(default="wire", description="'app' for a figure of an application, 'wire' for one on the wire.")
+    metrics: list[str] = Field(default=[], description="The metrics from which the figure is made.")
+    arms: list[str] = Field(default=[], description="The arms from which the figure is made, with their contexts.")
+    decides: bool = Field(default=False, description="Whether mitigations are judged by this figure.")
+    note: str = Field(default="", description="How the figure was made, if it was not measured: 'computed from …'.")
     better: str = Field(default="lower", description="'lower' or 'higher'.")
     without: Finite | None = Field(default=None, description="Value of the control; None if it is unknown.")
     value: Finite | None = Field(default=None, description="Value of the arm; None if it is unknown.")
@@ -60,6 +79,11 @@ class KeyFigure(Model):
     predicted: bool = Field(
         default=False, description="Whether it is predicted for the distance that the user gave, not measured."
     )
+
+    @property
+    def whole_label(self) -> str:
+        """Return the label with the note, such as 'a new connection 1 ms away, computed from a run on one machine'."""
+        return ", ".join(filter(None, [self.title or self.label, self.note]))
 
     @property
     def added(self) -> str:
@@ -117,6 +141,15 @@ class KeyFigure(Model):
     def relative(self) -> str:
         return fmt.relative(self.ratio).value if self.ratio is not None else ""
 
+    @property
+    def factor(self) -> float:
+        """Return by how many times the cost changes the quantity, such as 2 for a rate that is halved; 0 if unknown."""
+        if self.ratio is not None:
+            factor = self.ratio.value
+        else:
+            factor = self.value / self.without if self.value and self.without else 0.0
+        return 1 / factor if self.better == "higher" and factor > 0 else factor
+
 
 class Summary(Model):
     verdict: str
@@ -126,21 +159,31 @@ class Summary(Model):
         default="", description="Which rounds dominate a figure, and how far; '' if every round counts alike."
     )
     why: str = Field(default="", description="The reason for the cost, such as round trips and CPU time.")
+    sure: str = Field(
+        default="", description="How sure the figures are, and what makes them less sure; '' without figures."
+    )
     mitigation: str = Field(
-        default="", description="What the best mitigation recovers, or that none recovers anything."
+        default="",
+        description="What the best mitigation wins back, or that none does or that none was measured; '' if nothing "
+        "was protected.",
     )
     room: str = Field(default="", description="How many of the machine's cores the load needs with the protection.")
     break_even: str = Field(default="", description="From how many queries a connection the cost is small.")
 
     @property
+    def beside_verdict(self) -> list[tuple[str, str]]:
+        """Return how sure the verdict is and what wins the cost back, each with its label, for the lines below it."""
+        texts = (self.sure, self.mitigation)
+        return [(label, text) for label, text in zip(BESIDE_VERDICT, texts, strict=True) if text]
+
+    @property
     def reasons(self) -> list[tuple[str, str]]:
-        """Return the uneven rounds, the reason, the mitigation and the break-even point, as far as they are known, each
-        with its label."""
+        """Return the uneven rounds, the reason and the break-even point, as far as they are known, each with its
+        label."""
         texts = [
-            ("Rounds", self.rounds),
+            (ROUNDS, self.rounds),
             ("Cores", self.room),
             ("Why", self.why),
-            (MITIGATION, self.mitigation),
             (BREAK_EVEN, self.break_even),
         ]
         return [(label, text) for label, text in texts if text]
@@ -160,6 +203,10 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
         label=",".join(filter(None, [label, *places])),
         words=f"{words}{arm.at}",
         unit=metric.unit,
+        view=metric.view,
+        metrics=[metric.name],
+        arms=[effect.arm, *([arm.baseline] if arm.baseline else [])],
+        decides=metric.name in index.judged_by,
         better=metric.better,
         without=effect.control_value,
         value=effect.value,
@@ -262,7 +309,7 @@ def interval_verdict(difference: Estimate) -> Verdict:
 
 def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     """Return the summary of a result whose sections have these key figures, the most important ones first."""
-    shown = first_of_each_arm(_at_the_distance(figures), MOST_FIGURES)
+    shown = first_of_each_arm(_by_importance(_at_the_distance(figures)), MOST_FIGURES)
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
@@ -276,7 +323,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         rounds=" ".join(uneven_lines(shown, index.unit)),
         why=_first(index, "why"),
         room=_first(index, "room"),
-        mitigation=_first(index, "mitigation") or _first(index, "no_mitigation"),
+        mitigation=_mitigation(index, shown),
         break_even=_first(index, "break_even"),
     )
 
@@ -292,6 +339,88 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     if not predicted:
         return every
     return [*predicted, *(figure for figure in every if not figure.predicted and figure.unit not in NS_PER_UNIT)]
+
+
+def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
+    """Return what wins the cost back. Return '' without figures, and for commands without a mitigation."""
+    text = _first(index, "mitigation")
+    if not figures or not (text or any(metric.view != COMMAND for metric in index.core.metrics)):
+        return ""
+    verdicts = {figure.verdict for figure in figures}
+    if text and not text.startswith(NO_MITIGATION):
+        return text
+    has_cost = Verdict.COSTS in verdicts or verdicts == {Verdict.UNRESOLVED}
+    return text or f"{NO_MITIGATION}." if has_cost else f"{NO_COST}."
+
+
+def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
+    """Return the figures of each arm with those of the verdict first.
+
+    An application's time leads if it clearly exceeds the first time on the wire, because users wait for the
+    application. If there are several arms, or one quantity in several contexts, nothing else is moved, so that figures
+    stay side by side.
+    """
+    by_arm: dict[str, list[KeyFigure]] = {}
+    for figure in figures:
+        by_arm.setdefault(figure.arm, []).append(figure)
+    groups = [_application_first(group) for group in by_arm.values()]
+    if len(groups) == 1 and len({figure.name for figure in groups[0]}) > 1:
+        shown = verdict_figures(groups[0], MOST_IN_VERDICT)
+        return [*shown, *(figure for figure in groups[0] if not any(figure is each for each in shown))]
+    return [figure for group in groups for figure in group]
+
+
+def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
+    on_wire = next((figure for figure in group if figure.unit in NS_PER_UNIT and figure.view == "wire"), None)
+    slower = [
+        figure
+        for figure in group
+        if on_wire is not None and figure.view == "app" and figure.unit == on_wire.unit
+        if figure.verdict is Verdict.COSTS and figure.difference.low > on_wire.difference.high
+    ]
+    if not slower:
+        return group
+    largest = max(slower, key=lambda figure: figure.difference.value)
+    rest = [
+        figure.model_copy(update={"words": f"{figure.words} on the wire"})
+        if figure.view == "wire" and figure.name in (CONNECTION, OPERATION) and "on the wire" not in figure.words
+        else figure
+        for figure in group
+        if figure is not largest
+    ]
+    return [largest, *rest]
+
+
+def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
+    """Return the figures of an arm that its verdict names, at most `most`, with the cores last.
+
+    If it names several, resolved effects go before unresolved ones. A rate goes before the cores if mitigations are
+    judged by it, or if the protection halves it or changes it more than all else.
+    """
+    cores = [figure for figure in group if figure.name == CORES][: most - 1]
+    others = [figure for figure in group if figure.name != CORES]
+    first = sorted(others, key=lambda figure: most > 1 and figure.verdict is Verdict.UNRESOLVED)[: most - len(cores)]
+    shown: list[KeyFigure] = []
+    rest: list[KeyFigure] = []
+    for figure in others:
+        (shown if any(figure is each for each in first) else rest).append(figure)
+    largest = max((figure.factor or inf for figure in shown), default=inf)
+    lowered = [
+        figure
+        for figure in rest
+        if figure.better == "higher" and figure.verdict is Verdict.COSTS
+        if figure.decides or figure.factor >= 1 / HALVED or figure.factor > largest
+        if figure.decides or not any(_say_the_same(figure, each) for each in shown)
+    ]
+    if cores and lowered:
+        return [*shown, max(lowered, key=lambda figure: (figure.decides, figure.factor))]
+    return [*shown, *cores]
+
+
+def _say_the_same(rate: KeyFigure, time: KeyFigure) -> bool:
+    """Return whether a rate of operations, one after the other, only says again what their time says."""
+    known = rate.ratio is not None and time.ratio is not None and rate.factor > 0 and time.factor > 0
+    return known and 1 / SAME_FACTOR < rate.factor / time.factor < SAME_FACTOR
 
 
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
@@ -328,13 +457,30 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     for figure in figures:
         groups.setdefault(figure.arm_label, []).append(figure)
     most = MOST_IN_VERDICT if len(groups) == 1 else 1
+    if most == 1 and (together := _unresolved_together(groups)):
+        return together
     subjects: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for label, group in groups.items():
-        cores = [figure for figure in group if figure.name == CORES][: most - 1]
-        others = [figure for figure in group if figure.name != CORES][: most - len(cores)]
-        subjects.setdefault(tuple(_clause(figure) for figure in [*others, *cores]), []).append(label)
+        subjects.setdefault(tuple(map(_clause, verdict_figures(group, most))), []).append(label)
     texts = [f"{fmt.listed(labels)} {_predicate(clauses, len(labels))}" for clauses, labels in subjects.items()]
     return f"{fmt.capital('; '.join(texts))}." if texts else ""
+
+
+def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
+    """Return one sentence about arms whose first figures are the same quantity; '' unless several are unresolved.
+
+    For example: 'An audit of writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point
+    select'.'
+    """
+    first = {label: group[0] for label, group in groups.items()}
+    unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
+    if len(unresolved) < 2 or len({each.words for each in first.values()}) > 1:
+        return ""
+    rest = [figure for label, figure in first.items() if label not in unresolved]
+    widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))
+    most = fmt.at_most(widest.difference, widest.shown_unit)
+    last = f"{fmt.listed([*unresolved])} have unresolved effects of at most {most} on {widest.object_words}"
+    return f"{verdict_sentence(rest).rstrip('.')}; {last}." if rest else f"{fmt.capital(last)}."
 
 
 def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
@@ -357,7 +503,7 @@ def _clause(figure: KeyFigure) -> tuple[str, str]:
         return f"makes no {what} above {fmt.share(figure.margin)} to", figure.object_words
     if figure.verdict is Verdict.UNRESOLVED:
         most = fmt.at_most(figure.difference, figure.shown_unit)
-        return "has", f"an unresolved effect of at most {most} on {figure.object_words}"
+        return "has an unresolved effect of at most", f"{most} on {figure.object_words}"
     size = figure.difference.through(neg) if figure.difference.value < 0 else figure.difference
     amount = fmt.absolute(size, figure.unit).value
     if figure.unit == CORES:

@@ -38,8 +38,9 @@ from costof.report.blocks import (
     Table,
     select_blocks,
 )
+from costof.report.how_sure import Check
 from costof.report.plots import legend, plot
-from costof.report.summary import KeyFigure
+from costof.report.summary import BESIDE_VERDICT, KeyFigure
 from costof.statistics.estimate import Estimate, Verdict
 
 WIDE = 112
@@ -85,16 +86,25 @@ ASCII = str.maketrans(
 
 
 def render_terminal(document: Document, console: Console) -> None:
-    head: list[RenderableType] = [Text()]
-    head += [_prose(document.title, console.width, "bold")] if document.title else []
-    head.append(_prose(document.subtitle, console.width, "dim"))
-    blocks = [block for part in document.parts for block in part.select(Medium.TERMINAL)]
-    body = Group(*head, *(each for block in blocks for each in _block(block, console.width)))
+    body = _body(document, console.width)
     unicode = (console.encoding or "utf-8").lower().startswith("utf")
     if console.is_terminal and unicode:
         console.print(body, highlight=False)
     else:
         console.file.write(_plain(body, console.width, unicode=unicode))
+
+
+def count_lines(document: Document, width: int) -> int:
+    """Return the number of lines that the document takes on a terminal of this width."""
+    return len(_plain(_body(document, width), width, unicode=True).splitlines())
+
+
+def _body(document: Document, width: int) -> RenderableType:
+    head: list[RenderableType] = [Text()]
+    head += [_prose(document.title, width, "bold")] if document.title else []
+    head.append(_prose(document.subtitle, width, "dim"))
+    blocks = [block for part in document.parts for block in part.select(Medium.TERMINAL)]
+    return Group(*head, *(each for block in blocks for each in _block(block, width)))
 
 
 def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
@@ -120,10 +130,24 @@ def _filled(text: str, width: int, style: str = "") -> Text:
     return _text(textwrap.fill(text, width, break_on_hyphens=False), style)
 
 
+def marks(checks: Sequence[Check]) -> str:
+    """Return the checks without their details in one line."""
+    return "   ".join(each.short.replace(" ", fmt.NBSP) for each in checks)
+
+
+def _led(label: str, text: str, width: int) -> RenderableType:
+    """Return a text after a bold label, as in 'How sure: high'."""
+    filled = _filled(f"{label}: {text}", min(width, PROSE + 2) - 2)
+    filled.stylize("bold", 0, len(label) + 1)
+    return Padding(filled, (0, 0, 0, 2))
+
+
 def _block(block: Block, width: int) -> Iterator[RenderableType]:
     match block:
         case Paragraph(tone="empty"):
             yield Padding(_text(block.text), (1, 0, 0, 2))
+        case Paragraph(label=label) if label in BESIDE_VERDICT:
+            yield _led(label, block.text, width)
         case Paragraph():
             yield _prose(block.text, width, STYLES[block.tone])
         case Headlines():
@@ -139,12 +163,14 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
             yield from (_labelled(label, [text], width, above=0) for label, text in lines)
         case Checks(checks=checks):
             plain = [each for each in checks if each.passed and not each.detail]
-            passed = "   ".join(each.words.replace(" ", fmt.NBSP) for each in plain)
+            passed = marks(plain)
             others = [each.words for each in checks if each not in plain]
             yield _labelled("Checks", [*filter(None, [passed]), *others], width)
         case KeyFigures(figures=figures):
             yield Text()
             yield from (Padding(each, (0, 0, 0, 2)) for each in _key_figures(figures, width))
+            notes = dict.fromkeys(figure.note for figure in figures if figure.note)
+            yield from (_prose(note.replace(COMPUTED, f"{COMPUTED}:", 1), width, "dim") for note in notes)
         case CallOut(kind="partial"):
             yield Padding(_text(f"PARTIAL RUN: {block.text}", "bold yellow"), (1, 2, 0, 2))
         case CallOut():
@@ -162,6 +188,8 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
                 yield from _block(each, width)
 
 
+COMPUTED = "computed"
+"""The first word of notes. Labels have only this word, and the whole note is below the table."""
 BAR = 11
 """Width of an interval's bar."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
@@ -205,7 +233,7 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
         room = max(LEAST_LABEL, min(NAMES[0], width - 2 - sum(widths) - gap * len(widths)))
         if room >= ENOUGH_LABEL:
             break
-    arm, grid = "", Grid()
+    arm, shared, grid = "", "", Grid()
     for figure, cells in zip(figures, rows, strict=True):
         if figure.arm_label != arm:
             if arm:
@@ -214,15 +242,25 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
             grid.add_column(width=room)
             for column, each in zip(columns, widths, strict=True):
                 grid.add_column(width=each, justify=column.justify, no_wrap=True)
-            fits = cell_len(arm) <= room
+            shared = _shared_end([each.label for each in figures if each.arm_label == arm])
+            title = arm + shared
+            fits = cell_len(title) <= room
             if not fits:
-                yield _text(textwrap.fill(arm, width - 2, **UNBROKEN), "bold")
-            grid.add_row(*(_text(head, "dim") for head in [arm if fits else "", *heads]))
+                yield _text(textwrap.fill(title, width - 2, **UNBROKEN), "bold")
+            grid.add_row(*(_text(head, "dim") for head in [title if fits else "", *heads]))
         style = VERDICT_STYLES[figure.verdict]
         *figures_, bar, verdict = cells
-        label = _folded(figure.label, room)
+        label = figure.label.removesuffix(shared) + (f", {COMPUTED}" if figure.note else "")
+        label = _folded(label, room)
         grid.add_row(_text(label), *map(_text, figures_), _text(bar, style), _text(verdict, style))
     yield grid
+
+
+def _shared_end(labels: Sequence[str]) -> str:
+    """Return the end that several labels share, such as ', with data in memory'; '' if there is none."""
+    start, separator, end = labels[0].rpartition(", with ")
+    shared = separator + end
+    return shared if start and len(labels) > 1 and all(label.endswith(shared) for label in labels) else ""
 
 
 def _bar(difference: Estimate) -> str:

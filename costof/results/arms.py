@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from costof.format import listed, milliseconds
+from costof.format import away, listed, milliseconds
 from costof.results.models import Arm, Cpu, Evidence, Factor
 from costof.results.run import Run, cpu_by_role, cpu_seconds_per_operation, slices_with_cpu
 from costof.study.arms import PlannedArm
@@ -99,7 +99,7 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     levels of all factors that vary between contexts. In the first case the arm belongs to the first context, which has
     no name of its own. In the second case some context differs from the first one in several factors.
 
-    `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (44.648 ms away)'.
+    `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (45 ms away)'.
     """
     study, controls = plan.study, plan.controls
     distance, place = study.distance_factor, ""
@@ -113,7 +113,7 @@ def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = Fal
     if distance and len({control.levels[distance] for control in controls}) > 1:
         level, known = arm.levels[distance], study.factors[distance].milliseconds
         place = f"at {level if level in known else milliseconds(float(level))}"
-        place += f" ({milliseconds(known[level])} away)" if with_round_trip and known.get(level) else ""
+        place += f" ({away(known[level])} away)" if with_round_trip and known.get(level) else ""
     load = f"at {study.factors[LOAD].phrase(arm.levels[LOAD])}" if plan.rates else ""
     return " ".join(part for part in (place, f"with {listed(changed)}" if changed else "", load) if part)
 

@@ -6,8 +6,8 @@ context comes first. Nothing is estimated here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from costof import format as fmt
 from costof.results.models import Arm, Core, Effect, Metric, NoiseFloor, Sentence, Value
@@ -39,6 +39,12 @@ class Lead:
     """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
     computed_away: bool = False
     """True if the run measured on one machine, and the section computes its key figures for a longer distance."""
+    words: Mapping[str, str] = field(default_factory=dict)
+    """By metric: the words by which the section's sentences name it, such as 'a new connection'."""
+    judged_by: str = ""
+    """The metric by which the section judges mitigations."""
+    in_figures: frozenset[tuple[str, str]] = frozenset()
+    """Effects, as (metric, arm), that the section's key figures show, so that no other key figure does."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Context:
 
     @property
     def suffix(self) -> str:
-        """Return the context to append to a title, such as ', us-us (44.648 ms)'; '' for an unnamed context."""
+        """Return the context to append to a title, such as ', us-us (45 ms)'; '' for an unnamed context."""
         return f", {self.title}" if self.title else ""
 
 
@@ -75,7 +81,7 @@ def find_contexts(core: Core) -> list[Context]:
             title = distance = fmt.milliseconds(away)
             # A context whose name is its distance in milliseconds needs no second number.
             if context not in (distance.split(fmt.NBSP)[0], f"{away}"):
-                title = f"{context} ({distance})"
+                title = f"{context} ({fmt.away(away)})"
         ordered.append(Context(context, title, control, arms, shown, members[0].at))
     return ordered
 
@@ -118,6 +124,11 @@ class Index:
     def computed_away(self) -> bool:
         """Return whether a section computes key figures for a longer distance than the run measured at."""
         return any(lead.computed_away for lead in self.leads)
+
+    @property
+    def judged_by(self) -> list[str]:
+        """Return the metrics by which sections judge mitigations."""
+        return [lead.judged_by for lead in self.leads if lead.judged_by]
 
     def arm(self, name: str) -> Arm | None:
         return self._arms.get(name)
@@ -191,6 +202,11 @@ class Index:
     def metric_in_view(self, name: str) -> str:
         """Return the metric's label and view, such as "'SCRAM' on the wire". Labels alone are not unique."""
         return in_view(self.metric_label(name), self.metrics[name].view if name in self.metrics else "")
+
+    def metric_words(self, name: str) -> str:
+        """Return the metric as the summary names it: 'a new connection', or its label in quotes."""
+        words = next((lead.words[name] for lead in self.leads if name in lead.words), "")
+        return words or f"'{self.metric_label(name)}'"
 
     def metric_title(self, name: str) -> str:
         """Return the metric's label and view as a title, such as 'query on open connection, on the wire'."""

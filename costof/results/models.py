@@ -355,7 +355,7 @@ class MissingFigure(Model):
 class Sentence(Model):
     """A sentence of the answer. `kind` decides its place and style. A `detail` comes below the main sentences.
 
-    `verdict`, `limits`, `why`, `mitigation` and `no_mitigation` are only in the summary. A `leading_warning` comes
+    `verdict`, `limits`, `why` and `mitigation` are only in the summary. A `leading_warning` comes
     before the answer and before the verdict, because it changes what their figures mean.
     """
 
@@ -372,7 +372,6 @@ class Sentence(Model):
         "why",
         "room",
         "mitigation",
-        "no_mitigation",
     ]
     text: str
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from costof.format import capital
+from costof.report import build_result
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.results.models import Core
 from costof.statistics.estimate import Verdict
 from manual.glance import cost, helps, lines, overview, server
-from tests.report.results import result_of, with_sections
+from tests.report.results import result_of
 
 TLS, POOLING = "postgres-tls", "postgres-pooling"
 
@@ -21,9 +23,10 @@ def pooling() -> Result:
     data = result.sections.mitigations
     assert data is not None
     kept = [each.model_copy(update={"verdict": Verdict.SAVES}) for each in data.mitigations]
-    kept.sort(key=lambda each: not each.unencrypted)
-    assert [each.unencrypted for each in kept[:2]] == [True, False]
-    return with_sections(result, mitigations=data.model_copy(update={"mitigations": kept}))
+    kept.sort(key=lambda each: not each.gives_up)
+    assert [bool(each.gives_up) for each in kept[:2]] == [True, False]
+    sections = result.sections.model_copy(update={"mitigations": data.model_copy(update={"mitigations": kept})})
+    return build_result(Core(**{name: getattr(result, name) for name in Core.model_fields}), sections)
 
 
 def test_best_mitigation_with_encrypted_clients_goes_first(pooling: Result) -> None:

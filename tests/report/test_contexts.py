@@ -172,7 +172,7 @@ def test_run_without_a_cost_model_has_no_calculator() -> None:
     text = drawn(with_sections(transport(), cost_model=None))
     assert 'id="calculator' not in text
     assert "By distance" not in text
-    assert f"<caption>On the wire, us-us (44.648{fmt.NBSP}ms)</caption>" in text
+    assert f"<caption>On the wire, us-us (45{fmt.NBSP}ms)</caption>" in text
 
 
 def test_distance_in_milliseconds_is_shown_with_its_unit() -> None:

@@ -100,7 +100,7 @@ def test_link_to_a_section_opens_the_section(page: Page) -> None:
 def figures(result: Result) -> list[str]:
     """Return the texts of the key figures in a result."""
     keys = result.summary.figures
-    return [spaced(text) for key in keys for text in (key.added, key.interval, key.label) if text]
+    return [spaced(text) for key in keys for text in (key.added, key.interval, key.whole_label) if text]
 
 
 def test_markdown_copied_from_the_page_has_the_answer(page: Page) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from costof import format as fmt
-from costof.report.blocks import Block, Check, Checks
+from costof.report.blocks import Block, Checks
+from costof.report.how_sure import Check
 from costof.report.sections import Section
 from costof.results.disturbances import LEAST_SHARE, NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.results.index import Index
 from costof.results.load import carried_loads, servers_are_here
-from costof.results.models import Core
+from costof.results.models import Arm, Core
 from costof.results.run import Run
 from costof.study.commands import COMMAND
 
 CLIENT = "client"
+QUIET = "machine quiet"
 NO_EVIDENCE = "no evidence for {arms}, whose figures may be of something else"
 BUSY = "; all figures are less certain, and times may be too long"
 OVERLOADED = "with {arms}, whose times are therefore left out"
@@ -44,11 +46,23 @@ def _verified(run: Run, core: Core) -> Check:
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
     if unverified:
-        return Check(passed=False, label="arms not verified", detail=NO_EVIDENCE.format(arms=fmt.listed(unverified)))
+        return Check(
+            passed=False,
+            label="arms not verified",
+            detail=NO_EVIDENCE.format(arms=fmt.listed(unverified)),
+            doubt=f"there is no evidence for {fmt.listed(unverified)}",
+            arms=_names([arm for arm in core.arms if not arm.evidence]),
+        )
     discarded = sum(each.discarded for arm in core.arms for each in arm.evidence)
     if discarded:
         detail = f"{fmt.plural(discarded, 'slice')} without evidence left out"
-        return Check(passed=False, label="not all slices verified", detail=detail)
+        return Check(
+            passed=False,
+            label="not all slices verified",
+            detail=detail,
+            doubt=f"{fmt.plural(discarded, 'slice')} without evidence {'was' if discarded == 1 else 'were'} left out",
+            arms=_names([arm for arm in core.arms if any(each.discarded for each in arm.evidence)]),
+        )
     if run.plan.study.service.kind != COMMAND:
         return Check(passed=True, label="arms verified")
     assumed = [arm.label for arm in run.plan.arms if not arm.replicate and not arm.settings.proof]
@@ -56,6 +70,11 @@ def _verified(run: Run, core: Core) -> Check:
         return Check(passed=True, label="arms verified")
     arms = "" if len(assumed) == len(run.plan.controls) + len(run.plan.protected) else f" for {fmt.listed(assumed)}"
     return Check(passed=None, label="arms not verified", detail=f"the study defines no proof{arms}")
+
+
+def _names(arms: Sequence[Arm]) -> list[str]:
+    """Return the names of arms. The copy of a control is part of no figure but the noise floor."""
+    return [arm.name for arm in arms if not arm.replicate]
 
 
 def _quiet(run: Run) -> Check:
@@ -69,10 +88,17 @@ def _quiet(run: Run) -> Check:
     disturbed = _disturbed_rounds(run)
     if disturbers:
         rounds = f"; {': '.join(disturbed)}" if disturbed is not None else ""
-        return Check(passed=False, label="machine busy", detail=f"{fmt.listed(disturbers)}{BUSY}{rounds}")
+        return Check(
+            passed=False,
+            label="machine busy",
+            detail=f"{fmt.listed(disturbers)}{BUSY}{rounds}",
+            doubt=f"the machine was {fmt.percent(usual)} busy with other programs"
+            if usual > NEIGHBOURS_WORTH_A_WORD
+            else f"the hypervisor took {fmt.percent(steal)} of the CPU time",
+        )
     if disturbed is not None:
-        return Check(passed=True, label=f"machine quiet, but {disturbed[0]}", detail=disturbed[1])
-    return Check(passed=True, label="machine quiet")
+        return Check(passed=True, label=f"{QUIET}, but {disturbed[0]}", detail=disturbed[1])
+    return Check(passed=True, label=QUIET)
 
 
 def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
@@ -110,15 +136,21 @@ def _client(run: Run, core: Core) -> Check:
     """
     busy = {each.workload for each in core.cpu if each.busiest == CLIENT}
     rates = [
-        f"'{metric.label}'"
+        metric
         for metric in core.metrics
         if metric.headline and metric.unit == "per_second" and metric.workload in busy
         if run.plan.study.workloads[metric.workload].workers > 1
     ]
     if not rates:
         return Check(passed=True, label="load generator not the limit")
-    detail = f"{fmt.listed(rates)} may be too low (its core was nearly full)"
-    return Check(passed=False, label="load generator may be the limit", detail=detail)
+    names = fmt.listed([f"'{metric.label}'" for metric in rates])
+    return Check(
+        passed=False,
+        label="load generator may be the limit",
+        detail=f"{names} may be too low (its core was nearly full)",
+        doubt="the load generator's core was nearly full",
+        metrics=[metric.name for metric in rates],
+    )
 
 
 def _carried(core: Core, overloaded: Sequence[str]) -> Check:
@@ -126,7 +158,11 @@ def _carried(core: Core, overloaded: Sequence[str]) -> Check:
     if not overloaded:
         return Check(passed=True, label="load carried")
     return Check(
-        passed=False, label="load not carried", detail=OVERLOADED.format(arms=fmt.listed(arms)) if arms else ""
+        passed=False,
+        label="load not carried",
+        detail=OVERLOADED.format(arms=fmt.listed(arms)) if arms else "",
+        doubt="the load was not carried",
+        arms=_names([arm for arm in core.arms if arm.name in overloaded]),
     )
 
 
@@ -139,8 +175,12 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
         f"'{headline[each.metric]}'" for each in core.missing if each.metric in headline and each.arm not in overloaded
     )
     details = []
+    absent = [each for each in core.missing if each.arm not in overloaded]
+    metrics, arms = [each.metric for each in absent], [each.arm for each in absent]
     if failed:
         first, *more = dict.fromkeys(record.workload for record in run.counted if record.answer.failed)
+        metrics += [metric.name for metric in core.metrics if metric.workload in (first, *more)]
+        arms += [record.answer.arm for record in run.counted if record.answer.failed]
         where = [
             f"'{run.plan.study.workloads[first].label}'",
             *([fmt.plural(len(more), "more workload")] if more else []),
@@ -150,7 +190,21 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
         details = [f"{fmt.plural(elsewhere, 'error')} in warm-up or discarded slices, which no figure includes"]
     details += [f"{fmt.listed([*missing])} missing"] if missing else []
     label = "operations failed" if failed or elsewhere else "figures missing" if missing else "nothing failed"
-    return Check(passed=not details, label=label, detail=" and ".join(details))
+    return Check(
+        passed=not details,
+        label=label,
+        detail=" and ".join(details),
+        doubt=_failed_share(core, arms, metrics) if failed else "figures are missing" if missing else "",
+        metrics=metrics,
+        arms=[*dict.fromkeys(arms)],
+    )
+
+
+def _failed_share(core: Core, arms: Sequence[str], metrics: Sequence[str]) -> str:
+    """Return text such as '20 % of operations failed': the highest share of any workload of these arms."""
+    workloads = {metric.workload for metric in core.metrics if metric.name in metrics}
+    shares = [each.share for each in core.failures if each.arm in arms and each.workload in workloads]
+    return f"{'up to ' if len(shares) > 1 else ''}{fmt.percent(max(shares, default=0.0))} of operations failed"
 
 
 SECTION = ChecksSection()

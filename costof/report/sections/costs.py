@@ -65,6 +65,7 @@ class CostsSection(Section[None, None]):
             if reference in (None, arm.name)
             for metric in index.headline_metrics
             if (effect := index.effect_to_report(metric.name, arm.name)) is not None
+            if not any((metric.name, arm.name) in lead.in_figures for lead in index.leads)
         ]
 
     def parts(self, index: Index, data: None) -> list[Part]:

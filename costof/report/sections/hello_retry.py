@@ -31,7 +31,7 @@ MOST_OFFER = "X25519"
 USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
 #: Some servers accept only one group, such as PostgreSQL before version 18. Then only the clients can change.
-MITIGATION = (
+ADVICE = (
     "Each new TLS connection saves 1 round trip if the server accepts {offered}, or if clients offer {groups} first."
 )
 
@@ -53,16 +53,16 @@ class HelloRetrySection(Section[None, list[HelloRetry]]):
         return [retry for retry in retries if retry is not None]
 
     def answer(self, index: Index, data: list[HelloRetry]) -> list[Sentence]:
-        """Return the change of the server's settings that saves the round trip, for arms of the answer.
+        """Return the change of settings that saves the round trip, for arms of the answer.
 
-        A mitigation that the run measured comes before it, because the summary has only the first one.
+        The summary does not have it, because the run has not measured it.
         """
         answered = {arm.name for arm in index.answered}
         groups = list(dict.fromkeys(each.group for each in data if each.arm in answered))
         if not groups:
             return []
         text = USUAL_FIRST if MOST_OFFER.casefold() not in map(str.casefold, groups) else CLIENTS_FIRST
-        return sentences("mitigation", [MITIGATION.format(offered=text, groups=fmt.listed(groups, "or"))])
+        return sentences("detail", [ADVICE.format(offered=text, groups=fmt.listed(groups, "or"))])
 
     def blocks(self, index: Index, data: list[HelloRetry]) -> Iterator[Block]:
         for trips, group in dict.fromkeys((round(each.round_trips), each.group) for each in data):

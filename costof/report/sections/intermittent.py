@@ -194,9 +194,9 @@ def _sentence(index: Index, each: IntermittentCost) -> str:
 def _slow_sentence(index: Index, each: Slow) -> str:
     metric, effect = index.metrics[each.metric], index.effect(each.metric, each.arm)
     text = (
-        f"{fmt.capital(index.label_at(each.arm))} slows some operations far more than others: "
-        f"{fmt.percent(each.share)} of the operations of '{metric.label}' take at least 1.5 times as long as the "
-        f"median one, compared with {fmt.percent(each.usual)} with the control and its copy."
+        f"{fmt.capital(index.label_at(each.arm))} slows some operations of '{metric.label}' far more than others. "
+        f"{fmt.percent(each.share)} of them take at least 1.5 times as long as the median one, compared with "
+        f"{fmt.percent(each.usual)} with the control and its copy."
     )
     if effect is None:
         return text

@@ -221,7 +221,7 @@ def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence
 def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
     """Return text such as 'TLS adds 15.1 ms (…) to a new connection, at 300 new connections a second, …'"""
     carried = next((each for each in data.carried if each.arm == arm.name), None)
-    far = f", {fmt.milliseconds(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
+    far = f", {fmt.away(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
     label = f"{arm.label}{'' if far else arm.at}"
     at = f"at {data.load.in_words}{far}"
     if carried is not None and not carried.complete:
@@ -260,6 +260,8 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
                 label=words if of is None else f"{words} (of {of})",
                 words=words,
                 unit=CORES,
+                metrics=[metric_name] if metric_name else [],
+                arms=[arm.name, *([arm.baseline] if arm.baseline else [])],
                 without=each.without.value,
                 value=each.used.value,
                 difference=each.added,

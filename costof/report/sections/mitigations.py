@@ -20,6 +20,7 @@ from costof.model import Model
 from costof.report.blocks import FILES, HTML, Block, Figure, Paragraph, Table
 from costof.report.canvas import NARROW, Panel, Scale, Sheet
 from costof.report.sections import Section, sentences
+from costof.report.summary import NO_MITIGATION
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
@@ -33,8 +34,11 @@ from costof.statistics.intervals import (
     share_of_whole,
 )
 from costof.statistics.verdicts import Contrast, verdicts
+from costof.studies import study_names
 from costof.study.arms import PlannedArm
+from costof.study.library import load_study
 from costof.study.plan import Plan
+from costof.study.schema import Study
 
 HEAD = ["mitigation", "gain", "recovered share", "verdict"]
 METHOD = (
@@ -59,10 +63,16 @@ ROW_HEIGHT = 40
 
 
 class Spec(Model):
-    """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged."""
+    """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
+
+    `measure` is the value of `--set` with which a run measures a mitigation, for reports of runs without one.
+    `unprotected` has levels that give up the protection, by factor.
+    """
 
     metric: str
     factors: list[str]
+    measure: str = ""
+    unprotected: dict[str, list[str]] = {}
 
 
 class Mitigation(Model):
@@ -77,8 +87,9 @@ class Mitigation(Model):
         description="Share of the reference's loss against its control; 1 is the whole loss. None if that loss is "
         "unresolved."
     )
-    unencrypted: bool = Field(
-        default=False, description="Whether the clients' connections, encrypted on the reference, are plain text."
+    gives_up: str = Field(
+        default="",
+        description="The part of the protection that it gives up, such as the encryption of the clients' connections.",
     )
     verdict: Verdict = Field(
         description="saves: the mitigation recovers something; costs: it makes the loss larger; no difference above "
@@ -87,21 +98,24 @@ class Mitigation(Model):
 
 
 class Mitigations(Model):
-    """All mitigations of a protection, the one with the largest gain first."""
+    """All mitigations of a protection, the one with the largest gain first; empty if the run measured none."""
 
     metric: str
     reference: str = Field(description="The protected arm without a mitigation.")
     control: str = Field(description="The reference's control.")
     mitigations: list[Mitigation]
+    measure: str = Field(
+        default="", description="The value of --set with which a run measures a mitigation; '' if this run has it."
+    )
 
     @property
     def best(self) -> Mitigation | None:
         """The mitigation with the largest gain; None if none helps.
 
-        One that keeps the clients' connections encrypted goes before a better one that does not.
+        One that keeps the protection goes before a better one that gives it up.
         """
         helping = [each for each in self.mitigations if each.verdict is Verdict.SAVES]
-        return next((each for each in helping if not each.unencrypted), next(iter(helping), None))
+        return next((each for each in helping if not each.gives_up), next(iter(helping), None))
 
 
 @dataclass(frozen=True)
@@ -121,27 +135,37 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return [spec.metric]
 
     def compute(self, run: Run, core: Core, spec: Spec) -> Mitigations | None:
+        spec = _with_installed_advice(run.plan.study, spec)
         reference = reference_of(run.plan, spec)
         mitigations = _mitigations(run, core, spec, reference) if reference is not None else []
-        if reference is None or not mitigations:
+        if reference is None:
             return None
         higher = run.plan.study.metrics[spec.metric].better == "higher"
         mitigations.sort(key=lambda each: each.gain.value, reverse=higher)
-        control = reference.baseline or ""
-        return Mitigations(metric=spec.metric, reference=reference.name, control=control, mitigations=mitigations)
+        advice = spec.measure
+        factor, _, levels = advice.partition("=")
+        known = {arm.levels[factor] for arm in run.plan.arms if factor in arm.levels}
+        # The servers of a target have the settings that they have.
+        measure = "" if run.plan.target or known >= set(levels.split(",")) else advice
+        return Mitigations(
+            metric=spec.metric,
+            reference=reference.name,
+            control=reference.baseline or "",
+            mitigations=mitigations,
+            measure=measure,
+        )
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
-        return Lead(leads=True, reference=data.reference)
+        if not data.mitigations:
+            return Lead()
+        return Lead(leads=True, reference=data.reference, judged_by=data.metric)
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
-        texts = _texts(index, data)
-        best = data.best
-        if best is None:
-            return [*sentences("answer", texts), *sentences("no_mitigation", texts[:1])]
-        of_best = _texts(index, data.model_copy(update={"mitigations": [best]}))
-        return [*sentences("answer", texts), *sentences("mitigation", of_best)]
+        return [*sentences("answer", _texts(index, data)), *sentences("mitigation", [_wins_back(index, data)])]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
+        if not data.mitigations:
+            return
         shares = [(each, each.recovered) for each in data.mitigations if each.recovered is not None]
         if shares:
             caption = [HOW_TO_READ, *(f"{each.label}: {fmt.percentage(share)}." for each, share in shares)]
@@ -161,6 +185,18 @@ class MitigationsSection(Section[Spec, Mitigations]):
         ]
         yield Table.of(HEAD, rows, title=title, texts=(0, 3))
         yield Paragraph(METHOD, "note", media=FILES)
+
+
+def _with_installed_advice(study: Study, spec: Spec) -> Spec:
+    """Return the run's spec with the advice of the installed study, because advice is about runs to come.
+
+    A user's own study keeps its advice.
+    """
+    sections = load_study(study.name).sections if study.name in study_names() else {}
+    if "mitigations" not in sections:
+        return spec
+    installed = Spec.model_validate(sections["mitigations"])
+    return spec.model_copy(update={"measure": installed.measure, "unprotected": installed.unprotected})
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
@@ -222,16 +258,72 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
                 arm=each.arm.name,
                 gain=gain,
                 recovered=recovered,
-                unencrypted=reference.settings.speaks_tls and _plain_clients(each.arm),
+                gives_up=_gives_up(spec, reference, each),
                 verdict=INVERSE.get(verdict, verdict),
             )
         )
     return mitigations
 
 
-def _plain_clients(arm: PlannedArm) -> bool:
-    """Return whether clients send plain text to another host, not to a tunnel's end on their own."""
-    return not arm.settings.speaks_tls and not arm.settings.near_round_trips
+def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
+    """Return the part of the protection that a mitigation gives up; '' if none.
+
+    Connections are not encrypted if clients send plain text to another host, not to a tunnel's end on their own.
+    """
+    if candidate.level in spec.unprotected.get(candidate.factor, []):
+        return "the protection"
+    settings = candidate.arm.settings
+    if reference.settings.speaks_tls and not settings.speaks_tls and not settings.near_round_trips:
+        return "the encryption of the clients' connections"
+    return ""
+
+
+def _wins_back(index: Index, data: Mitigations) -> str:
+    """Return what the best mitigation wins back, for the line 'What wins it back' of the summary.
+
+    For example: 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'
+    """
+    if data.best is not None:
+        but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
+        return f"{_gains(index, data, data.best)}{but}."
+    keeping = [each for each in data.mitigations if not each.gives_up]
+    other = f"; to measure {'another' if keeping else 'one'}, add --set {data.measure}" if data.measure else ""
+    if not keeping:
+        return f"{NO_MITIGATION}{other}."
+    by_verdict = {verdict: [each.label for each in keeping if each.verdict is verdict] for verdict in Verdict}
+    if unresolved := by_verdict[Verdict.UNRESOLVED]:
+        return f"this run cannot tell what {fmt.listed(unresolved)} {_verb(unresolved, 'save')}{other}."
+    clauses = []
+    if harmful := by_verdict[Verdict.COSTS]:
+        clauses.append(f"{fmt.listed(harmful)} {_verb(harmful, 'cost')} more")
+    if idle := by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]:
+        clauses.append(f"{fmt.listed(idle)} {_verb(idle, 'save')} nothing measurable")
+    return f"nothing that this run measured: {fmt.listed(clauses)}{other}."
+
+
+def _verb(labels: list[str], verb: str) -> str:
+    return verb if len(labels) > 1 else f"{verb}s"
+
+
+def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
+    """Return what a mitigation gains, in the unit of the metric: for a rate the figures before and after, for a time
+    the part of the added time that it saves."""
+    metric = index.metrics[data.metric]
+    loss, values = index.effect(metric.name, data.reference), index.value(metric.name, data.reference)
+    assert values is not None
+    before = values.mean.value
+    after = before * best.gain.value
+    words = index.metric_words(metric.name)
+    if _is_rate(index, data):
+        without = f" ({fmt.number(loss.control_value)} without the protection)" if loss is not None else ""
+        return f"{best.label} raises {words} from {fmt.number(before)} to {fmt.number(after)}{without}"
+    saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
+    if loss is None or best.recovered is None:
+        return f"{best.label} saves {saved} of {words}"
+    lost = fmt.absolute(loss.difference, metric.unit).value
+    if before - after >= loss.difference.value:
+        return f"{best.label} saves {saved}, more than the {lost} added to {words}"
+    return f"{best.label} saves {saved} of the {lost} added to {words}"
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
@@ -273,9 +365,9 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return what to add to the gain: that the clients' connections are then not encrypted, and what the protection
-    costs if the control has the mitigation too."""
-    text = ", but the clients' connections are then not encrypted" if each.unencrypted else ""
+    """Return what to add to the gain: what the mitigation gives up, and what the protection costs if the control has
+    the mitigation too."""
+    text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
     elsewhere = arm is not None and arm.context != index.context(data.reference)
     if elsewhere and effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:

@@ -51,10 +51,9 @@ def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list
         options = _resume_options(index, shlex.quote(str(folder)), waiting)
         longer = f"Repeat the run with {_longer_options(index, waiting)} to resolve {_names(index, waiting)}."
         lines.append(f"costof run {options}" if options else longer)
-    if noisy and any(figure.verdict is Verdict.UNRESOLVED for figure in figures):
+    elif noisy and any(figure.verdict is Verdict.UNRESOLVED for figure in figures):
         lines.append(
-            f"Not even {_most(index)} would resolve {_names(index, noisy)}. Measure on a quieter machine, or with "
-            f"longer slices{_longer_slices(index)}."
+            f"Measure on a quieter machine, or with longer slices{_longer_slices(index)}; more rounds do not help."
         )
     return lines
 

@@ -126,7 +126,7 @@ class PredictedSection(Section[None, Predicted]):
         distance = data.distances_ms[0]
         effects = {(each.arm, each.metric): each for each in data.effects if each.round_trip_ms == distance}
         return [
-            _key_figure(index, arm, effects[arm.name, metric.name])
+            _key_figure(index, arm, effects[arm.name, metric.name], data.here_ms)
             for arm in index.answered
             for metric in index.headline_metrics
             if (arm.name, metric.name) in effects
@@ -143,7 +143,7 @@ class PredictedSection(Section[None, Predicted]):
                     title = f"{arm.label}{arm.at}, predicted for a round trip of {away}"
                     yield Table.of(HEAD, [_row(index, each) for each in effects], title=title)
             figures = [
-                _key_figure(index, arms[each.arm], each)
+                _key_figure(index, arms[each.arm], each, data.here_ms)
                 for each in data.effects
                 if each.round_trip_ms == distance and each.arm in arms and index.metrics[each.metric].headline
             ]
@@ -204,15 +204,18 @@ def _round_trips(run: Run, name: str, arm: str) -> float:
     return mean_count([phase for each in answers if (phase := each.phases.get(metric.phase))], "round_trips") or 0.0
 
 
-def _key_figure(index: Index, arm: Arm, each: PredictedEffect) -> KeyFigure:
-    words = f"{fmt.with_article(index.metrics[each.metric].label)} {fmt.milliseconds(each.round_trip_ms)} away"
+def _key_figure(index: Index, arm: Arm, each: PredictedEffect, here_ms: float) -> KeyFigure:
+    words = f"{fmt.with_article(index.metrics[each.metric].label)} {fmt.away(each.round_trip_ms)} away"
     return KeyFigure(
         name=each.metric,
         arm=arm.protection,
         arm_label=arm.label,
-        label=f"{words}, predicted",
+        label=words,
+        note=f"computed from a run {fmt.away(here_ms)} away",
         words=words,
         unit=each.unit,
+        metrics=[each.metric],
+        arms=[arm.name, *([arm.baseline] if arm.baseline else [])],
         without=each.control_value.value,
         value=each.value.value,
         difference=each.difference,
@@ -232,7 +235,7 @@ def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str |
         return None
     matching = (each for each in data.open_connections if (each.round_trip_ms, each.arm) == (distance, arm))
     opened = next(matching, None)
-    away, here = (fmt.milliseconds(each) for each in (distance, data.here_ms))
+    away, here = (fmt.away(each) for each in (distance, data.here_ms))
     basis = f"predicted from times measured {here} away and round trips counted on the wire"
     text = f"{fmt.capital(index.label(arm))} {fmt.listed(clauses)}, {away} away ({basis})."
     if opened is not None and data.most_connections is not None and opened.connections > data.most_connections:

@@ -556,5 +556,5 @@ def test_share_of_slow_operations_is_reported() -> None:
     assert (slow.metric, slow.arm) == (QUERY, "tls")
     assert slow.share == pytest.approx(0.24, abs=0.01), "six of the 21 steps of the simulated times"
     assert slow.usual < 0.05
-    assert "slows some operations far more than others" in warnings(result)
+    assert "slows some operations of 'query on open connection' far more than others" in warnings(result)
     assert "Slow operations" in render_markdown(result)

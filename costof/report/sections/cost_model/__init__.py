@@ -43,7 +43,7 @@ from costof.report.sections.cost_model.model import (
     Prediction,
     cost_model,
 )
-from costof.report.summary import CORES, KeyFigure, interval_verdict
+from costof.report.summary import CONNECTION, CORES, OPERATION, KeyFigure, interval_verdict
 from costof.results.index import Index, Lead
 from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
@@ -102,9 +102,22 @@ class CostModelSection(Section[list[Operation], CostModel]):
         if data.load is not None:
             # The run measured the costs at this load, so the answer does not begin with an example service.
             return Lead()
+        words = {cost.metric: WORDS[cost.operation] for cost in data.operations}
+        measured = frozenset(
+            (effect.metric, effect.arm)
+            for each in _in_sentences(index, data)
+            for _, effect in _measured_effects(index, data, each.protection)
+        )
         leads = index.many_contexts and has_connections(data) and 0 < len(extras(index, data)) <= MOST_SENTENCES
-        follow, away = effects_in_sentences(index, data), bool(_away(data, measured_load(index, data)))
-        return Lead(leads=leads, follow=follow, computed_away=away and not distances(index, data))
+        away = bool(_away(data, measured_load(index, data)))
+        return Lead(
+            leads=leads,
+            # Effects at other distances are in other sentences, which also compare the distances.
+            follow=frozenset() if index.many_contexts else measured,
+            computed_away=away and not distances(index, data),
+            words=words,
+            in_figures=measured,
+        )
 
     def answer(self, index: Index, data: CostModel) -> list[Sentence]:
         """Return the sentences about an example service, and the reason for its costs."""
@@ -120,6 +133,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
         return [Part("calculator", "Every protection at your load", [*calculator(index, data)]), model]
 
 
+WORDS = {CONNECTION: "a new connection", OPERATION: "an operation"}
+COMPUTED = "computed from a run on one machine"
 #: The summary does not mention smaller differences in round trips and bytes.
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 #: Sentences do not mention a distance shorter than this.
@@ -146,9 +161,9 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     same = f"at the same load{' and distance' if far else ''}"
     for number, each in enumerate(_in_sentences(index, model)):
         costs = added(each, load)
-        shares = dict(_measured_effects(index, model, each.protection))
-        connection = _time_change("a new connection", costs.connection_ms, shares.get("connection"))
-        operation = _time_change("an operation", costs.operation_ms, shares.get("operation"))
+        measured = dict(_measured_effects(index, model, each.protection))
+        connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
+        operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
         at = same if number else f"for {service}"
         times = f"{connection}, {operation}" if connects else operation
         yield fmt.capital(f"{each.label} {times} and {_cores_change(costs.cores)}, {at}.")
@@ -157,7 +172,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
 def _away(model: CostModel, load: Load) -> str:
     """Return the distance of the example service as text such as ' 1 ms away'; '' if there is none."""
     has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
-    return f" {fmt.milliseconds(load.round_trip_ms)} away" if has_distance else ""
+    return f" {fmt.away(load.round_trip_ms)} away" if has_distance else ""
 
 
 def _on_disk(model: CostModel) -> str:
@@ -185,7 +200,11 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     # If the answer also has figures of an application's driver or of another distance, the name marks this figure as
     # computed, or as measured on the wire.
     computed = index.computed_away
-    at = ", computed" if computed else ", on the wire" if index.many_views else ""
+    at = ", on the wire" if index.many_views and not computed else ""
+    local = {arm.protection: [arm.name, *([arm.baseline] if arm.baseline else [])] for arm in reversed(index.arms)}
+    metrics = {
+        name: [*dict.fromkeys(cost.metric for cost in model.operations if cost.operation == name)] for name in WORDS
+    }
     control: dict[str, float] = {
         cost.operation: cost.own_ms.value + cost.round_trips * load.round_trip_ms + cost.flushes * load.flush_ms
         for cost in model.operations
@@ -197,11 +216,12 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
         costs = added(each, load)
         effects = dict(_measured_effects(index, model, each.protection))
         times = [
-            ("connection", f"a new connection{away}", at, costs.connection_ms),
-            ("operation", "an operation", f"{away if computed else ''}{at}", costs.operation_ms),
+            (CONNECTION, f"{WORDS[CONNECTION]}{away}", at, costs.connection_ms),
+            (OPERATION, WORDS[OPERATION], f"{away if computed else ''}{at}", costs.operation_ms),
         ]
-        for name, words, place, difference in times if has_connections(model) else times[1:]:
+        for name, words, place, computed_ms in times if has_connections(model) else times[1:]:
             effect = effects.get(name)
+            difference = effect.difference if effect is not None else computed_ms
             without = effect.control_value if effect is not None else control.get(name)
             yield KeyFigure(
                 name=name,
@@ -210,6 +230,10 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 label=f"{words}{place}",
                 words=words,
                 unit="ms",
+                metrics=metrics[name],
+                arms=[effect.arm, *local[each.protection][1:]] if effect is not None else local[each.protection],
+                decides=not set(metrics[name]).isdisjoint(index.judged_by),
+                note=COMPUTED if computed else "",
                 without=without,
                 value=None if without is None else without + difference.value,
                 difference=difference,
@@ -226,8 +250,11 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
             arm=each.protection,
             arm_label=each.label,
             label=f"cores at {rate}/s",
+            title=f"cores at {rate} {clients} a second",
             words=f"cores at {rate} {clients} a second",
             unit=CORES,
+            metrics=[name for names in metrics.values() for name in names],
+            arms=local[each.protection],
             difference=costs.cores,
             verdict=interval_verdict(costs.cores),
         )
@@ -260,36 +287,30 @@ def reasons(index: Index, model: CostModel) -> list[str]:
     return texts
 
 
-def effects_in_sentences(index: Index, model: CostModel) -> frozenset[tuple[str, str]]:
-    """Return (metric, arm) of each effect in the sentences of `for_a_service`; none if the run has several contexts."""
-    return frozenset(
-        (effect.metric, effect.arm)
-        for each in _in_sentences(index, model)
-        for _, effect in _measured_effects(index, model, each.protection)
-    )
-
-
 def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
     protections = extras(index, model)
     return protections if len(protections) <= MOST_SENTENCES else protections[:1]
 
 
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Yield the measured effects on a connection and on an operation, as (name, effect).
+    """Yield the measured effects on a connection and on an operation, as (name, effect), at the distance of the example
+    service.
 
-    Yield nothing if the run has several contexts, because relative effects depend on the distance.
+    Yield nothing if the run did not measure at this distance.
     """
-    if index.many_contexts or not index.core.distances:
+    away = measured_load(index, model).round_trip_ms
+    contexts = {name for name, ms in index.core.distances.items() if ms == away or model.way_ms is not None}
+    arm = next((arm for arm in index.arms if arm.protection == protection and arm.context in contexts), None)
+    if arm is None:
         return
-    arms = [arm for arm in index.arms if arm.protection == protection]
-    for cost in model.operations:
-        for arm in arms:
-            if (effect := index.effect(cost.metric, arm.name)) is not None:
-                yield cost.operation, effect
+    for metric, operation in {cost.metric: cost.operation for cost in model.operations}.items():
+        if (effect := index.effect(metric, arm.name)) is not None:
+            yield operation, effect
 
 
-def _time_change(operation: str, ms: Estimate, measured: Effect | None) -> str:
-    """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'."""
+def _time_change(operation: str, computed: Estimate, measured: Effect | None) -> str:
+    """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection', measured if possible."""
+    ms = measured.difference if measured is not None else computed
     if ms.low <= 0 <= ms.high:
         return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
     ratio = measured.printed_ratio if measured is not None else None

@@ -203,7 +203,7 @@ def outputs(model: CostModel) -> list[Output]:
     client = Output("client", "cores of the client", "cores", lambda costs: costs.client)
     together = "cores, with the client's" if roles - {CLIENT} else "cores of the client"
     cores = Output("cores", together, "cores", lambda costs: costs.cores)
-    money = Output("money", "money a month", "", lambda costs: costs.money)
+    money = Output("money", "price a month, € or $", "", lambda costs: costs.money)
     reconnect = Output("reconnect", "if all clients reconnect", "core s", lambda costs: costs.reconnect_seconds)
     every_client = Output("memory", "memory for all clients", "GB", lambda costs: costs.memory_gb)
     memory = [every_client] if model.memory_bytes else []
@@ -286,7 +286,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
         Field("operations", "Operations on each", f"{load.operations:g}", "queries", slider=Slider(1, 10_000)),
         Field("round_trip_ms", "Round trip, ms", f"{round(load.round_trip_ms, 3):g}", "rtt", slider=Slider(0, 300)),
         Field("flush_ms", "A flush, ms", f"{round(load.flush_ms, 3):g}", "flush", slider=Slider(0, 30)),
-        Field("price", "CPU hour price", f"{load.price:g}", "price", "in any currency"),
+        Field("price", "A CPU hour, € or $", f"{load.price:g}", "price", "in any currency"),
         Field("clients", "Clients in all", f"{load.clients:g}", "clients", "may come at once"),
         Field("bandwidth_mbit", "Bandwidth, Mbit/s", "", "bandwidth", "unlimited"),
     ]  # fmt: skip
@@ -310,7 +310,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
     ]
     yield Interactive(
         name="calculator",
-        title="Your load",
+        title="Computed for your load",
         fields=[field for field in fields if field.name not in fixed],
         example=_example(load, model),
         fixed=FIXED_QUERIES.format(queries=model.load.queries_per_connection) if model.load else "",
@@ -355,7 +355,7 @@ def _method(protections: list[Extras], model: CostModel) -> str:
     costs = (cost for each in protections for cost in (each.connection, each.operation))
     roles = [*dict.fromkeys(role for cost in costs for role in cost.roles)]
     unknown = "" if set(roles) - {CLIENT} else " only; the servers' CPU time is unknown"
-    money = f"Money a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
+    money = f"Price a month = added cores × {HOURS_A_MONTH} h × price of a CPU hour."
     cores = f"Cores are those of {fmt.listed(roles)}{unknown}. {money}"
     if model.flush_ms:
         cores += f" {FLUSH.format(time=fmt.absolute(model.flush_ms, 'ms'))}"

@@ -1,0 +1,123 @@
+"""How sure the figures of a summary are: high, limited or low, and which figures a failed check makes less sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.model import Model
+from costof.report.summary import CORES, KeyFigure, rounds_in_words
+from costof.results.index import Index
+from costof.statistics.estimate import Verdict
+
+MARKS = {True: "✓", False: "✗", None: "–"}
+MOST_DOUBTS = 2
+MOST_NAMES = 2
+HIGH, LIMITED, LOW = "high", "limited", "low"
+EVERY = "every figure"
+
+
+class Check(Model):
+    """A check of the conditions under which the figures can be trusted.
+
+    `passed` is None if the run could not check the condition. `detail` says what is wrong or unknown.
+    """
+
+    passed: bool | None
+    label: str
+    detail: str = ""
+    doubt: str = Field(default="", description="What is wrong, as a short clause, such as '2 operations failed'.")
+    metrics: list[str] | None = Field(
+        default=None, description="The metrics whose figures it makes less sure; None for those of all metrics."
+    )
+    arms: list[str] | None = Field(
+        default=None, description="The arms whose figures it makes less sure; None for those of all arms."
+    )
+
+    @property
+    def words(self) -> str:
+        """Return the check as text, such as '✓ machine quiet'."""
+        return f"{MARKS[self.passed]} {self.label}{f': {self.detail}' if self.detail else ''}"
+
+    @property
+    def short(self) -> str:
+        """Return the check without its detail."""
+        return f"{MARKS[self.passed]} {self.label}"
+
+    def touched(self, figures: Sequence[KeyFigure]) -> list[KeyFigure]:
+        """Return the figures that it makes less sure."""
+        return [
+            figure
+            for figure in figures
+            if self.metrics is None or not set(self.metrics).isdisjoint(figure.metrics)
+            if self.arms is None or not set(self.arms).isdisjoint(figure.arms)
+        ]
+
+
+def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]) -> str:
+    """Return text such as 'limited: other programs used 61 % of the machine's CPU time, which touches every figure.'
+
+    It is high if no check failed and every effect is resolved, and low if no effect is. '' without figures.
+    """
+    if not figures:
+        return ""
+    failed = [check for check in checks if check.passed is False]
+    doubts = [*_doubts(index, figures, failed)]
+    unresolved = _unresolved(figures)
+    if not doubts and not unresolved:
+        return f"{HIGH}: {index.extent}{_passed(checks, failed)}."
+    if unresolved:
+        doubts.insert(0, f"{index.extent} leave {_names(unresolved, figures)} unresolved")
+    more = f"; {fmt.plural(len(doubts) - MOST_DOUBTS, 'more doubt')} below" if len(doubts) > MOST_DOUBTS else ""
+    level = LOW if len(unresolved) == len(figures) else LIMITED
+    return f"{level}: {'; '.join(doubts[:MOST_DOUBTS])}{more}."
+
+
+def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
+    if failed:
+        labels = fmt.listed([check.label for check in failed])
+        return f"; the failed check ({labels}) touches none of these figures"
+    if not checks:
+        return ", all resolved"
+    return ", all checks passed" if all(check.passed for check in checks) else ", no check failed"
+
+
+def _unresolved(figures: Sequence[KeyFigure]) -> list[KeyFigure]:
+    """Return the figures without a verdict.
+
+    Cores alone do not count, because their interval may include 0 if the protection needs next to no CPU time.
+    """
+    unresolved = [figure for figure in figures if figure.verdict is Verdict.UNRESOLVED]
+    return unresolved if any(figure.name != CORES for figure in unresolved) else []
+
+
+def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check]) -> Iterator[str]:
+    """Yield what makes figures less sure, each with the names of these figures."""
+    for check in failed:
+        if check.doubt and (touched := check.touched(figures)):
+            yield f"{check.doubt}, which touches {_names(touched, figures)}"
+    uneven = [(figure, figure.uneven) for figure in figures if figure.uneven is not None and figure.uneven.rounds]
+    if uneven:
+        rounds = rounds_in_words(uneven[0][1], index.unit)
+        was = "was" if len(uneven[0][1].rounds) == 1 else "were"
+        names = _names([figure for figure, _ in uneven], figures)
+        yield f"{rounds} {was} far from the others, which touches {names}"
+    shifted = {each.metric for each in index.core.carry_over}
+    if touched := [figure for figure in figures if not shifted.isdisjoint(figure.metrics)]:
+        yield f"the order of measurements matters, which touches {_names(touched, figures)}"
+
+
+def _names(touched: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
+    """Return the names of some of the figures as their tiles have them."""
+    if len(touched) == len(figures) > 1:
+        return EVERY
+    if len(touched) > MOST_NAMES:
+        return f"{len(touched)} of the {len(figures)} figures"
+    if len({figure.arm for figure in figures}) == 1:
+        return fmt.listed([*dict.fromkeys(figure.object_words for figure in touched)])
+    arms: dict[str, list[str]] = {}
+    for figure in touched:
+        arms.setdefault(figure.object_words, []).append(figure.arm_label)
+    return fmt.listed([f"{words} with {fmt.listed(labels)}" for words, labels in arms.items()])
