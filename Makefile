@@ -64,7 +64,7 @@ bench: setup
 	@scripts/system-packages bench
 	@$(BIN)/python -m benches.run
 
-# The campaign of docs/truth.md: five hours on an idle machine; continues after an interruption. QUICK=1: ten minutes, in
+# The campaign of docs/truth-plan.md: about a day on an idle machine; continues after an interruption. QUICK=1: ten minutes, in
 # runs/truth-quick. AGAIN=1: measures nothing, and analyses the kept results with the current code. PAGE=1: measures nothing, and
 # writes the page from the existing data.
 truth: setup
@@ -79,7 +79,7 @@ man: setup
 # pages and headings, linkchecker all other files.
 docs: $(BIN)/zensical
 	@$(BIN)/python -m manual pages
-	@$(BIN)/zensical build --clean --strict
+	@$(BIN)/zensical build --config-file site.yml --clean --strict
 	@$(BIN)/linkchecker --no-status --no-warnings build/site/index.html
 
 $(BIN)/zensical: pyproject.toml constraints.txt | setup
@@ -87,9 +87,10 @@ $(BIN)/zensical: pyproject.toml constraints.txt | setup
 	@touch $@
 
 # Runs the studies' quick profiles (a quarter of an hour on an idle machine), keeps their ledgers in docs/runs, and updates the
-# pages that quote them. STUDY=redis-tls: only that study.
+# pages that quote them. STUDY=redis-tls: only that study. PUBLISHED=1: instead runs the five studies of docs/published.md in the
+# published size, which takes hours and continues after an interruption.
 docs-reports: setup
-	@$(BIN)/python -m manual measure $(STUDY)
+	@$(BIN)/python -m manual measure $(STUDY) $(if $(PUBLISHED),--profile published)
 
 # Builds a release into dist/: wheels for x86-64 and aarch64 with a static OpenSSL, and the sources. Needs rustup and perl.
 wheels: man

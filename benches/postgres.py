@@ -16,7 +16,8 @@ from functools import partial
 from benches.peers import SECONDS, UNBOUNDED, WORKERS, Bench, running_benches
 from benches.table import Measured, Usage, print_table
 from costof.errors import CostofError
-from costof.programs.postgres.lab import PostgresServer, find_postgres
+from costof.programs.postgres.lab import PostgresServer
+from costof.programs.postgres.versions import find_postgres
 
 #: Both clients read keys from 1 to this number.
 RECORDS = 100_000

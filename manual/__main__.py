@@ -9,17 +9,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from ruamel.yaml import YAML
 
 from costof.report.result import Result
 from costof.studies import study_names
-from manual import commands, costs, files, glance, reports, studies
-from manual.llms import llms_text, navigation
+from manual import commands, costs, files, glance, published, published_runs, reports, studies
+from manual.llms import configuration, llms_text, navigation
 from manual.picture import picture
 
 DOCS = reports.DOCS
 #: Folders and files of generated pages, which are not committed.
 REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "index.md", DOCS / "llms.txt"
-COSTS, SCHEMA = DOCS / "costs.md", REFERENCE / files.SCHEMA
+#: The site's configuration with the studies' pages. Zensical wants it beside docs/.
+SITE = reports.ROOT / "site.yml"
+COSTS, PUBLISHED, SCHEMA = DOCS / "costs.md", DOCS / "published.md", REFERENCE / files.SCHEMA
 #: README's picture, and the study that it shows.
 PICTURE, PICTURED = DOCS / "report.svg", "mongodb-tls"
 
@@ -38,7 +41,8 @@ def man(folder: Path) -> None:
 
 @main.command()
 def pages() -> None:
-    """Write the generated pages of the site: its first page, Costs, the reference, the reports, and llms.txt."""
+    """Write the generated pages of the site: its first page, Costs, the publications, the reference, the reports, and
+    llms.txt."""
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
         (REFERENCE / f"{name}.md").write_text(text)
@@ -46,14 +50,28 @@ def pages() -> None:
     runs = reports.stored_runs()
     INDEX.write_text(index([runs[name].result for name in studies_in_navigation() if name in runs]))
     COSTS.write_text(costs.page(runs, study_names(), datetime.now(UTC).date()))
+    PUBLISHED.write_text(published.page(published_runs.stored()))
     reports.write_pages({study: stored.result for study, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
+    YAML(typ="safe").dump(configuration(), SITE)
 
 
 @main.command()
 @click.argument("names", nargs=-1, type=click.Choice(study_names()))
-def measure(names: tuple[str, ...]) -> None:
-    """Run the quick profile of all studies, or of NAMES, store the runs, and quote them in the pages."""
+@click.option("--profile", type=click.Choice(["quick", published_runs.PROFILE]), default="quick", show_default=True)
+def measure(names: tuple[str, ...], profile: str) -> None:
+    """Run the quick profile of all studies, or of NAMES, store the runs, and quote them in the pages.
+
+    With --profile published, run the five studies of docs/published.md in the published size. It takes hours; Ctrl-C
+    ends it, and the same command continues it.
+    """
+    if profile == published_runs.PROFILE:
+        for name in names or published.STUDIES:
+            archive = published_runs.measure(name)
+            if archive is None:
+                raise click.ClickException(f"the run of {name} is not complete; the same command continues it")
+            click.echo(f"{name}: {archive}")
+        return
     for name in names or study_names():
         reports.measure(name)
     quote_runs()

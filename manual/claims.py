@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -12,7 +12,7 @@ from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.results.index import Index
 from costof.results.models import Effect, Metric
-from costof.statistics.estimate import Verdict
+from costof.statistics.estimate import Estimate, Verdict
 from costof.study.schema import PublishedFigure
 
 TITLE = "Published figures beside ours"
@@ -20,6 +20,14 @@ ANCHOR = TITLE.lower().replace(" ", "-")
 RULE = (
     "A published figure agrees if its ratio is within our 95 % interval, or differs from our ratio by less than the "
     "metric's margin. It agrees in direction only if both are costs or both are gains."
+)
+#: The studies of the five publications that `published.md` compares with runs of their own size.
+PUBLICATIONS = (
+    "mongodb-tls",
+    "mysql-transport",
+    "http-tls-termination",
+    "mongodb-chained-replication",
+    "mysql-column-encryption",
 )
 #: Figures that differ by less than this factor count as about the same.
 ABOUT_THE_SAME = 1.25
@@ -42,13 +50,18 @@ class Direction(Enum):
 class Claim:
     """A published figure with our effect on the same metric by the same protection.
 
-    `headline`: whether the metric is one of those that answer the study's question.
+    `headline`: whether the metric is one of those that answer the study's question. `direction` is that of the
+    published figure.
     """
 
+    figure: PublishedFigure
+    effect: Effect
     headline: bool
     what: str
     published: str
     ours: str
+    ratio: float
+    direction: Direction
     agreement: Agreement
     because: str
 
@@ -59,12 +72,18 @@ class Claim:
 
 
 def claims(result: Result) -> list[Claim]:
-    """Return the published figures that the run can be compared with."""
-    return [claim for figure in _figures(result) if (claim := _claim(Index(result), figure)) is not None]
+    """Return the published figures that the run can be compared with, each beside the first arm that it fits."""
+    return [each[0] for each in claims_by_figure(result) if each]
+
+
+def claims_by_figure(result: Result) -> list[list[Claim]]:
+    """Return each published figure beside the effect of every arm that it fits; an empty list if none was measured."""
+    index = Index(result)
+    return [[*_claims(index, figure)] for figure in _figures(result)]
 
 
 def paragraphs(result: Result) -> Iterator[str]:
-    """Yield paragraphs about the published figures; none if the study has no published figures."""
+    """Yield paragraphs about the published figures for the study's page; none if it has no published figures."""
     if result.published is None:
         return
     compared = claims(result)
@@ -73,12 +92,14 @@ def paragraphs(result: Result) -> Iterator[str]:
     if others := len(_figures(result)) - len(compared):
         figures = fmt.plural(others, "other published figure" if compared else "published figure")
         yield f"This run did not measure the settings of {figures}."
+    if result.study in PUBLICATIONS:
+        yield f"A run of the publication's own size: [five publications](../published.md#{result.study})."
     yield escape(result.published.cited)
-    yield escape(_our_setting(result))
+    yield escape(our_setting(result))
     yield RULE
 
 
-def _our_setting(result: Result) -> str:
+def our_setting(result: Result) -> str:
     """Return date, versions and machine of the run, to compare with the setting of the published figures."""
     shared, facts = document(result).handout, result.environment
     assert shared is not None
@@ -89,9 +110,14 @@ def _our_setting(result: Result) -> str:
 
 def summary(result: Result) -> str:
     """Return text such as 'Published figures: 1 agrees, 3 agree in direction only'; '' if none can be compared."""
-    found = [each.agreement for each in claims(result)]
-    parts = [_counted(found.count(each), each.value) for each in Agreement if each in found]
-    return f"Published figures: {fmt.listed(parts)}" if parts else ""
+    found = claims(result)
+    return f"Published figures: {counts(found)}" if found else ""
+
+
+def counts(compared: Sequence[Claim]) -> str:
+    """Return text such as '1 agrees, 3 agree in direction only'."""
+    found = [each.agreement for each in compared]
+    return fmt.listed([_counted(found.count(each), each.value) for each in Agreement if each in found])
 
 
 def lead(result: Result) -> str:
@@ -101,8 +127,8 @@ def lead(result: Result) -> str:
     if not found or result.published is None:
         return ""
     first = next((each for each in found if each.headline), found[0])
-    counts = f" {summary(result)}." if len(found) > 1 else ""
-    return f"{first.line} {escape(f'Source: {result.published.source}, {result.published.date}.')}{counts}"
+    more = f" {summary(result)}." if len(found) > 1 else ""
+    return f"{first.line} {escape(f'Source: {result.published.source}, {result.published.date}.')}{more}"
 
 
 def _counted(number: int, words: str) -> str:
@@ -114,30 +140,52 @@ def _figures(result: Result) -> list[PublishedFigure]:
     return result.published.figures if result.published is not None else []
 
 
-def _claim(index: Index, figure: PublishedFigure) -> Claim | None:
-    metric = index.metrics.get(figure.metric)
-    effects = (index.effect(figure.metric, arm.name) for arm in index.arms if figure.fits(arm.levels))
-    effect = next((each for each in effects if each is not None), None)
-    ratio = _ratio(figure)
-    if metric is None or effect is None or effect.ratio is None or ratio is None:
-        return None
+def _claims(index: Index, figure: PublishedFigure) -> Iterator[Claim]:
+    metric, ratio = index.metrics.get(figure.metric), ratio_of(figure)
+    if metric is None or ratio is None:
+        return
+    for arm in (each for each in index.arms if figure.fits(each.levels)):
+        effect = index.effect(figure.metric, arm.name)
+        if effect is not None and effect.ratio is not None:
+            yield _claim(index, figure, ratio, metric, effect, effect.ratio)
+
+
+def _claim(
+    index: Index, figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect, our_ratio: Estimate
+) -> Claim:
     series = f" ({figure.series})" if figure.series else ""
     agreement, because = _judge(figure, ratio, metric, effect)
-    published = _bare(ratio)
-    if figure.control_value is not None and figure.value is not None:
-        published = f"{_sides(figure.control_value, figure.value, metric.unit)} ({published})"
-    ours = f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(effect.ratio)})"
-    what = f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"
-    return Claim(metric.headline, fmt.capital(what), published, ours, agreement, because)
+    return Claim(
+        figure=figure,
+        effect=effect,
+        headline=metric.headline,
+        what=fmt.capital(f"{index.metric_in_view(metric.name)} with {index.label_at(effect.arm)}{series}"),
+        published=published_text(figure, metric.unit),
+        ours=f"{_sides(effect.control_value, effect.value, metric.unit)} ({fmt.relative(our_ratio)})",
+        ratio=ratio,
+        direction=direction(ratio, metric.margin, metric.better),
+        agreement=agreement,
+        because=because,
+    )
 
 
-def _ratio(figure: PublishedFigure) -> float | None:
+def published_text(figure: PublishedFigure, unit: str) -> str:
+    """Return the published figure with its ratio, such as '24.4 → 63.4 ms (2.60×)', or the ratio alone."""
+    ratio = ratio_of(figure)
+    assert ratio is not None, "a published figure has a ratio or two values"
+    if figure.control_value is None or figure.value is None:
+        return change(ratio)
+    return f"{_sides(figure.control_value, figure.value, unit)} ({change(ratio)})"
+
+
+def ratio_of(figure: PublishedFigure) -> float | None:
     if figure.ratio is not None:
         return figure.ratio
     return figure.value / figure.control_value if figure.value is not None and figure.control_value else None
 
 
-def _bare(ratio: float) -> str:
+def change(ratio: float) -> str:
+    """Return a published ratio as a change, such as '+1.8 %', '14.2×' or '1,008×'."""
     if ratio < fmt.MULTIPLE_FROM:
         return fmt.bare_ratio(ratio)
     return fmt.number(ratio, fmt.significant_decimals(ratio)) + fmt.TIMES
@@ -152,7 +200,7 @@ def _judge(figure: PublishedFigure, ratio: float, metric: Metric, effect: Effect
     """Return whether the figures agree, and the reason in a sentence."""
     assert effect.ratio is not None
     ours, margin = effect.ratio, fmt.share(metric.margin)
-    here, there = _our_direction(effect), _direction(ratio, metric)
+    here, there = _our_direction(effect), direction(ratio, metric.margin, metric.better)
     if ours.low <= ratio <= ours.high:
         if here is None:
             return Agreement.UNDECIDED, "Our interval includes the published ratio, but also that there is no effect."
@@ -176,10 +224,10 @@ def _our_direction(effect: Effect) -> Direction | None:
     return known.get(effect.verdict, Direction.NONE)
 
 
-def _direction(ratio: float, metric: Metric) -> Direction:
-    if abs(ratio - 1) <= metric.margin:
+def direction(ratio: float, margin: float, better: str) -> Direction:
+    if abs(ratio - 1) <= margin:
         return Direction.NONE
-    return Direction.COST if (ratio > 1) == (metric.better == "lower") else Direction.GAIN
+    return Direction.COST if (ratio > 1) == (better == "lower") else Direction.GAIN
 
 
 def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -> str:

@@ -13,6 +13,8 @@ from costof.cli.compare import Comparison
 from costof.cli.doctor import Finding
 from costof.cli.history import Histories
 from costof.cli.list import StudySummary
+from costof.programs.parts import ServerConfiguration
+from costof.programs.server import LabServer, modules
 from costof.report.result import Result
 from costof.results.ab_figures import AbFigures
 from costof.results.ledger import PLAN, SLICES, AnyRecord
@@ -68,11 +70,23 @@ Generated from the models that write them. `--json-lines` prints one event a lin
 def pages() -> dict[str, str]:
     study = json.loads((resources.files(costof.study) / "schema.json").read_text())
     return {
-        "study-file": STUDY + tables(study, "Study"),
+        "study-file": STUDY + tables(study, "Study") + _servers(),
         "result": RESULT + tables(outputs_schema(), "Commands"),
         "ledger": LEDGER + tables(_ledger_schema(), "Plan"),
         "events": EVENTS + tables({"$defs": EVENT.json_schema()["$defs"]}, "Event"),
     }
+
+
+def _servers() -> str:
+    """Return a table of the fields of `lab.server` for each server program with parts."""
+    text = ""
+    for module in modules():
+        server = getattr(module, "lab_server", None)
+        if isinstance(server, type) and issubclass(server, LabServer):
+            configuration, name = server.configuration_type, module.__name__.rpartition(".")[2]
+            if configuration is not ServerConfiguration:
+                text += f"\n{tables(configuration.model_json_schema(), f'lab.server of {name}')}"
+    return text
 
 
 def outputs_schema() -> dict[str, Any]:

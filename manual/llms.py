@@ -11,10 +11,13 @@ from ruamel.yaml import YAML
 
 from manual.reports import DOCS, ROOT
 
+#: The entry of the navigation in mkdocs.yml that stands for the pages of all studies.
+STUDIES = "studies/"
+
 
 def llms_text() -> str:
     """Return the text of llms.txt: the pages of the site's navigation, by section. The generated pages must exist."""
-    site = _site()
+    site = configuration()
     lines = [f"# {site['site_name']}", "", f"> {site['site_description']}"]
     for title, pages in navigation():
         lines += ["", f"## {title}", "", *(_line(DOCS / page) for page in pages)]
@@ -25,7 +28,7 @@ def navigation() -> Iterator[tuple[str, list[str]]]:
     """Yield the sections of the site's navigation with their pages. The first pages are in no section of the site."""
     first: list[str] = []
     sections = []
-    for entry in _site()["nav"]:
+    for entry in configuration()["nav"]:
         ((title, pages),) = entry.items()
         if isinstance(pages, str):
             first.append(pages)
@@ -35,8 +38,15 @@ def navigation() -> Iterator[tuple[str, list[str]]]:
     yield from sections
 
 
-def _site() -> dict[str, Any]:
+def configuration() -> dict[str, Any]:
+    """Return the site's configuration, with the studies' pages in the order of the table in studies.md."""
     site: dict[str, Any] = YAML(typ="safe").load(ROOT / "mkdocs.yml")
+    studies = re.findall(rf"\(({STUDIES}[\w-]+\.md)\)", (ROOT / "docs" / "studies.md").read_text())
+    for entry in site["nav"]:
+        for title, pages in entry.items():
+            if isinstance(pages, list) and STUDIES in pages:
+                at = pages.index(STUDIES)
+                entry[title] = [*pages[:at], *studies, *pages[at + 1 :]]
     return site
 
 

@@ -60,11 +60,17 @@ def measure(study: str) -> None:
     with tempfile.TemporaryDirectory() as parent:
         folder = Path(parent, study)
         subprocess.run([Path(sys.executable).with_name(program), *arguments, "--out", folder], check=True)
-        for path in folder.iterdir():
-            if path.name not in (PLAN, SLICES):
-                path.unlink()
-        RUNS.mkdir(exist_ok=True)
-        shutil.make_archive(str(RUNS / study), "xztar", parent, study)
+        store(folder, RUNS, PLAN, SLICES)
+
+
+def store(run: Path, folder: Path, *files: str) -> Path:
+    """Archive these files of a run's folder in `folder`, and return the archive."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as parent:
+        (Path(parent) / run.name).mkdir()
+        for name in files:
+            shutil.copy(run / name, Path(parent) / run.name)
+        return Path(shutil.make_archive(str(folder / run.name), "xztar", parent, run.name))
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from truth import page
-from truth.campaign import ROOT, judge_again, run_campaign
+from truth import page, plan
+from truth.campaign import ROOT, check_commit, judge_again, run_campaign
 from truth.design import FULL, QUICK
 from truth.ledgers import Ledgers
 from truth.rows import Rows
@@ -19,12 +19,16 @@ DOCS = ROOT / "docs"
 @click.command()
 @click.option("--quick", is_flag=True, help="Run a campaign of ten minutes in the folder runs/truth-quick.")
 @click.option("--again", is_flag=True, help="Measure nothing; analyse all kept runs again with the current code.")
+@click.option("--plan", "plan_only", is_flag=True, help="Measure nothing; write the plan, docs/truth-plan.md.")
 @click.option("--page", "page_only", is_flag=True, help="Measure nothing; write the page from the existing data.")
-def main(quick: bool, again: bool, page_only: bool) -> None:
+def main(quick: bool, again: bool, plan_only: bool, page_only: bool) -> None:
     """Run the missing trials and write the page.
 
     A trial is missing if neither the campaign's folder nor docs has its data.
     """
+    if plan_only:
+        (DOCS / plan.PAGE).write_text(plan.text())
+        return
     sizes = QUICK if quick else FULL
     folder = ROOT / "runs" / ("truth-quick" if quick else "truth")
     rows, ledgers, failed = Rows(folder, None if quick else DOCS / page.FOLDER), Ledgers(folder), 0
@@ -32,10 +36,13 @@ def main(quick: bool, again: bool, page_only: bool) -> None:
         if again:
             failed = judge_again(rows, ledgers)
         elif not page_only:
+            if not quick:
+                check_commit(rows)
             failed = run_campaign(sizes, rows, ledgers)
     except KeyboardInterrupt:
         click.echo("interrupted; run the command again to continue")
-    page.write(rows, folder if quick else DOCS, sizes)
+    if not page.write(rows, folder if quick else DOCS, sizes):
+        click.echo("the page was not written: some kinds of trials have no data yet")
     if failed:
         sys.exit(f"{failed} trials failed; run the command again to retry them")
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 import tempfile
 import time
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
+from functools import cache
 from itertools import count, product
 from pathlib import Path
 
+import click
+
 from costof.programs.relay import FREE, NS_PER_MS, RelayCost
 from costof.results.ledger import Ledger, now
+from costof.run.machine import cpu_model
 from costof.study.plan import Plan
 from truth import peers, speed, tails, whole_runs
 from truth.design import DISTURBED, EARLIER, NOTHING, QUERIED_MS, SELDOM, SERVICES, Sizes, Trial, trials
@@ -24,6 +29,20 @@ from truth.rows import BOOT, AnyRow, EffectRow, Row, Rows
 from truth.runs import measure, plan_as_earlier, plan_trial
 
 ROOT = Path(__file__).parents[1]
+#: The sources of what is measured and how it is analysed. A campaign measures one commit of them.
+SOURCES = ("costof", "engine", "truth")
+
+
+def check_commit(rows: Rows) -> None:
+    """Raise `ClickException` unless all trials, measured and missing, belong to one commit of the sources."""
+    commit = _commit()
+    if commit.endswith("+"):
+        raise click.ClickException(f"commit your changes of {', '.join(SOURCES)} first: a campaign measures one commit")
+    if others := [each for each in rows.commits if each != commit]:
+        raise click.ClickException(
+            f"the trials so far were measured at {', '.join(others)}, and the sources are now at {commit}. To "
+            "continue, check out that commit; to begin anew, remove runs/truth and docs/truth/*.parquet"
+        )
 
 
 def run_campaign(sizes: Sizes, rows: Rows, ledgers: Ledgers) -> int:
@@ -98,6 +117,8 @@ def _run_trial(trial: Trial, sizes: Sizes, rows: Rows, ledgers: Ledgers) -> Sequ
                 return [*tails.measure(trial, cost, about)]
             case "quick":
                 return whole_runs.quick(trial, about)
+            case "command":
+                return [whole_runs.command(trial, about)]
             case "pair":
                 return [whole_runs.pair(trial, about)]
 
@@ -123,6 +144,7 @@ def describe(trial: Trial) -> Row:
         service=trial.service,
         payers=trial.cost.payers,
         added_share=trial.cost.share,
+        carry_over=trial.cost.carry_over,
         disturbed=trial.disturbed,
         tool=trial.tool,
         seed=trial.seed,
@@ -130,11 +152,18 @@ def describe(trial: Trial) -> Row:
         commit=_commit(),
         load=os.getloadavg()[0],
         cores=os.cpu_count() or 1,
+        machine=cpu_model(),
+        kernel=platform.release(),
         boot=BOOT,
     )
 
 
+@cache
 def _commit() -> str:
-    """Return the abbreviated commit of the sources, with a '+' if there are uncommitted changes."""
-    argv = ["git", "describe", "--always", "--dirty=+", "--exclude=*"]
-    return subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+    """Return the last commit of the sources, abbreviated, with a '+' if there are uncommitted changes to them."""
+    commit = _git("log", "-1", "--format=%h", "--", *SOURCES)
+    return commit + ("+" if _git("status", "--porcelain", "--", *SOURCES) else "")
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()

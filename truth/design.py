@@ -1,4 +1,7 @@
-"""The campaign's design: true costs, servers, disturbances, and numbers of runs."""
+"""The campaign's design: true costs, servers, disturbances, and numbers of runs.
+
+`truth/plan.py` describes it in words.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,32 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
-from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells
+from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell, Spells, Warming
 
 #: The share of the requests, or of the time, that an intermittent cost affects.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
+#: With carry-over, as many requests after those of another arm take twice as long.
+COLD_REQUESTS = 50
 
-Kind = Literal["effect", "verdict", "peer", "tail", "quick", "pair"]
+Kind = Literal["effect", "verdict", "peer", "command", "tail", "quick", "pair"]
 
 
 @dataclass(frozen=True)
 class Cost:
     """A cost to add: its average as a `share` of the service time, and the requests that are delayed by it.
 
-    The relay delays all requests, some requests chosen at random, or all requests in periodic spells.
+    The relay delays all requests, some requests chosen at random, or all requests in periodic spells. With
+    `carry_over`, it also delays the first requests of each arm after those of another arm, which is no cost of an arm.
     """
 
     payers: Literal["all", "some", "spells"]
     share: float
+    carry_over: bool = False
 
     @property
     def name(self) -> str:
-        return f"{self.share:g} {self.payers}"
+        return f"{self.share:g} {self.payers}{' carry-over' if self.carry_over else ''}"
 
     @property
     def intermittent(self) -> bool:
@@ -40,18 +47,32 @@ class Cost:
         """Return the delay that the relay must add to requests that take `service_ms` without it."""
         added = self.share * service_ms * NS_PER_MS
         if self.payers == "all":
-            return RelayCost(added_ns=round(added), payers=All())
+            service_ns = round(service_ms * NS_PER_MS)
+            warming = Warming(requests=COLD_REQUESTS, added_ns=service_ns) if self.carry_over else None
+            return RelayCost(added_ns=round(added), payers=All(), warming=warming)
         seldom = Some(some=Share(share=SELDOM))
         spells = Spells(spells=Spell(period_ns=SPELL_EVERY_NS, lasting_ns=round(SELDOM * SPELL_EVERY_NS)))
         return RelayCost(added_ns=round(added / SELDOM), payers=seldom if self.payers == "some" else spells)
 
 
 NOTHING = Cost("all", 0.0)
+TENTH = Cost("all", 0.1)
 #: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
-COSTS = (NOTHING, *(Cost(payers, share) for payers in ("all", "some") for share in (0.005, 0.02, 0.2)), *DOUBLED)
-#: The cost of trials that measure the time to a verdict.
-TENTH = Cost("all", 0.1)
+CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
+#: The number of runs with each true cost, alone and again beside another process. Services share them equally.
+CELLS = {
+    NOTHING: 450,
+    TENTH: 450,
+    DOUBLED[0]: 450,
+    Cost("all", 0.02): 150,
+    DOUBLED[1]: 150,
+    **dict.fromkeys(CARRY_OVER, 75),
+}
+#: The costs that matter most, for which coverage is judged each by itself.
+MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values()))
+#: The campaign's parts. Each has the same share of all kinds of trials, and the next begins when one is complete.
+PARTS = 2
 #: The cost of trials that check percentiles. It lengthens a tenth of the queries by milliseconds, so that the time in
 #: which the client wakes up matters little.
 SLOW_TAIL = Cost("some", 3.0)
@@ -63,6 +84,8 @@ QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
+#: The tool that compares commands one after the other.
+BENCHMARKER = "hyperfine"
 #: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (
     "mongodb-tls",
@@ -74,8 +97,8 @@ STUDIES = (
     "postgres-pooling",
     "redis-tls",
 )
-#: Trials that compare a command with itself: their name, the tool besides costof, and the time of each comparison.
-IDENTICAL, BENCHMARKER, PAIR_SECONDS = "identical commands", "hyperfine", 3
+#: Trials that compare a command with itself: their name, and the time of each comparison of commands.
+IDENTICAL, PAIR_SECONDS = "identical commands", 3
 #: The last commit before the current estimator. A trial whose `tool` is this commit uses the commit's slice sizes.
 EARLIER = "44d93af"
 
@@ -108,24 +131,26 @@ class Sizes:
 
     quick: bool
     budget_seconds: int
-    effects: int
-    nothing: int
     verdicts: int
     earlier_verdicts: int
     peers: int
+    commands: int
     tails: int
     quick_runs: int
     pairs: int
+
+    def effects(self, cost: Cost) -> int:
+        """Return the number of runs with a true cost, on each service, alone or beside another process."""
+        return 1 if self.quick else CELLS[cost] // len(SERVICES)
 
 
 FULL = Sizes(
     quick=False,
     budget_seconds=10,
-    effects=10,
-    nothing=15,
     verdicts=12,
     earlier_verdicts=6,
-    peers=4,
+    peers=10,
+    commands=10,
     tails=10,
     quick_runs=10,
     pairs=100,
@@ -133,11 +158,10 @@ FULL = Sizes(
 QUICK = Sizes(
     quick=True,
     budget_seconds=4,
-    effects=1,
-    nothing=1,
     verdicts=1,
     earlier_verdicts=1,
     peers=1,
+    commands=1,
     tails=2,
     quick_runs=0,
     pairs=5,
@@ -145,21 +169,27 @@ QUICK = Sizes(
 
 
 def trials(sizes: Sizes) -> list[Trial]:
-    """Return all trials in random order, so that disturbances of the machine affect all kinds of trials alike."""
+    """Return all trials, part by part, in random order, so that disturbances of the machine affect all kinds alike."""
     every = list(_every(sizes))
     random.Random(1).shuffle(every)
-    return every
+    return sorted(every, key=part)
+
+
+def part(trial: Trial) -> int:
+    return trial.number % PARTS
 
 
 def _every(sizes: Sizes) -> Iterator[Trial]:
-    for service, cost, disturbed in product(SERVICES, COSTS, DISTURBED):
-        for number in range(sizes.nothing if cost == NOTHING else sizes.effects):
+    for service, cost, disturbed in product(SERVICES, CELLS, DISTURBED):
+        for number in range(sizes.effects(cost)):
             yield Trial("effect", service, cost, disturbed, number)
     for tool, count in (("costof", sizes.verdicts), (EARLIER, sizes.earlier_verdicts)):
         for number in range(count):
             yield Trial("verdict", QUERIED, TENTH, False, number, tool=tool, arms=6)
-    for tool, cost, disturbed, number in product(PEERS, COSTS, DISTURBED, range(sizes.peers)):
+    for tool, cost, disturbed, number in product(PEERS, CELLS, DISTURBED, range(sizes.peers)):
         yield Trial("peer", "http", cost, disturbed, number, tool=tool)
+    for cost, disturbed, number in product(CELLS, DISTURBED, range(sizes.commands)):
+        yield Trial("command", "http", cost, disturbed, number, tool=BENCHMARKER)
     for cost, number in product((NOTHING, SLOW_TAIL), range(sizes.tails)):
         yield Trial("tail", "mariadb", cost, False, number)
     for study, number in product(STUDIES, range(sizes.quick_runs)):

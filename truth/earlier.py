@@ -28,7 +28,7 @@ def _costs(effects: Any, question: dict[str, Any], values: list[float]) -> list[
     judged = effects.Comparisons.of(len(question["arms"]), 0).of_kind(headline=True)
     for rounds in range(1, len(values) + 1):
         control, replicate, arm = question["control"][:rounds], question["replicate"][:rounds], values[:rounds]
-        floor = effects.ratio(control, replicate) if rounds >= effects.ROUNDS_FOR_INTERVAL else None
+        floor = effects.ratio(control, replicate) if rounds >= effects.ROUNDS_OF_AN_INTERVAL else None
         noise = max(abs(1 - floor.low), abs(floor.high - 1)) if floor else 0.0
         verdicts.append(effects.verdict(control, arm, question["margin"], judged, noise) == "costs")
     return verdicts

@@ -30,6 +30,12 @@ FOUND = 0.8
 TOLERANCE = 0.01
 
 
+def in_words(payers: str, share: float, carry_over: bool) -> str:
+    """Return a true cost as text, such as '2 % on average, paid by one query in ten'."""
+    cost = f"{100 * share:g} % {PAYERS[payers]}" if share else "nothing"
+    return f"{cost}, with carry-over" if carry_over else cost
+
+
 @dataclass(frozen=True)
 class Proportion:
     """A proportion: the number of successes (`count`) among a number of trials (`total`)."""
@@ -83,15 +89,17 @@ class Case:
 
     payers: str
     added_share: float
+    carry_over: bool
     disturbed: bool
     rows: Sequence[EffectRow]
 
     @property
+    def cost(self) -> tuple[str, float, bool]:
+        return self.payers, self.added_share, self.carry_over
+
+    @property
     def truth(self) -> str:
-        """Return the true cost as text, such as '2 % on average, paid by one query in ten'."""
-        if not self.added_share:
-            return "nothing"
-        return f"{100 * self.added_share:g} % {PAYERS[self.payers]}"
+        return in_words(*self.cost)
 
     @property
     def place(self) -> str:
@@ -139,6 +147,11 @@ class Case:
         )
 
     @property
+    def told_order(self) -> Proportion:
+        """Return the share of runs which report that the order of measurements matters."""
+        return Proportion.among(bool(row.order_told) for row in self.rows)
+
+    @property
     def half_width(self) -> float:
         """Return the median half-width of the intervals, as a share of the control's time."""
         return median((row.high - row.low) / 2 / row.control for row in self.rows)
@@ -151,11 +164,22 @@ class Case:
 
 def cases(effects: Iterable[EffectRow]) -> list[Case]:
     """Group the effects of protected arms by true cost and disturbance. Return the groups sorted by these two."""
-    groups: dict[tuple[str, float, bool], list[EffectRow]] = {}
+    groups: dict[tuple[bool, str, float, bool], list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "effect" and not row.is_replicate:
-            groups.setdefault((row.payers, row.added_share, row.disturbed), []).append(row)
-    return [Case(*key, rows) for key, rows in sorted(groups.items())]
+            groups.setdefault((row.carry_over, row.payers, row.added_share, row.disturbed), []).append(row)
+    return [
+        Case(payers, share, carry_over, disturbed, rows)
+        for (carry_over, payers, share, disturbed), rows in sorted(groups.items())
+    ]
+
+
+def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
+    """Return the effects of the control's replicates, whose true cost is 0.
+
+    With carry-over it is not: a replicate follows its own control, and so never another arm.
+    """
+    return [row for row in effects if row.trial_kind == "effect" and row.is_replicate and not row.carry_over]
 
 
 @dataclass(frozen=True)
@@ -212,7 +236,7 @@ def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
     """
     least = None
     for case in sorted(by_truth, key=lambda case: case.added_share, reverse=True):
-        if (case.payers, case.disturbed) == ("all", disturbed):
+        if (case.payers, case.carry_over, case.disturbed) == ("all", False, disturbed):
             if case.judged_costs.value < FOUND:
                 return least
             least = case.added_share

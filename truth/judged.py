@@ -77,6 +77,7 @@ def _row(done: Judged, about: Row, arm: str, long_run_ms: float) -> EffectRow:
         usual=effect.typical_difference.value,
         verdict=effect.verdict.value,
         intermittent=bool(intermittent) and arm in intermittent.arms,
+        order_told=any(each.metric == QUERY for each in done.result.carry_over),
         tail_told=bool(tails) and any(each.arm == arm for each in worse_than_the_mean(Index(done.result), tails)),
     )
 

@@ -14,15 +14,16 @@ from costof.study.plan import Plan
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay delays requests of protected arms by the whole `cost`, and others only by the cost's `base_ns`.
+    """A lab whose relay delays requests of protected arms by the whole `cost`, and others only by what all arms have in
+    common: the cost's `base_ns`, and its `warming` after a change of arm.
 
-    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond `base_ns`.
+    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond these two.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
         arms = [_behind_relay(arm, cost if arm in plan.protected else cost.without_payers) for arm in plan.arms]
         super().__init__(plan.model_copy(update={"arms": arms}), program)
-        self._base_ms = cost.base_ns / NS_PER_MS
+        self._cost = cost
         self._relays = next(each for each in self._entrances if isinstance(each, Relays))
 
     def entrance(self, arm: PlannedArm) -> str:
@@ -32,14 +33,28 @@ class TruthLab(ServerLab):
     def client_host(self, arm: PlannedArm) -> Host:
         return self._star.client(self._distances[arm.name])
 
+    def added_ms(self, arm: PlannedArm, earlier: Paid | None = None) -> float:
+        """Return the mean delay in ms of an arm's requests so far, or since `earlier`, without what all arms share."""
+        paid = self.paid(arm)
+        paid = paid.since(earlier) if earlier is not None else paid
+        return paid.mean_ms - self._common_ms(paid.requests, paid.cold)
+
     def paid(self, arm: PlannedArm) -> Paid:
         return self._relays.paid(arm)
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        figures = super().judge(arm, before, after, answer).figures
-        return Judgement(figures={"added": figures[HELD] - self._base_ms} if HELD in figures else {})
+        judged = super().judge(arm, before, after, answer)
+        if HELD not in judged.figures:
+            return Judgement()
+        common_ms = self._common_ms(judged.counts["requests"], judged.counts.get("cold", 0))
+        return Judgement(figures={"added": judged.figures[HELD] - common_ms}, counts=judged.counts)
+
+    def _common_ms(self, requests: int, cold: int) -> float:
+        """Return the mean delay in ms of these requests by what all arms have in common."""
+        warming_ns = self._cost.warming.added_ns if self._cost.warming else 0
+        return (self._cost.base_ns + warming_ns * cold / max(1, requests)) / NS_PER_MS
 
 
 def _behind_relay(arm: PlannedArm, cost: RelayCost) -> PlannedArm:

@@ -10,17 +10,23 @@ from statistics import median
 
 import jinja2
 
+from costof import format as fmt
 from costof.statistics.intervals import FEWEST_ROUNDS
 from truth.design import (
     BENCHMARKER,
+    CELLS,
+    COLD_REQUESTS,
+    DISTURBED,
     DOUBLED,
     EARLIER,
+    MAIN,
     NOTHING,
     PAIR_SECONDS,
     PEERS,
     SERVICES,
     SLOW_TAIL,
     SPELL_EVERY_NS,
+    Cost,
     Sizes,
     trials,
 )
@@ -39,12 +45,22 @@ from truth.figures import (
     busy,
     cases,
     errors,
+    in_words,
     least_found,
+    replicates,
     speeds,
     tail_errors,
 )
 from truth.rows import EffectRow, PeerRow, Row, Rows
-from truth.whole_figures import QuickProfile, judged_different, peer_judged_different, quick_profiles
+from truth.whole_figures import (
+    Commands,
+    QuickProfile,
+    commands,
+    identical,
+    judged_different,
+    peer_judged_different,
+    quick_profiles,
+)
 
 TEMPLATE = Path(__file__).with_name("truth.md.jinja")
 PAGE, FOLDER = "truth.md", "truth"
@@ -57,24 +73,42 @@ QUICK = [
     "smallest ratio of effect to half-width",
     "least often resolved",
 ]
+COMMANDS = [
+    "true cost",
+    "",
+    "median error of `costof`",
+    "its intervals that contain the truth",
+    '"costs"',
+    f"median error of {BENCHMARKER}",
+    "slower by more than its ±",
+]
 POWER = ["true cost", "", '"costs"', "or reported as intermittent", "or reported tail", "no cost above the margin"]
 
 
-def write(rows: Rows, folder: Path, sizes: Sizes) -> None:
-    """Write the data tables into the folder's subfolder `truth`.
+def write(rows: Rows, folder: Path, sizes: Sizes) -> bool:
+    """Write the data tables into the folder's subfolder `truth`, and `truth.md` with its pictures.
 
-    Also write `truth.md` and its pictures if `rows` has all three: runs of `costof`, runs of other tools, and packet
-    captures.
+    Return False, without writing the page, if some true cost or some kind of trial has no rows yet.
     """
     (folder / FOLDER).mkdir(parents=True, exist_ok=True)
     rows.write_parquet(folder / FOLDER)
-    if rows.effects and rows.peers and rows.tails:
-        from truth.pictures import draw  # imports matplotlib
+    by_truth = cases(rows.effects)
+    missing = {(*_key(cost), disturbed) for cost, disturbed in product(CELLS, DISTURBED)}
+    missing -= {(*case.cost, case.disturbed) for case in by_truth}
+    tails = {row.added_share for row in rows.tails} >= {NOTHING.share, SLOW_TAIL.share}
+    services = {row.service for row in rows.effects} >= {*SERVICES}
+    if missing or not (tails and services and rows.peers and commands(rows.pairs)):
+        return False
+    from truth.pictures import draw  # imports matplotlib
 
-        draw(rows.effects, speeds(rows.effects), folder / FOLDER)
-        template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
-        by_truth = cases(rows.effects)
-        (folder / PAGE).write_text(template.render(_about(rows, by_truth, sizes), **_tables(rows, by_truth)))
+    draw(rows.effects, speeds(rows.effects), folder / FOLDER)
+    template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    (folder / PAGE).write_text(template.render(_about(rows, by_truth, sizes), **_tables(rows, by_truth)))
+    return True
+
+
+def _key(cost: Cost) -> tuple[str, float, bool]:
+    return cost.payers, cost.share, cost.carry_over
 
 
 def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, object]:
@@ -89,17 +123,19 @@ def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, obje
         "pairs": len(rows.peers),
         "captures": len({row.trial for row in rows.tails}),
         "quick_runs": len({row.trial for row in rows.quick}),
-        "identical": len(rows.pairs),
+        "identical": len(identical(rows.pairs)),
+        "commands": len(rows.pairs) - len(identical(rows.pairs)),
         "benchmarker": BENCHMARKER,
         "pair_seconds": PAIR_SECONDS,
+        "cold": COLD_REQUESTS,
         "clearest": _clearances(quick_profiles(rows.quick)),
-        "peer_off": f"{median(abs(row.peer_ratio - 1) for row in rows.pairs):.1%}" if rows.pairs else "",
-        "costof_off": f"{median(abs(row.ratio - 1) for row in rows.pairs):.1%}" if rows.pairs else "",
+        "peer_off": _off(row.peer_ratio - 1 for row in identical(rows.pairs)),
+        "costof_off": _off(row.ratio - 1 for row in identical(rows.pairs)),
         "analysed_again": len({row.trial for row in rows.effects if row.judged_anew}),
         "analysis_commits": _listed(row.judged_anew for row in rows.effects if row.judged_anew),
         "commits": _listed(row.commit for row in done.values()),
         "starts": len({row.boot for row in every}),
-        "cores": every[0].cores,
+        "machines": fmt.listed(sorted({_machine(row) for row in every})),
         "busy": busy(done.values()).counted,
         "load": f"{median(row.load for row in done.values()):.1f}",
         "earlier": EARLIER,
@@ -114,6 +150,15 @@ def _about(rows: Rows, by_truth: Sequence[Case], sizes: Sizes) -> dict[str, obje
     }
 
 
+def _machine(row: Row) -> str:
+    return f"{fmt.plural(row.cores, 'core')} of {row.machine or 'an unknown CPU'}"
+
+
+def _off(errors: Iterable[float]) -> str:
+    sizes = [*map(abs, errors)]
+    return f"{median(sizes):.1%}" if sizes else ""
+
+
 def _listed(commits: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(f"`{each}`" for each in commits))
 
@@ -126,8 +171,15 @@ def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
             [_coverage(each) for each in by_truth],
         ),
         "services": _table(
-            ["service", "", "intervals that contain the truth", "the same for replicates"], [*_services(rows.effects)]
+            ["service", "", "intervals that contain the truth", "half-width", "the same for replicates"],
+            [*_services(rows.effects)],
         ),
+        "by_machine": _by_machine(rows.effects),
+        "carry_over": _table(
+            ["true cost", "", "the report says that the order matters", '"costs"', "intervals that contain the truth"],
+            [_carry_over(each) for each in by_truth if each.carry_over or each.cost == _key(NOTHING)],
+        ),
+        "commands_table": _table(COMMANDS, [*map(_commands, commands(rows.pairs))]),
         "power": _table(POWER, [_power(each) for each in by_truth]),
         "speeds": _speeds(speeds(rows.effects)),
         "tails": _table(
@@ -139,12 +191,23 @@ def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
 
 
 def _goals(rows: Rows, by_truth: Sequence[Case]) -> Iterator[list[str]]:
-    for disturbed in (False, True):
+    for disturbed in DISTURBED:
         yield from _goals_of_runs([case for case in by_truth if case.disturbed is disturbed])
-        replicates = Proportion.among(
-            row.holds for row in rows.effects if row.is_replicate and row.disturbed is disturbed
-        )
-        yield ["the same for replicates, whose true cost is 0", *_goal("93 to 97 %", replicates, *COVERAGE)]
+        of_replicates = Proportion.among(row.holds for row in replicates(rows.effects) if row.disturbed is disturbed)
+        yield ["the same for replicates, whose true cost is 0", *_goal("93 to 97 %", of_replicates, *COVERAGE)]
+    for cost in MAIN:
+        held = Proportion.among(row.holds for case in by_truth if case.cost == _key(cost) for row in case.rows)
+        where = f"{in_words(*_key(cost))}, alone and with the neighbour together"
+        yield [f"95 % intervals that contain the truth, {where}", *_goal("93 to 97 %", held, *COVERAGE)]
+    for case in by_truth:
+        if case.carry_over:
+            yield [
+                f"95 % intervals that contain the truth, {case.truth}, {case.place}",
+                *_goal("93 to 97 %", case.covered, *COVERAGE),
+            ]
+            if not case.added_share:
+                wrong = _goal("at most 5 %", case.judged_different, 0, MOST_FALSE)
+                yield [f'{case.truth}: identical arms with the verdict "costs" or "saves", {case.place}', *wrong]
     yield goal_of_speed(speeds(rows.effects))
     off = tail_errors(rows.tails, 99.0, SLOW_TAIL.share)
     result = f"{median(off):+.1%}, at most {max(off, key=abs):+.1%}, of {len(off)} slices"
@@ -157,10 +220,10 @@ def _goals(rows: Rows, by_truth: Sequence[Case]) -> Iterator[list[str]]:
             f"{profile.resolved.counted}, in {len(profile.seconds)} runs",
             "yes" if profile.resolved.value == 1 else "no",
         ]
-    if rows.pairs:
-        false = judged_different(rows.pairs)
+    if same := identical(rows.pairs):
+        false = judged_different(same)
         yield ['identical commands with the verdict "costs" or "saves"', *_goal("at most 5 %", false, 0, MOST_FALSE)]
-        peer = peer_judged_different(rows.pairs)
+        peer = peer_judged_different(same)
         yield [f"the same pairs with {BENCHMARKER}: one faster by more than its ±", "", str(peer), ""]
 
 
@@ -176,13 +239,20 @@ def goal_of_speed(by_version: Sequence[Speed]) -> list[str]:
     return [figure, "at most half", result, reached]
 
 
-def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
-    """Yield lines of the table of goals for some cases: either all with the disturbing process, or all without it."""
+def _goals_of_runs(every: Sequence[Case]) -> Iterator[list[str]]:
+    """Yield lines of the table of goals for some cases: either all with the disturbing process, or all without it.
+
+    Cases with carry-over have lines of their own.
+    """
+    same = [case for case in every if not case.carry_over]
     where = same[0].place
     covered = Proportion.among(row.holds for case in same for row in case.rows)
     yield [f"95 % intervals that contain the truth, {where}", *_goal("93 to 97 %", covered, *COVERAGE)]
     ratios = Proportion.among(row.ratio_holds for case in same for row in case.rows)
     yield [f"the same for ratios, {where}", *_goal("93 to 97 %", ratios, *COVERAGE)]
+    for case in (each for each in same if each.cost in map(_key, MAIN)):
+        goal, result, reached = _goal("93 to 97 %", case.covered, *COVERAGE)
+        yield [f"the same for {case.truth}, {where}", goal, f"{result}; half-width {_half_width(case)}", reached]
     worst = min(same, key=lambda case: case.covered.value)
     yield [
         f"the same for the worst of {len(same)} true costs ({worst.truth})",
@@ -190,13 +260,17 @@ def _goals_of_runs(same: Sequence[Case]) -> Iterator[list[str]]:
     ]
     off = Proportion.among(case.covered.reaches(*COVERAGE) == "no" for case in same)
     yield [f"true costs whose share is surely outside, {where}", "none", off.counted, "no" if off.count else "yes"]
-    nothing = next(case for case in same if case.added_share == NOTHING.share)
+    nothing = next(case for case in same if case.cost == _key(NOTHING))
     false = _goal("at most 5 %", nothing.judged_different, 0, MOST_FALSE)
     yield [f'identical arms with the verdict "costs" or "saves", {where}', *false]
     for cost in DOUBLED:
-        doubled = next(each for each in same if (each.payers, each.added_share) == (cost.payers, cost.share))
+        doubled = next(each for each in same if each.cost == _key(cost))
         noticed = _goal("at least 90 %", doubled.noticed, LEAST_FOUND, 1)
         yield [f'{doubled.truth}: "costs" or reported as intermittent, {where}', *noticed]
+
+
+def _half_width(case: Case) -> str:
+    return f"±{case.half_width:.1%}"
 
 
 def _quick(profile: QuickProfile) -> list[str]:
@@ -260,7 +334,7 @@ def _peers(rows: Rows) -> Iterator[list[str]]:
         same = [
             row
             for row in rows.peers
-            if (row.payers, row.added_share, row.disturbed) == (case.payers, case.added_share, case.disturbed)
+            if (row.payers, row.added_share, row.carry_over, row.disturbed) == (*case.cost, case.disturbed)
         ]
         by_tool = [_wrong(row for row in same if row.tool == tool) for tool in PEERS]
         missed = Proportion.among(not row.holds for row in case.rows)
@@ -274,7 +348,30 @@ def _power(case: Case) -> list[str]:
 
 def _coverage(case: Case) -> list[str]:
     held = [str(case.covered), str(case.ratios_covered)]
-    return [*_case(case), *held, f"±{case.half_width:.1%}", f"{case.error:+.2%}"]
+    return [*_case(case), *held, _half_width(case), f"{case.error:+.2%}"]
+
+
+def _carry_over(case: Case) -> list[str]:
+    return [*_case(case), *map(str, (case.told_order, case.judged_costs, case.covered))]
+
+
+def _commands(each: Commands) -> list[str]:
+    shares = (each.covered.counted, each.judged_costs.counted)
+    peer = (f"{each.peer_error:.1%}", each.peer_slower.counted)
+    return [in_words(*each.cost), PLACES[each.disturbed], f"{each.error:.1%}", *shares, *peer]
+
+
+def _by_machine(effects: Sequence[EffectRow]) -> str:
+    """Return a table of coverage by machine and boot; '' if all runs are of one."""
+    groups: dict[tuple[str, str], list[EffectRow]] = {}
+    for row in effects:
+        if row.trial_kind == "effect" and not row.is_replicate:
+            groups.setdefault((_machine(row), row.boot), []).append(row)
+    lines = []
+    for number, ((machine, _), same) in enumerate(groups.items(), 1):
+        halves = median((row.high - row.low) / 2 / row.control for row in same)
+        lines.append([f"{number}: {machine}", str(Proportion.among(row.holds for row in same)), f"±{halves:.1%}"])
+    return _table(["machine or boot", "intervals that contain the truth", "half-width"], lines) if lines[1:] else ""
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
@@ -282,14 +379,14 @@ def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
 
     There are two lines for each service: without and with the disturbing process.
     """
-    effect_rows = [row for row in effects if row.trial_kind == "effect"]
-    for service, disturbed in product(SERVICES, (False, True)):
-        chosen = [row for row in effect_rows if (row.service, row.disturbed) == (service, disturbed)]
-        held = [
-            Proportion.among(row.holds for row in chosen if row.is_replicate is replicate)
-            for replicate in (False, True)
-        ]
-        yield [service, PLACES[disturbed], *map(str, held)]
+    for service, disturbed in product(SERVICES, DISTURBED):
+        matching = [row for row in effects if (row.service, row.disturbed) == (service, disturbed)]
+        chosen = [row for row in matching if row.trial_kind == "effect" and not row.is_replicate]
+        if not chosen:
+            continue
+        half = median((row.high - row.low) / 2 / row.control for row in chosen)
+        held = [Proportion.among(row.holds for row in each) for each in (chosen, replicates(matching))]
+        yield [service, PLACES[disturbed], str(held[0]), f"±{half:.1%}", str(held[1])]
 
 
 def _wrong(rows: Iterable[PeerRow | EffectRow]) -> str:

@@ -40,7 +40,7 @@ def measure(trial: Trial, budget_seconds: int, cost: RelayCost, about: Row) -> P
     arms = [plan.controls[0], plan.protected[0]]
     with TruthLab(plan, SERVERS[trial.service], cost) as lab:
         control, value = (TOOLS[trial.tool](f"http://{lab.entrance(arm)}/", seconds) for arm in arms)
-        truth = lab.paid(arms[1]).mean_ms
+        truth = lab.added_ms(arms[1])
     return PeerRow(**dict(about), truth=truth, control=control, value=value, seconds=2 * seconds)
 
 

@@ -68,9 +68,10 @@ def _errors(by_truth: Sequence[Case]) -> Figure:
 def _power(effects: Sequence[EffectRow]) -> Figure:
     """Draw, for each service, how often a cost that all queries pay is detected."""
     figure = Figure(figsize=(7.5, 2.8))
-    shares = sorted({row.added_share for row in effects if row.payers == "all" and row.trial_kind == "effect"})
+    effects = [row for row in effects if row.trial_kind == "effect" and row.payers == "all" and not row.carry_over]
+    shares = sorted({row.added_share for row in effects})
     for axes, service in zip(figure.subplots(1, len(SERVICES), sharey=True), SERVICES, strict=True):
-        chosen = [case for case in cases(row for row in effects if row.service == service) if case.payers == "all"]
+        chosen = cases(row for row in effects if row.service == service)
         for disturbed, colour in COLOURS.items():
             curve = [case for case in chosen if case.disturbed is disturbed]
             places = [shares.index(case.added_share) + (0.1 if disturbed else -0.1) for case in curve]

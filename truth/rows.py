@@ -23,13 +23,14 @@ class Row(Model):
     """The columns that every table has for a trial.
 
     `load` is the machine's load average when the trial began. `added_share` is the intended cost as a share of the
-    service time.
+    service time. `commit` is the last commit that changed what is measured or how it is analysed.
     """
 
     trial: str
     service: str
     payers: str
     added_share: Finite
+    carry_over: bool = False
     disturbed: bool
     tool: str
     seed: int
@@ -37,6 +38,8 @@ class Row(Model):
     commit: str
     load: Finite
     cores: int
+    machine: str = Field(default="", description="The machine's CPU; '' if not recorded.")
+    kernel: str = ""
     boot: str = Field(default="", description="The machine's boot; '' if not recorded.")
 
     @property
@@ -72,6 +75,10 @@ class EffectRow(Row):
     intermittent: bool = False
     tail_told: bool | None = Field(
         default=None, description="Whether the report says that a tail is worse than the mean; None if not analysed."
+    )
+    order_told: bool | None = Field(
+        default=None,
+        description="Whether the report says that the order of measurements matters; None if not analysed.",
     )
     rounds: int
     discarded: int
@@ -135,7 +142,11 @@ class QuickRow(Row):
 
 
 class PairRow(Row):
-    """The comparison of a command with itself by `costof` and by another tool, as ratios of times."""
+    """The comparison of two commands by `costof` and by another tool, as ratios of times.
+
+    The commands are the same, or differ by a known cost. The true ratio is that of the mean times, because a tool runs
+    a command too seldom for a mean over rounds.
+    """
 
     table: Literal["pairs"] = "pairs"
     ratio: Finite
@@ -144,7 +155,13 @@ class PairRow(Row):
     verdict: str
     peer_ratio: Finite = Field(description="The other tool's ratio: mean of the second command over that of the first.")
     peer_error: Finite = Field(description="The uncertainty that the other tool prints after ±.")
+    truth_ratio: Finite = Field(default=1.0, description="The true ratio in the runs of `costof`.")
+    peer_truth_ratio: Finite = Field(default=1.0, description="The true ratio in the runs of the other tool.")
     seconds: Finite
+
+    @property
+    def holds(self) -> bool:
+        return self.ratio_low <= self.truth_ratio <= self.ratio_high
 
 
 AnyRow = EffectRow | PeerRow | TailRow | QuickRow | PairRow
@@ -211,6 +228,11 @@ class Rows:
     def pairs(self) -> list[PairRow]:
         return [row for row in self._rows if isinstance(row, PairRow)]
 
+    @property
+    def commits(self) -> list[str]:
+        """Return the commits at which the rows were measured."""
+        return [*dict.fromkeys(row.commit for row in self._rows)]
+
     def service_ms(self, service: str, disturbed: bool) -> float:
         """Return the median time in ms of a request without added cost, as measured since the machine's last boot.
 
@@ -222,7 +244,9 @@ class Rows:
         return bool(self._controls(service, disturbed))
 
     def _controls(self, service: str, disturbed: bool) -> list[float]:
-        matching = (row for row in self.effects if row.trial_kind == "effect" and row.boot == BOOT)
+        matching = (
+            row for row in self.effects if row.trial_kind == "effect" and row.boot == BOOT and not row.carry_over
+        )
         return [row.control for row in matching if (row.service, row.disturbed) == (service, disturbed)]
 
     def write_parquet(self, folder: Path) -> None:

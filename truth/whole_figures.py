@@ -76,6 +76,53 @@ def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
     ]
 
 
+@dataclass(frozen=True)
+class Commands:
+    """All comparisons of two commands with one true cost, in one place."""
+
+    cost: tuple[str, float, bool]
+    disturbed: bool
+    rows: Sequence[PairRow]
+
+    @property
+    def error(self) -> float:
+        return median(abs(row.ratio / row.truth_ratio - 1) for row in self.rows)
+
+    @property
+    def peer_error(self) -> float:
+        return median(abs(row.peer_ratio / row.peer_truth_ratio - 1) for row in self.rows)
+
+    @property
+    def covered(self) -> Proportion:
+        return Proportion.among(row.holds for row in self.rows)
+
+    @property
+    def judged_costs(self) -> Proportion:
+        return Proportion.among(row.verdict == Verdict.COSTS for row in self.rows)
+
+    @property
+    def peer_slower(self) -> Proportion:
+        """Return the share of comparisons in which the other tool's ratio exceeds 1 by more than its error."""
+        return Proportion.among(row.peer_ratio - 1 > row.peer_error for row in self.rows)
+
+
+def commands(pairs: Iterable[PairRow]) -> list[Commands]:
+    """Group the comparisons of commands with a known cost. Return the groups sorted by cost and place."""
+    groups: dict[tuple[bool, str, float, bool], list[PairRow]] = {}
+    for row in pairs:
+        if row.trial_kind == "command":
+            groups.setdefault((row.carry_over, row.payers, row.added_share, row.disturbed), []).append(row)
+    return [
+        Commands((payers, share, carry_over), disturbed, rows)
+        for (carry_over, payers, share, disturbed), rows in sorted(groups.items())
+    ]
+
+
+def identical(pairs: Iterable[PairRow]) -> list[PairRow]:
+    """Return the comparisons of a command with itself."""
+    return [row for row in pairs if row.trial_kind == "pair"]
+
+
 def judged_different(pairs: Iterable[PairRow]) -> Proportion:
     """Return the share of comparisons of identical commands in which `costof` has the verdict 'costs' or 'saves'."""
     return Proportion.among(row.verdict in (Verdict.COSTS, Verdict.SAVES) for row in pairs)

@@ -1,4 +1,7 @@
-"""Runs of the command `costof` as users start it: quick profiles, and comparisons of a command with itself."""
+"""Runs of the command `costof` as users start it: quick profiles, and comparisons of commands.
+
+A compared command is the same twice, or a request over the relay, which delays the requests of one of the two.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,23 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 
 from costof.errors import EXIT_ANSWERED, EXIT_PARTIAL, CostofError, ErrorText
+from costof.programs.relay import FREE
 from costof.report.result import Result
+from costof.results.models import Effect
 from truth.design import BENCHMARKER, PAIR_SECONDS, Trial
+from truth.lab import TruthLab
 from truth.rows import PairRow, QuickRow, Row
+from truth.runs import SERVERS, plan_trial
 
 ROOT = Path(__file__).parents[1]
 #: A command that takes some milliseconds on any machine.
 COMMAND = f"gzip --best --stdout {ROOT / 'engine' / 'Cargo.lock'}"
+#: How often a request's command is run to know how long it takes.
+RUNS_BEFORE = 30
+MS_PER_SECOND = 1000.0
 
 
 def quick(trial: Trial, about: Row) -> list[QuickRow]:
@@ -47,12 +58,44 @@ def quick(trial: Trial, about: Row) -> list[QuickRow]:
 
 def pair(trial: Trial, about: Row) -> PairRow:
     """Compare the command with itself with `costof`, and then for the same time with the other tool."""
-    result = _run_costof(["versus", "--budget", f"{PAIR_SECONDS}s", COMMAND, COMMAND], trial)
-    headline = next(metric.name for metric in result.metrics if metric.headline)
-    effect = next(each for each in result.effects if each.metric == headline)
+    effect = _compare(trial, COMMAND, COMMAND)
+    return _row(about, effect, _run_benchmarker(effect, COMMAND, COMMAND))
+
+
+def command(trial: Trial, about: Row) -> PairRow:
+    """Compare two requests, of which the relay delays one, with `costof` and then with the other tool."""
+    plan = plan_trial(trial, PAIR_SECONDS)
+    control, arm = plan.controls[0], plan.protected[0]
+    with TruthLab(plan, SERVERS[trial.service], FREE) as lab:
+        cost = trial.cost.at(_milliseconds(_request(lab.entrance(control))))
+    with TruthLab(plan, SERVERS[trial.service], cost) as lab:
+        commands = [_request(lab.entrance(each)) for each in (control, arm)]
+        effect = _compare(trial, *commands)
+        added, paid = lab.added_ms(arm), lab.paid(arm)
+        peer = _run_benchmarker(effect, *commands)
+        peer_added = lab.added_ms(arm, paid)
+    truths = {"truth_ratio": 1 + added / effect.control_value}
+    truths["peer_truth_ratio"] = 1 + peer_added / (peer[0]["mean"] * MS_PER_SECOND)
+    return _row(about, effect, peer).model_copy(update=truths)
+
+
+def _request(address: str) -> str:
+    return f"curl --silent --output /dev/null http://{address}/"
+
+
+def _milliseconds(line: str) -> float:
+    """Return the median time of a command in ms."""
+    times = []
+    for _ in range(RUNS_BEFORE):
+        began = time.monotonic()
+        subprocess.run(line.split(), check=True)
+        times.append(time.monotonic() - began)
+    return median(times) * MS_PER_SECOND
+
+
+def _row(about: Row, effect: Effect, peer: tuple[dict[str, float], dict[str, float]]) -> PairRow:
     assert effect.ratio is not None, "every command takes its time"
-    runs = max(10, round(PAIR_SECONDS / 2 / (effect.control_value / 1000)))
-    first, second = _run_benchmarker(runs)
+    first, second = peer
     ratio = second["mean"] / first["mean"]
     return PairRow(
         **dict(about),
@@ -67,6 +110,13 @@ def pair(trial: Trial, about: Row) -> PairRow:
     )
 
 
+def _compare(trial: Trial, first: str, second: str) -> Effect:
+    """Return the effect of the second command against the first, in the metric that answers the question."""
+    result = _run_costof(["versus", "--budget", f"{PAIR_SECONDS}s", first, second], trial)
+    headline = next(metric.name for metric in result.metrics if metric.headline)
+    return next(each for each in result.effects if each.metric == headline)
+
+
 def _run_costof(arguments: Sequence[str], trial: Trial) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         argv = [sys.executable, "-m", "costof", *arguments, "--seed", str(trial.seed), "--out", f"{folder}/run"]
@@ -76,9 +126,11 @@ def _run_costof(arguments: Sequence[str], trial: Trial) -> Result:
         return Result.model_validate_json((Path(folder) / "run" / "result.json").read_bytes())
 
 
-def _run_benchmarker(runs: int) -> tuple[dict[str, float], dict[str, float]]:
+def _run_benchmarker(effect: Effect, *commands: str) -> tuple[dict[str, float], dict[str, float]]:
+    """Run the other tool for as long as `costof` ran, and return its figures of the two commands."""
+    runs = max(10, round(PAIR_SECONDS / 2 / (effect.control_value / MS_PER_SECOND)))
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         argv = [BENCHMARKER, "--shell", "none", "--warmup", "3", "--runs", str(runs), "--export-json", file.name]
-        subprocess.run([*argv, COMMAND, COMMAND], capture_output=True, check=True)
+        subprocess.run([*argv, *commands], capture_output=True, check=True)
         first, second = json.load(file)["results"]
     return first, second

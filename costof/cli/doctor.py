@@ -11,7 +11,6 @@ from pathlib import Path
 
 import click
 
-from costof.cli.fetch import sources
 from costof.cli.options import hosts_options
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError
 from costof.lab.lab import is_root
@@ -20,7 +19,7 @@ from costof.lab.program import UNPACKED, find_program, first_words, unpacked_fro
 from costof.lab.user_namespace import can_make_hosts, why_forbidden
 from costof.messages.plan import HostsSettings
 from costof.messages.process import HostsProcess, engine_path
-from costof.programs.server import programs_needed
+from costof.programs.server import fetchable_programs, programs_needed
 
 NETEM = "sch_netem"
 
@@ -145,7 +144,7 @@ def doctor(hosts: HostsSettings | None, as_json: bool) -> None:
         click.echo(f"{'ok     ' if finding.good else 'missing'}  {finding.what}: {finding.detail}")
     if hosts is None:
         click.echo("To see in one minute which effects this machine can resolve: costof selftest")
-    fetchable = [finding.what for finding in findings if not finding.good and finding.what in sources()]
+    fetchable = [finding.what for finding in findings if not finding.good and finding.what in fetchable_programs()]
     if fetchable:
         click.echo(f"To install the missing programs without root: costof fetch {' '.join(fetchable)}")
     sys.exit(exit_status)

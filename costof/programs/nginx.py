@@ -9,6 +9,7 @@ from pathlib import Path
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import FFDHE2048
+from costof.lab.debian import Packages
 from costof.lab.program import UNPACKED, VERSION_SECONDS, Counters, find_program, first_words, located
 from costof.programs.balancer import (
     CONNECT_SECONDS,
@@ -77,6 +78,7 @@ def _whole_nginx() -> Path:
 
 
 NEEDED = {"nginx": located(_whole_nginx, nginx_version)}
+FETCHABLE = [Packages("nginx", [PACKAGE, MODULE_PACKAGE], ["usr/sbin/nginx"], [f"usr/lib/nginx/modules/{MODULE}"])]
 
 
 class Nginx(Balancer):

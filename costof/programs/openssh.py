@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
+from costof.lab.debian import Packages
 from costof.lab.host import Host
 from costof.lab.lab import Lab, Process
 from costof.lab.program import find_program, first_words, located
@@ -51,6 +52,10 @@ def ssh_version(binary: Path) -> str:
 
 
 NEEDED = {"ssh": located(find_ssh, ssh_version), "sshd": lambda: str(find_sshd())}
+FETCHABLE = [
+    Packages("ssh", ["openssh-client"], ["usr/bin/ssh"]),
+    Packages("sshd", ["openssh-server"], ["usr/sbin/sshd"]),
+]
 
 
 @dataclass(frozen=True)

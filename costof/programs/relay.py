@@ -56,33 +56,50 @@ class Spells(Model):
         return f"in {self.spells.lasting_ns / self.spells.period_ns:.0%} of the time"
 
 
+class Warming(Model):
+    """A delay of `added_ns` for the first `requests` requests after a request of another state."""
+
+    requests: int
+    added_ns: int
+
+
 class RelayCost(Model):
-    """The delay of every request (`base_ns`), the further delay of some requests, and the choice of these requests."""
+    """The delay of every request (`base_ns`), the further delay of some requests, and the choice of these requests.
+
+    With `warming`, an arm's first requests after those of another arm are slow, as if caches were cold.
+    """
 
     base_ns: int = 0
     added_ns: int
     payers: All | Some | Spells
+    warming: Warming | None = None
 
     @property
     def without_payers(self) -> RelayCost:
-        """The cost of the control: only `base_ns`, the delay of every request."""
-        return RelayCost(base_ns=self.base_ns, added_ns=0, payers=All())
+        """The cost of the control: without the further delay of some requests."""
+        return self.model_copy(update={"added_ns": 0, "payers": All()})
 
     @property
     def words(self) -> str:
         base = f"{self.base_ns / NS_PER_US:g} µs on every request" if self.base_ns else ""
         added = f"{self.added_ns / NS_PER_US:g} µs {self.payers.words}" if self.added_ns else ""
-        return ", and ".join(filter(None, [base, added])) or "none"
+        cold = self.warming
+        warming = f"{cold.added_ns / NS_PER_US:g} µs on the first {cold.requests} after another arm's" if cold else ""
+        return ", and ".join(filter(None, [base, added, warming])) or "none"
 
 
 FREE = RelayCost(added_ns=0, payers=All())
 
 
 class Entrance(Model):
-    """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there."""
+    """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there.
+
+    Requests at ports of the same `state` do not count as requests of another state.
+    """
 
     address: str
     cost: RelayCost
+    state: int | None = None
 
 
 class RelayPlan(Model):
@@ -98,18 +115,20 @@ class Ready(Model):
 class Paid(Model):
     """The counters of one relay port since its start.
 
-    `requests` counts all requests, and `paying` those with the further delay (`RelayCost.added_ns`). `added_ns` is the
-    total delay of all requests.
+    `requests` counts all requests, `paying` those with the further delay (`RelayCost.added_ns`), and `cold` those with
+    the delay of `RelayCost.warming`. `added_ns` is the total delay of all requests.
     """
 
     requests: int
     paying: int
+    cold: int = 0
     added_ns: int
 
     def since(self, earlier: Paid) -> Paid:
         return Paid(
             requests=self.requests - earlier.requests,
             paying=self.paying - earlier.paying,
+            cold=self.cold - earlier.cold,
             added_ns=self.added_ns - earlier.added_ns,
         )
 

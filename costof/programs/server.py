@@ -3,8 +3,8 @@
 A server program is a module in this folder. Studies refer to it by its module name. The module defines `lab_server`, a
 subclass of `LabServer`. If users' own servers are supported, it also defines `target_server`, a subclass of
 `TargetServer`, and `leftovers`, a subclass of `Leftovers` for the clean-up. `NEEDED` maps the name of each program that
-must be installed to a function that finds it or raises an error. `RELEASES` has, by their series, the releases of the
-server that `costof fetch` can download.
+must be installed to a function that finds it or raises an error. `FETCHABLE` lists the programs that `costof fetch` can
+download, and `RELEASES` has, by their series, the releases of the server that it can download.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pkgutil import iter_modules
 from types import ModuleType, TracebackType
 from typing import Any, ClassVar, Protocol, Self
 
-from pydantic import Field, SecretStr
+from pydantic import SecretStr
 
 from costof import programs
 from costof.errors import CostofError, ErrorText, WarningText
@@ -30,30 +30,10 @@ from costof.lab.program import Counters, Description
 from costof.lab.releases import Release
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
-from costof.model import Model
 from costof.programs.access import Access, ShownAccess, check_ca_file
+from costof.programs.parts import ServerConfiguration, ServerPart, first, merged
 from costof.programs.reach import check_identity
 from costof.programs.target_database import choose_database_name
-
-
-class ServerConfiguration(Model):
-    """What distinguishes a lab's server from the lab's other servers: the table `lab.server` of an arm's levels.
-
-    A server program with further fields defines a subclass (`LabServer.configuration_type`).
-    """
-
-    settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
-    client_certificates: bool = Field(default=False, description="Whether every client needs a certificate, over TLS.")
-
-
-class VersionedConfiguration(ServerConfiguration):
-    """The configuration of a server whose version a study can vary."""
-
-    version: str = Field(
-        default="",
-        description="The series of a release, such as '18', or the absolute path of a folder with the server's "
-        "programs; '' for the installed server.",
-    )
 
 
 @dataclass(frozen=True)
@@ -97,6 +77,8 @@ class LabServer(ABC):
     writes: ClassVar[list[str]]
     #: The fields of `lab.server` in a study's levels. `place.configuration` is of this type.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
+    #: The parts that this server has.
+    parts: Sequence[ServerPart[Any]] = ()
 
     #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
     appends: ClassVar[bool] = False
@@ -129,6 +111,8 @@ class LabServer(ABC):
 
         Raises `LAB_FAILED`.
         """
+        for part in self.parts:
+            part.settle()
 
     @abstractmethod
     def counters(self, server: str) -> Counters:
@@ -136,7 +120,7 @@ class LabServer(ABC):
 
     def evidence(self) -> dict[str, str]:
         """Return facts, read from the running server, that show its configuration. Raises `LAB_FAILED`."""
-        return {}
+        return merged(part.evidence() for part in self.parts)
 
     def readings(self) -> dict[str, float]:
         """Return counters of the server so far by name, such as {'flushes': 12} or {'log_bytes': 3400}.
@@ -144,17 +128,19 @@ class LabServer(ABC):
         They are read right before and right after each slice. A metric with the phase 'server.flushes' is the mean
         increase for each operation.
         """
-        return {}
+        return merged(part.readings() for part in self.parts)
 
     def finish_counting(self) -> None:
         """Bring the readings up to date after a slice, if the server counts late."""
+        for part in self.parts:
+            part.finish_counting()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why the increase of the readings in a slice does not fit the server's configuration; None if it does.
 
         Such a slice is discarded.
         """
-        return None
+        return first(part.mismatch(moved, answer) for part in self.parts)
 
     def cpu_seconds(self) -> dict[str, float]:
         """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
@@ -188,6 +174,18 @@ class LabServer(ABC):
         If the address is a tunnel's, an answer shows that the tunnel is open.
         """
         raise CostofError(ErrorText.LAB_FAILED, detail="this server does not support tunnels")
+
+
+class Fetchable(Protocol):
+    """A program that `costof fetch` can download. `origin` says from where."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def origin(self) -> str: ...
+
+    def fetch(self) -> None:
+        """Download the program into the user's cache. Raises `FetchError`, `OSError` or `CostofError`."""
 
 
 class TargetUrl(Protocol):
@@ -368,6 +366,12 @@ def target_server(program: str | None) -> type[TargetServer]:
 def programs_needed() -> dict[str, Callable[[], str]]:
     """Return, by name, a function for each program that must be installed. It finds the program or raises an error."""
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
+
+
+def fetchable_programs() -> dict[str, Fetchable]:
+    """Return everything that `costof fetch` can download, by name: programs, and releases such as 'postgres@18'."""
+    programs: Iterable[Fetchable] = (each for module in modules() for each in getattr(module, "FETCHABLE", ()))
+    return dict(sorted({each.name: each for each in (*programs, *fetchable_releases().values())}.items()))
 
 
 def fetchable_releases() -> dict[str, Release]:

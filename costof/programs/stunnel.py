@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from costof.lab.certificates import write_private
+from costof.lab.debian import Packages
 from costof.lab.host import Host
 from costof.lab.lab import Lab
 from costof.lab.program import find_program, first_words, located
@@ -37,6 +38,7 @@ def stunnel_version(binary: Path) -> str:
 
 
 NEEDED = {PROGRAM: located(find_stunnel, stunnel_version)}
+FETCHABLE = [Packages(PROGRAM, [PACKAGE], ["usr/bin/stunnel"])]
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from costof.report.blocks import (
 from costof.report.how_sure import how_sure
 from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
-from costof.report.sections.answer import too_few_rounds
+from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, MOST_TILES, ROUNDS, first_of_each_arm, summary
 from costof.results.core import build_core
@@ -191,7 +191,10 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     `shortness` is one of `SHORTNESS`: the higher, the fewer figures and reasons.
     """
     index, brief = Index(result, answer=result.answer), result.summary
-    blocks: list[Block] = [CallOut("partial", result.partial)] if result.partial else []
+    blocks: list[Block] = []
+    if result.partial:
+        wider = chosen_end(result)
+        blocks.append(CallOut("partial", f"{result.partial.rstrip('.')}.{wider}" if wider else result.partial))
     blocks.append(Headlines([*filter(None, [brief.verdict, brief.limits])]))
     blocks += [Paragraph(text, label=label) for label, text in brief.beside_verdict]
     warnings = [sentence.text for sentence in index.sentences("warning")]

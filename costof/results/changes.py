@@ -6,7 +6,7 @@ Changes and verdicts are computed both during a run, for its progress, and at it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
@@ -27,6 +27,8 @@ class Change:
     `control` and `values` hold one number for each unit (a round or a start of the servers). If `logarithmic`, `ratio`
     is the mean log ratio. If any number is 0 and so has no logarithm, `ratio` is the mean difference divided by the
     control's mean. `ratio` is None if the control is always 0 and the arm is not.
+
+    `widening` says how many times as large the errors of `difference` and `ratio` are as those after a planned end.
     """
 
     arm: PlannedArm
@@ -35,6 +37,7 @@ class Change:
     difference: Mean
     ratio: Mean | None
     logarithmic: bool
+    widening: float = 1.0
 
     @property
     def rounds(self) -> int:
@@ -51,12 +54,16 @@ class Change:
 
 #: The changes of all arms and control replicates that can be compared, by metric and in the study's order.
 Changes = Mapping[str, list[Change]]
+Widen = Callable[[int, float], float]
 
 
-def every_change(plan: Plan, samples: Samples, metrics: Iterable[str] | None = None) -> Changes:
+def every_change(
+    plan: Plan, samples: Samples, metrics: Iterable[str] | None = None, widen: Widen | None = None
+) -> Changes:
     """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
 
-    `metrics` limits the result to some metrics of the study.
+    `metrics` limits the result to some metrics of the study. `widen` returns how many times as large errors are, for a
+    number of rounds and degrees of freedom.
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:
@@ -64,7 +71,8 @@ def every_change(plan: Plan, samples: Samples, metrics: Iterable[str] | None = N
         changes = [_change(arm, *both) for arm, both in pairs if both is not None]
         variances = [Variance(each.ratio.error**2 * each.rounds, each.ratio.freedom) for each in changes if each.ratio]
         shared = iter(moderated(variances))
-        by_metric[metric] = [_with_variance(each, next(shared)) if each.ratio else each for each in changes]
+        changes = [_with_variance(each, next(shared)) if each.ratio else each for each in changes]
+        by_metric[metric] = [_widened(each, widen) for each in changes] if widen else changes
     return by_metric
 
 
@@ -94,6 +102,13 @@ def _with_variance(change: Change, variance: Variance) -> Change:
     times = error / change.ratio.error if change.ratio.error else 1.0
     difference = replace(change.difference, error=change.difference.error * times, freedom=variance.freedom)
     return replace(change, ratio=Mean(change.ratio.value, error, variance.freedom), difference=difference)
+
+
+def _widened(change: Change, widen: Widen) -> Change:
+    times = widen(change.rounds, change.difference.freedom)
+    difference = replace(change.difference, error=change.difference.error * times)
+    ratio = None if change.ratio is None else replace(change.ratio, error=change.ratio.error * times)
+    return replace(change, difference=difference, ratio=ratio, widening=times)
 
 
 class ContrastedChange(NamedTuple):

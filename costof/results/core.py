@@ -45,6 +45,8 @@ def build_core(run: Run, name: str) -> Core:
         rounds=run.rounds,
         starts=run.starts,
         partial=run.partial,
+        widening=max((each.widening for changes in run.changes.values() for each in changes), default=1.0),
+        continued=run.continued,
         seed=plan.seed,
         budget_seconds=plan.budget_seconds,
         resumed_with_budget=run.resumed_with_budget,

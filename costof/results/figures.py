@@ -9,7 +9,14 @@ from statistics import fmean
 import numpy as np
 
 from costof.messages.answers import mean_count
-from costof.results.changes import JudgedChange, absolute_noise, judge_changes, relative_noise, replicate_changes
+from costof.results.changes import (
+    Change,
+    JudgedChange,
+    absolute_noise,
+    judge_changes,
+    relative_noise,
+    replicate_changes,
+)
 from costof.results.models import (
     LONGEST_WAIT,
     BetweenStarts,
@@ -27,7 +34,7 @@ from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean
 from costof.statistics.uneven import disagrees, ratio_of_means, uneven_rounds
 from costof.statistics.units import variance_share_of_starts
-from costof.statistics.verdicts import rounds_needed, smallest_detectable
+from costof.statistics.verdicts import rounds_needed, smallest_detectable, with_errors
 from costof.study.arms import PlannedArm
 from costof.study.schema import CPU_PREFIX, SERVER_PREFIX, WHOLE_SLICE
 from costof.study.schema import Metric as StudyMetric
@@ -39,9 +46,13 @@ QUANTILES = [*range(0, 99), *(99 + i / 10 for i in range(10)), 99.95, 99.99, 100
 
 
 def build_effects(run: Run) -> list[Effect]:
-    judged = judge_changes(run.plan, run.changes, run.error_rate)
+    judged = judge_changes(run.plan, run.judged_changes, run.error_rate)
     family_sizes = Counter(each.contrast.headline for each in judged)
-    return [_effect(run, each, family_sizes[each.contrast.headline]) for each in judged]
+    changes = [each for changes in run.changes.values() for each in changes if not each.arm.replicate]
+    return [
+        _effect(run, each, change, family_sizes[each.contrast.headline])
+        for each, change in zip(judged, changes, strict=True)
+    ]
 
 
 def noise_floors(run: Run) -> list[NoiseFloor]:
@@ -72,9 +83,12 @@ def between_starts(run: Run) -> list[BetweenStarts]:
     return [BetweenStarts(metric=name, share=share) for name, share in shares.items() if share is not None]
 
 
-def _effect(run: Run, judged: JudgedChange, family_size: int) -> Effect:
-    """Return the effect. `family_size` is the number of effects whose verdicts are corrected together."""
-    change, metric = judged.change, run.plan.study.metrics[judged.metric]
+def _effect(run: Run, judged: JudgedChange, change: Change, family_size: int) -> Effect:
+    """Return the effect. `family_size` is the number of effects whose verdicts are corrected together.
+
+    `change` is that of `judged`, with errors for its interval.
+    """
+    metric = run.plan.study.metrics[judged.metric]
     difference, ratio = change.difference.estimate(change.rounds), change.relative()
     contradicts = disagrees(difference, ratio, change.control, change.values)
     numbers = run.samples.unit_numbers(judged.metric, change.arm.baseline or "", change.arm.name)
@@ -100,15 +114,19 @@ def _effect(run: Run, judged: JudgedChange, family_size: int) -> Effect:
 
 
 def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
-    """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it."""
-    contrast, relative = judged.contrast, judged.change.ratio
+    """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it.
+
+    The longer run is assumed to end as planned, also if this one did not.
+    """
+    contrast, widening = judged.contrast, judged.change.widening
+    relative, planned = judged.change.ratio, with_errors(contrast, 1 / widening)
     unit_seconds = run.measured_seconds / run.units
     most = int(LONGEST_WAIT * (run.plan.budget_seconds or run.measured_seconds) / unit_seconds)
     rate = run.error_rate_if_resumed if run.resumable_rounds else run.error_rate
-    rounds = rounds_needed(contrast, family_size, max(most, contrast.rounds), rate)
+    rounds = rounds_needed(planned, family_size, max(most, contrast.rounds), rate)
     return Unresolved(
         needed_seconds=None if rounds is None else max(1, rounds - contrast.rounds) * unit_seconds,
-        deviation_between_rounds=math.expm1(relative.error * math.sqrt(contrast.rounds)) if relative else None,
+        deviation_between_rounds=math.expm1(planned.change.error * math.sqrt(contrast.rounds)) if relative else None,
         smallest_detectable=smallest_detectable(contrast, family_size, run.error_rate) if relative else None,
         within_noise=contrast.within_noise,
     )

@@ -173,6 +173,10 @@ class WarningRecord(Model):
     text: str
 
 
+INTERRUPTED = "interrupted"
+"""The reason why a run is incomplete after Ctrl-C or SIGTERM."""
+
+
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 

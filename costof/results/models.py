@@ -406,6 +406,15 @@ class Core(Model):
         "over starts, and `rounds` of an estimate is a number of starts.",
     )
     partial: str | None = Field(default=None, description="Why the run is incomplete, in one line.")
+    widening: Finite = Field(
+        default=1.0,
+        description="How many times as wide as after a planned end the intervals of effects and of the noise floor "
+        "are, because the run may have been interrupted or continued because of its figures; 1 after a planned end. Of "
+        "several effects, the largest number.",
+    )
+    continued: bool = Field(
+        default=False, description="Whether the run was continued (--resume) after it was complete."
+    )
     seed: int
     budget_seconds: Finite | None = Field(
         default=None,

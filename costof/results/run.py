@@ -6,7 +6,7 @@ import gc
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import fmean
 
 from costof.lab.flushes import FlushEvidence
@@ -15,6 +15,7 @@ from costof.results.capacity import add_capacities, observation
 from costof.results.changes import Changes, every_change
 from costof.results.disturbances import NO_DISTURBANCES, Disturbances, disturbances
 from costof.results.ledger import (
+    INTERRUPTED,
     AnyRecord,
     EndRecord,
     EnvironmentRecord,
@@ -31,6 +32,7 @@ from costof.results.ledger import (
     WarningRecord,
 )
 from costof.results.samples import ByRound, Samples, ServerReadings, add_samples
+from costof.statistics.any_end import widening, widening_to
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, log_ratios
 from costof.statistics.units import Units
 from costof.statistics.verdicts import ERROR_RATE
@@ -151,7 +153,26 @@ class Run:
 
     @cached_property
     def changes(self) -> Changes:
+        """Return the changes with errors for their intervals.
+
+        If someone may have ended the run because of its figures, intervals hold at any end. If the run was continued
+        after its end, they have the level of its verdicts.
+        """
+        if self.end_was_chosen:
+            return every_change(self.plan, self.samples, widen=widening)
+        if self.continued:
+            return every_change(self.plan, self.samples, widen=partial(widening_to, 1 - self.error_rate))
+        return self.planned_changes
+
+    @cached_property
+    def planned_changes(self) -> Changes:
+        """Return the changes with the errors of a run that ends as planned."""
         return every_change(self.plan, self.samples)
+
+    @property
+    def judged_changes(self) -> Changes:
+        """Return the changes with errors for verdicts at the run's error rate."""
+        return self.changes if self.end_was_chosen else self.planned_changes
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """Return one value per unit for each (metric, arm), over the rounds in which all these pairs have a number.
@@ -242,6 +263,19 @@ class Run:
     def hosts(self) -> int | None:
         """Return the number of hosts at the start of the run; None if this machine measured."""
         return len(self.environment.facts["hosts"]) if self.plan.hosts and self.environment else None
+
+    @property
+    def end_was_chosen(self) -> bool:
+        """Return whether someone may have chosen the end of the run, or of what is known of it, by its figures.
+
+        This is so after Ctrl-C, and if the run has no end yet. A failure of the servers does not depend on the figures.
+        """
+        return self.partial in (INTERRUPTED, UNFINISHED)
+
+    @property
+    def continued(self) -> bool:
+        """Return whether the run was continued (--resume) after it was complete, so that its user had seen verdicts."""
+        return not self.starts and any(end.partial is None for end in self.ends[:-1])
 
     @property
     def partial(self) -> str | None:

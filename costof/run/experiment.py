@@ -16,6 +16,7 @@ from costof.messages.process import HostsProcess
 from costof.programs.reach import check_identity
 from costof.results.changes import all_headlines_resolved, every_change, judge_changes
 from costof.results.ledger import (
+    INTERRUPTED,
     EndRecord,
     EnvironmentRecord,
     EvidenceRecord,
@@ -121,7 +122,7 @@ def run(
             for text in [*instruments.finish(), *service.warnings(), *(population.warnings if population else [])]:
                 ledger.append(WarningRecord(text=text))
     except KeyboardInterrupt:
-        partial = "interrupted"
+        partial = INTERRUPTED
     except CostofError as error:
         partial = str(error)
         # A failure in the first slice leaves nothing to report.

@@ -21,7 +21,7 @@ def describe_machine(service: Description) -> dict[str, Any]:
     load = os.getloadavg()
     return {
         "costof": __version__,
-        "CPU": _cpu_model(),
+        "CPU": cpu_model(),
         "cores": os.cpu_count() or 1,
         "memory GiB": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "kernel": platform.release(),
@@ -95,7 +95,7 @@ def _read(path: str) -> str:
         return ""
 
 
-def _cpu_model() -> str:
+def cpu_model() -> str:
     models = (line for line in _read("/proc/cpuinfo").splitlines() if line.startswith("model name"))
     return next(models, "").partition(":")[2].strip() or platform.machine()
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from costof.statistics.estimate import Estimate
-from costof.statistics.intervals import Numbers, bootstrap_shares
+from costof.statistics.histogram import HALF
+from costof.statistics.intervals import CONFIDENCE, Numbers, bootstrap_shares, t_quantile
 
 RESAMPLES = 500
 #: A percentile is reported only if at least this many operations lie beyond it. With fewer, its value would depend on
@@ -22,6 +23,15 @@ RESAMPLES = 500
 FEWEST_BEYOND = 20
 #: The minimum number of rounds for a bootstrap.
 FEWEST_ROUNDS = 5
+#: Percentiles of a curve over all operations, at similar distances on a scale that spreads out both ends.
+CURVE = (
+    1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 60, 70, 75, 80, 85, 90, 93, 95, 97, 98, 99, 99.3, 99.5, 99.7, 99.8, 99.9,
+    99.95, 99.99,
+)  # fmt: skip
+#: Width of a histogram's bucket, relative to its time (at most).
+RESOLUTION = 1 / HALF
+#: The strictest level of a band at one percentile, so that every band is finite.
+LEAST_LEVEL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -30,6 +40,9 @@ class Percentiles:
 
     measured: Numbers
     resampled: Numbers
+
+    def at(self, places: Sequence[int]) -> Percentiles:
+        return Percentiles(self.measured[places], self.resampled[:, places])
 
 
 def operations_needed(percentile: float) -> int:
@@ -59,3 +72,44 @@ def ratios(control: Percentiles, arm: Percentiles, rounds: int) -> list[Estimate
         Estimate(value=float(value), low=min(float(a), float(value)), high=max(float(b), float(value)), rounds=rounds)
         for value, a, b in zip(measured, low, high, strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Differences between the percentiles of two arms, with a band that holds for all percentiles at once."""
+
+    values: Numbers
+    low: Numbers
+    high: Numbers
+
+
+def places_on_curve(operations: int) -> list[int]:
+    """Return the places in `CURVE` of the percentiles beyond which, on either side, enough operations lie."""
+    return [
+        place
+        for place, percentile in enumerate(CURVE)
+        if operations >= operations_needed(max(percentile, 100 - percentile))
+    ]
+
+
+def difference_band(control: Percentiles, arm: Percentiles, units: int) -> Band:
+    """Return arm minus control at each percentile, with a band that contains all true differences in 95 % of runs.
+
+    The band is the same number of standard errors wide at all percentiles: so many that it contains the whole curve of
+    95 % of the resamples (a sup-t band: Montiel Olea & Plagborg-Møller 2019, "Simultaneous confidence bands: Theory,
+    implementation, and an application to SVARs"). Like `bootstrap_shares`, it corrects for few rounds (or starts), of
+    which there are `units`: it takes the quantile of Student's t at the level that the number has for a normal
+    distribution.
+    """
+    from scipy.special import ndtr
+
+    values, resampled = arm.measured - control.measured, arm.resampled - control.resampled
+    # Times within a bucket cannot be distinguished, so no error is smaller than half a bucket.
+    least = RESOLUTION / 2 * np.maximum(control.measured, arm.measured)
+    errors = np.maximum(resampled.std(axis=0), least)
+    farthest = np.abs((resampled - values) / errors).max(axis=1)
+    level = 2 * float(ndtr(-np.quantile(farthest, CONFIDENCE)))
+    # A band is at least as wide as intervals of single percentiles.
+    level = min(max(level, LEAST_LEVEL), 1 - CONFIDENCE)
+    half = math.sqrt(units / (units - 1)) * t_quantile(units - 1, 1 - level) * errors
+    return Band(values, values - half, values + half)

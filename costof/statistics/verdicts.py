@@ -230,6 +230,13 @@ def extrapolated(effect: Contrast, rounds: int) -> Contrast:
     )
 
 
+def with_errors(effect: Contrast, times: float) -> Contrast:
+    """Return the effect with its standard errors multiplied by `times`."""
+    change = replace(effect.change, error=effect.change.error * times)
+    difference = effect.difference and replace(effect.difference, error=effect.difference.error * times)
+    return replace(effect, change=change, difference=difference)
+
+
 def smallest_detectable(
     effect: Contrast, count: int, error_rate: float = ERROR_RATE, detected_in: float = 0.5
 ) -> float:

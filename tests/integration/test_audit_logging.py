@@ -14,10 +14,12 @@ from costof.errors import CostofError
 from costof.lab.log_file import LogFile
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Workload
-from costof.programs.mariadb.audit import find_server_audit
-from costof.programs.mariadb.lab import SysbenchServer, base_folder, find_mariadbd
+from costof.programs.mariadb.audit import Audit, find_server_audit
+from costof.programs.mariadb.lab import SysbenchServer
+from costof.programs.mariadb.versions import base_folder, find_mariadbd
 from costof.programs.postgres.audit import find_pgaudit
-from costof.programs.postgres.lab import PostgresServer, find_postgres
+from costof.programs.postgres.lab import PostgresServer
+from costof.programs.postgres.versions import find_postgres
 from costof.run.instruments import LOAD
 from costof.services import Judgement
 from costof.services.server.lab import Readings, ServerLab
@@ -169,16 +171,17 @@ def test_full_disk_of_the_log_is_named_and_the_server_goes_on(tmp_path: Path) ->
     with audited("postgres", "audit=off,all", "log=collector") as run:
         server = run.server("all")
         assert isinstance(server, PostgresServer)
-        path = server._log.path
+        path = server.log.file.path
         with small_disk(path.parent):
             server.ask("SELECT pg_rotate_logfile()")
             eventually("the new file", path.exists)
-            server._log = LogFile(path)
+            server.log.file = LogFile(path)
             check_full_disk(run, "transactions")
     with audited("mariadb", "audit=off,all") as run, small_disk(tmp_path / "disk"):
         server = run.server("all")
-        server._log = LogFile(tmp_path / "disk" / "audit.log")
-        server.ask(f"SET GLOBAL server_audit_file_path = '{server._log.path}'")
+        (audit,) = (part for part in server.parts if isinstance(part, Audit))
+        audit.log.file = LogFile(tmp_path / "disk" / "audit.log")
+        server.ask(f"SET GLOBAL server_audit_file_path = '{audit.log.file.path}'")
         check_full_disk(run, "select_8")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from costof.errors import CostofError
-from costof.programs.mariadb.encryption_at_rest import FILES
+from costof.programs.mariadb.encryption_at_rest import FILES, EncryptionAtRest
 from costof.programs.mariadb.lab import SysbenchServer
 from costof.programs.postgres.file_system import DEVICE, find_bindfs, find_gocryptfs
 from costof.programs.postgres.lab import PostgresServer
@@ -42,6 +42,11 @@ def server_of(lab: ServerLab, arm: PlannedArm) -> SysbenchServer | PostgresServe
     return server
 
 
+def encryption_of(lab: ServerLab, arm: PlannedArm) -> EncryptionAtRest:
+    (found,) = (part for part in server_of(lab, arm).parts if isinstance(part, EncryptionAtRest))
+    return found
+
+
 def test_canary_is_readable_in_files_of_mariadb_only_without_encryption() -> None:
     with lab_of(MARIADB, "data=on-disk", "encryption=everything") as (lab, arms):
         everywhere = "tablespaces' files, redo log, temporary files and binary log"
@@ -50,19 +55,16 @@ def test_canary_is_readable_in_files_of_mariadb_only_without_encryption() -> Non
         encrypted = lab.collect_evidence(arms["everything"], "start")
         assert encrypted["canary"].startswith("in none of the server's ")
         assert encrypted["innodb-encrypt-tables"] == "FORCE"
-        control, server = server_of(lab, arms["none"]), server_of(lab, arms["everything"])
-        assert isinstance(control, SysbenchServer)
-        assert isinstance(server, SysbenchServer)
-        assert control.at_rest is not None
-        assert server.at_rest is not None
-        assert (control.at_rest.leak, server.at_rest.leak) == (None, None)
+        control, encryption = encryption_of(lab, arms["none"]), encryption_of(lab, arms["everything"])
+        assert (control.leak, encryption.leak) == (None, None)
         command_line = Path(f"/proc/{lab.process_ids['mariadb-2']}/cmdline").read_text()
         assert "keys.txt" in command_line
-        assert server.at_rest._key not in command_line + str(encrypted) + str(lab.describe())
+        key = (encryption.server.folder / "keys.txt").read_text().strip().removeprefix("1;")
+        assert key not in command_line + str(encrypted) + str(lab.describe())
         # A server that does not encrypt must fail where encryption is required.
-        control.at_rest.stores = list(FILES)
+        control.configuration = encryption.configuration
         control._search_for_canary()
-        mismatch = control.mismatch({}, None)  # type: ignore[arg-type]  # it does not depend on the answer
+        mismatch = control.server.mismatch({}, None)  # type: ignore[arg-type]  # it does not depend on the answer
         assert "although the server encrypts its tablespaces' files" in (mismatch or "")
 
 
@@ -72,10 +74,7 @@ def test_each_kind_of_file_of_mariadb_is_encrypted_alone() -> None:
     with lab_of(MARIADB, "data=in-memory", f"encryption={levels}", "cipher=aes-256-ctr") as (lab, arms):
         for store, level in zip(FILES, levels.split(","), strict=True):
             assert store not in lab.collect_evidence(arms[level], "start")["canary"]
-            server = server_of(lab, arms[level])
-            assert isinstance(server, SysbenchServer)
-            assert server.at_rest is not None
-            assert server.at_rest.leak is None
+            assert encryption_of(lab, arms[level]).leak is None
 
 
 def without_fuse() -> str:

@@ -68,7 +68,7 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Runnin
         return refusals(INSTRUMENTS[instrument](), arms)
 
     wrong = usual.model_copy(update={"password": SecretStr("wrong")})
-    other = Authority(server._place.lab.folder / f"others-{instrument}")
+    other = Authority(server.place.lab.folder / f"others-{instrument}")
     classes = refused(
         wrong_password=(wrong, PLAIN),
         wrong_password_by_tls=(wrong, server.tls),

@@ -10,7 +10,7 @@ import pytest
 
 from costof.lab.lab import is_root
 from costof.messages.answers import Phase
-from costof.programs.postgres.lab import find_postgres, postgres_version
+from costof.programs.postgres.versions import find_postgres, postgres_version
 from costof.services.server.lab import ServerLab
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan

@@ -54,6 +54,7 @@ def test_interrupted_run_is_reported_and_can_be_resumed(tmp_path: Path, temporar
     partial = Result.model_validate_json((run / "result.json").read_bytes())
     assert partial.partial == "interrupted"
     assert partial.rounds >= 3, "two that were whole, and the one that was cut off"
+    assert partial.widening > 1, "its intervals hold at any end"
     assert not alive(started)
     measured = slices_measured(run)
     done = costof("run", "--resume", str(run), cwd=tmp_path)
@@ -61,6 +62,7 @@ def test_interrupted_run_is_reported_and_can_be_resumed(tmp_path: Path, temporar
     whole = analyse(Ledger.open(run))
     assert whole.partial is None
     assert whole.rounds == whole.requested_rounds == 6
+    assert whole.widening == 1
     again = 6 - (partial.rounds - 1)
     assert slices_measured(run) == measured + (1 + again) * SHORT_ROUND, "one to warm up, and the one cut off"
     assert whole.seed == partial.seed

@@ -24,7 +24,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
     def check(name: str, text: str) -> None:
         path = GOLDEN / name
         if request.config.getoption("--update-golden"):
-            GOLDEN.mkdir(exist_ok=True)
+            path.parent.mkdir(exist_ok=True, parents=True)
             path.write_text(text, encoding="utf-8")
         assert path.exists(), f"no golden file {path.name}; look at the report, then run with --update-golden"
         assert text == path.read_text(encoding="utf-8")

@@ -27,11 +27,8 @@ from tests.truths.at_load import AtLoad, FarAway, Stalled
 
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
 POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
-DURABILITY = ("postgres-durability", "mariadb-durability", "redis-durability")
-MARIADB_AT_REST, POSTGRES_AT_REST = "mariadb-encryption-at-rest", "postgres-encryption-at-rest"
 REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
-POSTGRES_AUDIT, MARIADB_AUDIT = "postgres-audit-logging", "mariadb-audit-logging"
-FIREWALL = "http-firewall"
+POSTGRES_AUDIT = "postgres-audit-logging"
 SERVICE = "service-mtls"
 NOISE = Noise(0.01, drift=0.03)
 DISTANCES = ("lan", "us-us", "us-eu")

@@ -40,7 +40,9 @@ INTERVAL = re.compile(r"\[−?[\d.,]+, −?[\d.,]+\]")
 
 
 def costs(markdown: str) -> str:
-    return markdown[markdown.index("## What it costs") : markdown.index("## Why")]
+    """Return the tables of costs. Sentences, which a terminal leaves out, are lists."""
+    part = markdown[markdown.index("## What it costs") : markdown.index("## Why")]
+    return "\n".join(line for line in part.splitlines() if not line.startswith("- "))
 
 
 @pytest.mark.parametrize("width", [76, 80, 100, 140])

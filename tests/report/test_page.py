@@ -27,7 +27,7 @@ def test_page_has_all_pictures_in_both_widths() -> None:
     tags = [attributes for tag, attributes in Page(page()).tags if tag == "svg"]
     card = [each for each in tags if each.get("aria-label")]
     pictures = [each for each in tags if each.get("aria-labelledby")]
-    assert (len(card), len(pictures), len(tags)) == (1, 12, 13)
+    assert (len(card), len(pictures), len(tags)) == (1, 14, 15)
     assert all(each["role"] == "img" for each in tags)
 
 

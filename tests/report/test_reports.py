@@ -26,18 +26,10 @@ from costof.statistics.estimate import Verdict
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, RequestedLoad
 from costof.study.options import Limit
 from tests.report.results import (
-    DURABILITY,
     ENCRYPTION,
-    FIREWALL,
     HTTP,
-    MARIADB_AT_REST,
-    MARIADB_AUDIT,
-    MONGODB,
     POOLING,
-    POSTGRES,
-    POSTGRES_AT_REST,
     POSTGRES_AUDIT,
-    REDIS,
     REPLICATION,
     SERVICE,
     TRANSPORT,
@@ -54,26 +46,9 @@ from tests.report.results import (
     two_keys,
     with_sections,
 )
+from tests.truths import SMALL, TRUTHS
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "result.schema.json"
-#: The smallest runs that have every section of their study.
-SMALL = {
-    **dict.fromkeys(DURABILITY, ()),
-    ENCRYPTION: ("encrypted=direct,0,100",),
-    FIREWALL: ("request=json-1kb",),
-    HTTP: ("keep_alive=1", "key=rsa-2048,ecdsa-p256"),
-    MARIADB_AT_REST: ("data=in-memory",),
-    MARIADB_AUDIT: (),
-    MONGODB: (),
-    POOLING: (),
-    POSTGRES: ("key=rsa-2048,ecdsa-p256",),
-    POSTGRES_AT_REST: (),
-    POSTGRES_AUDIT: ("audit=off,all,silent", "log=stderr,syslog"),
-    REDIS: ("key=rsa-2048,ecdsa-p256",),
-    REPLICATION: (),
-    SERVICE: (),
-    TRANSPORT: (),
-}
 #: Studies whose runs together have every section.
 ALL_SECTIONS = (ENCRYPTION, HTTP, POSTGRES_AUDIT, REPLICATION, SERVICE, TRANSPORT)
 #: Results with the widest tables.
@@ -86,11 +61,13 @@ WIDE = {
     "every pool": lambda: result_of(POOLING, "default"),
     "every proxy": lambda: result_of(SERVICE, "default"),
 }
+#: The run at a load, which is of no study.
+LOAD = "at-load"
 WORDS_OF_DISTANCE = ("farther", "By distance", "distance", "calculator", "round-trip")
 
 
 def small(study: str) -> Result:
-    return result_of(study, "quick", *SMALL[study])
+    return result_of(study, "quick", *SMALL.get(study, ()))
 
 
 def additional_sections(markdown: str, other: str) -> str:
@@ -107,12 +84,12 @@ def test_markdown_matches_the_golden_files(golden: Golden) -> None:
         golden(f"{study}.md", additional_sections(render_markdown(small(study)), whole))
 
 
-def test_short_answers_match_the_golden_file_and_fit_on_a_small_terminal(golden: Golden) -> None:
-    answers = [printed(small(study), 80, full=False) for study in SMALL] + [printed(at_load(), 80, full=False)]
-    golden("short.txt", "".join(answers))
-    for text in answers:
-        assert len(text.splitlines()) <= 30
-        assert max(map(len, text.splitlines())) <= 80
+@pytest.mark.parametrize("study", [*TRUTHS, LOAD])
+def test_short_answer_matches_the_golden_file_and_fits_on_a_small_terminal(study: str, golden: Golden) -> None:
+    text = printed(at_load() if study == LOAD else small(study), 80, full=False)
+    golden(f"short/{study}.txt", text)
+    assert len(text.splitlines()) <= 30
+    assert max(map(len, text.splitlines())) <= 80
 
 
 def test_terminal_report_of_a_run_that_was_given_a_load_matches_the_golden_file(golden: Golden) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from costof.programs.relay import FREE, NS_PER_MS, All, Paid, RelayCost
+from costof.programs.relay import FREE, NS_PER_MS, All, Paid, RelayCost, Warming
 from costof.results.ledger import SliceRecord
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
@@ -39,6 +40,23 @@ def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str,
     assert paying.truth >= ADDED_MS
     assert paying.truth_ratio > 1
     assert paying.control + paying.estimate >= ADDED_MS
+
+
+def test_carry_over_delays_slices_after_another_arm_and_is_no_cost(tmp_path: Path) -> None:
+    warming = Warming(requests=20, added_ns=round(ADDED_MS * NS_PER_MS))
+    cost = RelayCost(added_ns=0, payers=All(), warming=warming)
+    plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=4)
+    ledger = measure(plan, "http", cost, tmp_path / "run")
+    slices = [record for record in ledger.records() if isinstance(record, SliceRecord)]
+    changed, unchanged = set(), set()
+    for before, record in pairwise(slices):
+        if record.workload == before.workload == "query":
+            same = record.answer.arm.removesuffix("-copy") == before.answer.arm.removesuffix("-copy")
+            (unchanged if same else changed).add(record.server_counts["cold"])
+            assert record.server_figures["added"] >= 0
+    assert unchanged == {0}
+    assert len(changed) == 1, "as many as remain after the connection was opened"
+    assert 0 < min(changed) < warming.requests
 
 
 def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

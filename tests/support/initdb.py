@@ -16,7 +16,8 @@ from pathlib import Path
 
 from platformdirs import user_cache_path
 
-from costof.programs.postgres.lab import ADMINISTRATOR, PostgresServer, postgres_version
+from costof.programs.postgres.lab import ADMINISTRATOR, PostgresServer
+from costof.programs.postgres.versions import postgres_version
 
 initialise = PostgresServer.initialise
 CACHE = user_cache_path("costof") / "test-postgres"
@@ -30,18 +31,18 @@ def copy_initialised(server: PostgresServer, initdb: Path) -> None:
     """Initialise the server's data folder. The second time, copy it, and set the administrator's new password."""
     version = postgres_version(initdb.with_name("postgres"))
     # A fetched release runs from a copy with another path in each lab, so its path does not identify it.
-    build = f"{version} {initdb.stat().st_size} {server._configuration.data_checksums}"
+    build = f"{version} {initdb.stat().st_size} {server.initdb_options()}"
     way = f"{os.geteuid()} {build} {inspect.getsource(initialise)}"
     kept = CACHE / hashlib.sha256(way.encode()).hexdigest()[:16]
     if kept.exists():
-        copy(kept, server._data)
+        copy(kept, server.data)
         set_password(server, initdb.with_name("postgres"))
         return
     initialise(server, initdb)
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         complete = Path(folder) / "data"
-        copy(server._data, complete)
+        copy(server.data, complete)
         # Another process may have been faster.
         with contextlib.suppress(OSError):
             complete.rename(kept)
@@ -54,5 +55,5 @@ def copy(source: Path, copied: Path) -> None:
 def set_password(server: PostgresServer, postgres: Path) -> None:
     # A server for a single user reads statements from its standard input.
     statement = f"ALTER ROLE {ADMINISTRATOR} PASSWORD '{server._admin_password.get_secret_value()}'\n"
-    argv = [*server._user.prefix, str(postgres), "--single", "-D", str(server._data), "postgres"]
+    argv = [*server.os_user.prefix, str(postgres), "--single", "-D", str(server.data), "postgres"]
     subprocess.run(argv, input=statement.encode(), check=True, capture_output=True)

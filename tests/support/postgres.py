@@ -26,7 +26,7 @@ class RunningServer(PostgresServer):
 
     @property
     def authority(self) -> Authority:
-        return self._place.authority
+        return self.place.authority
 
     @property
     def ca_file(self) -> Path:
@@ -66,7 +66,7 @@ class RunningServer(PostgresServer):
         """Use a certificate that expires after this time."""
         usual = self._certificates["ecdsa-p256"]
         names = [self.address]
-        self._certificates["ecdsa-p256"] = self._place.authority.issue("other", "ecdsa-p256", names, certificate)
+        self._certificates["ecdsa-p256"] = self.place.authority.issue("other", "ecdsa-p256", names, certificate)
         self.show_key("ecdsa-p256")
         try:
             yield
@@ -86,7 +86,7 @@ class RunningServer(PostgresServer):
         eventually("a reload", lambda: self._reloads() > earlier)
 
     def _reloads(self) -> int:
-        return self._log.path.read_text().count("received SIGHUP, reloading")
+        return self.log.file.path.read_text().count("received SIGHUP, reloading")
 
 
 @contextlib.contextmanager

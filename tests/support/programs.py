@@ -29,7 +29,8 @@ from costof.messages.plan import Arm, Plan, ServiceSettings, TlsFiles
 from costof.messages.process import engine
 from costof.programs.balancer import ORIGIN_NAME, Balancer, Entrance
 from costof.programs.haproxy import Haproxy
-from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer, base_folder, find_mariadbd, greets
+from costof.programs.mariadb.lab import DATABASE, USER, MariadbServer, greets
+from costof.programs.mariadb.versions import base_folder, find_mariadbd
 from costof.programs.mongod.connection import MongodbSettings
 from costof.programs.nginx import Nginx
 from costof.programs.openssh import CIPHERS, SshServer

@@ -71,3 +71,7 @@ class AuditTruth(Truth):
             figures={"audit_bytes": entries * ENTRY_BYTES, "audit_entries": float(entries)},
             counts=counts,
         )
+
+
+TRUTHS = {"mariadb-audit-logging": AuditTruth(tpcc=True), "postgres-audit-logging": AuditTruth()}
+SMALL = {"postgres-audit-logging": ("audit=off,all,silent", "log=stderr,syslog")}

@@ -58,3 +58,23 @@ class DurabilityTruth(Truth):
             evidence={"connections": 0, "handshakes": 0, "protocol": None, "server": "10.205.0.2:4000"},
             figures={FLUSHES: waits / workers + 0.0002, LOG_BYTES: 311.0},
         )
+
+
+TRUTHS = {
+    "mariadb-durability": DurabilityTruth(
+        {"0-0": (0, 0.0), "2-0": (0, 0.004), "1-0": (1, 0.02), "0-1": (1, 0.03), "2-1": (1, 0.03), "1-1": (2, 0.05)}
+    ),
+    "postgres-durability": DurabilityTruth(
+        {
+            "off": (0, 0.0),
+            "local": (1, 0.02),
+            "remote_write": (1, 0.12),
+            "on": (1, 0.71),
+            "remote_apply": (1, 0.78),
+            "unsafe": (0, 0.01),
+        }
+    ),
+    "redis-durability": DurabilityTruth(
+        {"memory-only": (0, 0.0), "by-system": (0, 0.002), "each-second": (0, 0.003), "each-answer": (1, 0.012)}
+    ),
+}

@@ -20,10 +20,18 @@ class AtRestTruth(Truth):
         return {"canary": "in none of the 120 stored files" if encrypts else "readable in 3 of 120 stored files"}
 
 
-MARIADB = AtRestTruth(
-    MARIADB_READS | {(workload, level): cost for workload in ("update", "update_8") for level, cost in UPDATES.items()}
-)
-POSTGRES = AtRestTruth(
-    {(workload, level): cost for workload in ("transaction", "transaction_8") for level, cost in TRANSACTIONS.items()}
-    | {(workload, level): cost for workload in ("read", "read_8") for level, cost in READS.items()}
-)
+TRUTHS = {
+    "mariadb-encryption-at-rest": AtRestTruth(
+        MARIADB_READS
+        | {(workload, level): cost for workload in ("update", "update_8") for level, cost in UPDATES.items()}
+    ),
+    "postgres-encryption-at-rest": AtRestTruth(
+        {
+            (workload, level): cost
+            for workload in ("transaction", "transaction_8")
+            for level, cost in TRANSACTIONS.items()
+        }
+        | {(workload, level): cost for workload in ("read", "read_8") for level, cost in READS.items()}
+    ),
+}
+SMALL = {"mariadb-encryption-at-rest": ("data=in-memory",)}

@@ -76,3 +76,7 @@ class FirewallTruth(Truth):
             tls=None,
             counts=counts_of(OPERATIONS, OPERATIONS - opened),
         )
+
+
+TRUTHS = {"http-firewall": FirewallTruth()}
+SMALL = {"http-firewall": ("request=json-1kb",)}

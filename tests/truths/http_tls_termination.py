@@ -148,3 +148,7 @@ def counts_of(operations: int, reused: int) -> dict[str, int]:
         "http.body_bytes": 2 * operations,
         "http.other_length": 0,
     }
+
+
+TRUTHS = {"http-tls-termination": HttpTruth()}
+SMALL = {"http-tls-termination": ("keep_alive=1", "key=rsa-2048,ecdsa-p256")}

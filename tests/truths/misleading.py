@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
-from tests.fake_run import Slice, Truth, error_of, phase_of
+from tests.fake_run import Slice, Truth, error_of, exact_phase, phase_of
 from tests.noise import Chance
 
 
@@ -54,6 +54,37 @@ class LongTail(Truth):
         if workload != "wire_query":
             return measured
         return replace(measured, phases={"operation": phase_of(chance.times, 100, 1, 100, 300, spread=spread)})
+
+
+class FewPay(Truth):
+    """A truth in which `share` of the queries take half a millisecond longer with TLS: one query in ten."""
+
+    share = 0.1
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        measured = super().slice(plan, workload, arm, chance)
+        if workload != "wire_query":
+            return measured
+        paying = round(100 * self.share) if arm.name == "tls" else 0
+        # 37 and 100 have no common divisor, so fast and slow queries pay alike.
+        extra = [500_000 * (37 * number % 100 < paying) for number in range(100)]
+        times = [round(chance.times * 1e6 * (0.8 + 0.004 * number)) for number in range(100)]
+        nanoseconds = [time + more for time, more in zip(times, extra, strict=True)]
+        return replace(measured, phases={"operation": exact_phase(nanoseconds, 1, 100, 300)})
+
+
+class EveryQueryPays(FewPay):
+    share = 1.0
+
+
+class FewQueries(Truth):
+    """A truth in which a slice has 30 queries."""
+
+    def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
+        measured = super().slice(plan, workload, arm, chance)
+        if workload != "wire_query":
+            return measured
+        return replace(measured, operations=30, phases={"operation": phase_of(chance.times, 30, 1, 100, 300)})
 
 
 class NeverPlain(Truth):

@@ -64,3 +64,6 @@ class ReplicationTruth(Truth):
             },
             facts={"tree": tree},
         )
+
+
+TRUTHS = {"mongodb-chained-replication": ReplicationTruth()}

@@ -86,3 +86,6 @@ class MongodbTruth(Truth):
             tls={"TLSv1.3": opened * tls},
             errors=errors,
         )
+
+
+TRUTHS = {"mongodb-tls": MongodbTruth()}

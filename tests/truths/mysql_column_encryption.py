@@ -93,3 +93,7 @@ class EncryptionTruth(Truth):
                 **({} if direct else {"decrypted.values": values, "decrypted.bytes": values * 8}),
             },
         )
+
+
+TRUTHS = {"mysql-column-encryption": EncryptionTruth()}
+SMALL = {"mysql-column-encryption": ("encrypted=direct,0,100",)}

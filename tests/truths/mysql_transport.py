@@ -77,3 +77,6 @@ class TransportTruth(Truth):
             evidence={"connections": opened, "handshakes": opened * (transport == "tls"), **EVIDENCE[transport]},
             tls={"TLSv1.3": opened * (transport == "tls")},
         )
+
+
+TRUTHS = {"mysql-transport": TransportTruth()}

@@ -140,3 +140,6 @@ class PoolingTruth(Truth):
 
     def _query(self, path: Path) -> dict[str, tuple[float, int]]:
         return {"operation": (OPERATION_MS[path.pooled] + RECORD_MS * (path.client_tls + path.server_tls), 1)}
+
+
+TRUTHS = {"postgres-pooling": PoolingTruth()}

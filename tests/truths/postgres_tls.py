@@ -98,3 +98,7 @@ class PostgresTruth(Truth):
     def _operation(self, workload: str, tls: bool) -> dict[str, tuple[float, int]]:
         trips = 7 if workload == "transactions" else 1
         return {"operation": (OPERATION_MS[workload][tls] + PYTHON_MS.get(workload, 0.0), trips)}
+
+
+TRUTHS = {"postgres-tls": PostgresTruth()}
+SMALL = {"postgres-tls": ("key=rsa-2048,ecdsa-p256",)}

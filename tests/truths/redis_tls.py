@@ -108,3 +108,7 @@ class RedisTruth(Truth):
         stunnel = arm.levels["transport"].startswith("stunnel")
         times = THROUGH_STUNNEL.get(workload, ALONE_THROUGH_STUNNEL) if stunnel else 1.0
         return {"operation": (OPERATION_MS[workload][tls] * times + PYTHON_MS.get(workload, (0.0, 0.0))[tls], 1)}
+
+
+TRUTHS = {"redis-tls": RedisTruth()}
+SMALL = {"redis-tls": ("key=rsa-2048,ecdsa-p256",)}

@@ -83,3 +83,6 @@ class ServiceTruth(Truth):
             tls=None if proxies else {},
             server_counts={"requests counted by the proxy of the server": OPERATIONS} if proxies and not raw else {},
         )
+
+
+TRUTHS = {"service-mtls": ServiceTruth()}

@@ -42,9 +42,9 @@ WORDS_OF_PYTHON = {
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
     # Names of server programs, and of a role.
-    "envoy": ("cli/fetch.py", "programs/sidecars/envoy.py"),
-    "haproxy": ("cli/fetch.py", "programs/haproxy.py", "programs/sidecars/haproxy.py"),
-    "nginx": ("cli/fetch.py", "programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
+    "envoy": ("programs/sidecars/envoy.py",),
+    "haproxy": ("programs/haproxy.py", "programs/sidecars/haproxy.py"),
+    "nginx": ("programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
     # Classes of audited statements, the destinations of PostgreSQL's log, and the role of a syslog daemon.
     "all": ("programs/postgres/", "programs/sidecars/"),
@@ -52,7 +52,6 @@ WORDS_OF_PYTHON = {
     "stderr": ("programs/",),
     "collector": ("programs/postgres/",),
     "syslog": ("programs/", "lab/syslog.py"),
-    # Shapes of a replica set that this service creates.
     # Shapes of a replica set that this service creates. A chain of certificates is also evidence of TLS.
     "star": ("services/replication/shape.py",),
     "chain": ("results/arms.py", "services/replication/shape.py"),

@@ -21,21 +21,10 @@ from costof import __version__
 
 ROOT = Path(__file__).parents[2]
 #: The files that `scripts/system-packages` unpacks, with their packages and new names.
+ENTRIES = re.search(r"for entry in (.*?); do", (ROOT / "scripts" / "system-packages").read_text(), re.DOTALL)
+assert ENTRIES is not None
 FILES = {
-    "usr/sbin/sshd": ("openssh-server", None),
-    "usr/lib/mysql/plugin/auth_ed25519.so": ("mariadb-server", None),
-    "usr/lib/mysql/plugin/file_key_management.so": ("mariadb-server", None),
-    "usr/lib/mysql/plugin/server_audit.so": ("mariadb-server", None),
-    "usr/sbin/haproxy": ("haproxy", None),
-    "usr/sbin/nginx": ("nginx", None),
-    "usr/lib/nginx/modules/ngx_stream_module.so": ("libnginx-mod-stream", None),
-    "usr/lib/nginx/modules/ngx_http_modsecurity_module.so": ("libnginx-mod-http-modsecurity", None),
-    "usr/bin/redis-check-rdb": ("redis-tools", "redis-server"),
-    "usr/bin/stunnel4": ("stunnel4", "stunnel"),
-    "usr/sbin/pgbouncer": ("pgbouncer", None),
-    "usr/bin/gocryptfs": ("gocryptfs", None),
-    "bin/fusermount3": ("fuse3", "fusermount"),
-    "usr/bin/bindfs": ("bindfs", None),
+    **{path: (package, name or None) for package, path, name in re.findall(r"(\S+):([^\s=]+)=?(\S*)", ENTRIES[1])},
     # The script needs the extension of the newest PostgreSQL.
     **{
         f"usr/lib/postgresql/{folder.name}/lib/pgaudit.so": (f"postgresql-{folder.name}-pgaudit", None)

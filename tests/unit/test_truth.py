@@ -10,33 +10,41 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import ClickException
 
 from costof.statistics.estimate import Verdict
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, fake_run
 from tests.noise import Chance
-from truth import page
-from truth.campaign import describe, judge_again, run_campaign
+from truth import page, plan
+from truth.__main__ import DOCS
+from truth.campaign import check_commit, describe, judge_again, run_campaign
 from truth.design import (
-    COSTS,
+    BENCHMARKER,
+    CARRY_OVER,
+    CELLS,
     DISTURBED,
     EARLIER,
     FULL,
     IDENTICAL,
+    MAIN,
     NOTHING,
     QUICK,
     SERVICES,
     TENTH,
     Cost,
     Trial,
+    part,
     trials,
 )
-from truth.figures import COVERAGE, Proportion, cases, least_found, speeds
+from truth.figures import COVERAGE, Proportion, cases, least_found, replicates, speeds
+from truth.judged import Judged, rows_of
 from truth.ledgers import Ledgers
 from truth.rows import ROWS, EffectRow, PairRow, PeerRow, QuickRow, Rows, TailRow
 from truth.runs import plan_trial
-from truth.whole_figures import judged_different, peer_judged_different, quick_profiles
+from truth.speed import timed
+from truth.whole_figures import commands, identical, judged_different, peer_judged_different, quick_profiles
 
 CONTROL_MS = 0.1
 ADDED_MS = 0.2
@@ -91,12 +99,34 @@ def test_proportion_reaches_its_goal_surely_probably_or_not(proportion: Proporti
     assert proportion.reaches(*COVERAGE) == reaches
 
 
-def test_full_campaign_has_five_hundred_runs_with_known_truth() -> None:
+def test_full_campaign_has_its_planned_runs_of_each_cost_half_of_them_in_the_first_part() -> None:
     all_trials = trials(FULL)
-    kinds = Counter(trial.kind for trial in all_trials)
-    assert kinds["effect"] >= 500
+    cells = Counter((trial.cost, trial.disturbed) for trial in all_trials if trial.kind == "effect")
+    assert cells == {(cost, disturbed): runs for cost, runs in CELLS.items() for disturbed in DISTURBED}
+    parts = [part(trial) for trial in all_trials]
+    assert parts == sorted(parts)
+    first = Counter(trial.cost for trial in all_trials if trial.kind == "effect" and part(trial) == 0)
+    assert min(first[cost] for cost in MAIN) >= 450
     assert max(Counter(trial.name for trial in all_trials).values()) == 1
     assert max(Counter(trial.seed for trial in all_trials).values()) == 1
+
+
+def test_committed_plan_is_that_of_the_design() -> None:
+    assert (page_of_docs := DOCS / plan.PAGE).read_text() == plan.text(), (
+        f"python -m truth --plan writes {page_of_docs}"
+    )
+
+
+def test_campaign_is_measured_at_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(tmp_path)
+    monkeypatch.setattr("truth.campaign._commit", lambda: "abc1234")
+    check_commit(rows)
+    rows.add([effect(trials(QUICK)[0])])
+    check_commit(rows)
+    for commit, problem in (("abc1234+", "commit your changes"), ("def5678", "measured at abc1234")):
+        monkeypatch.setattr("truth.campaign._commit", lambda commit=commit: commit)
+        with pytest.raises(ClickException, match=problem):
+            check_commit(rows)
 
 
 def test_campaign_continues_after_an_interruption(tmp_path: Path) -> None:
@@ -175,7 +205,7 @@ def test_stored_rows_of_a_run_are_computed_again_if_the_ledger_of_the_run_is_kep
 
 
 def test_coverage_and_verdicts_exclude_replicates() -> None:
-    cost = COSTS[1]
+    cost = TENTH
     wrong, right = (Trial("effect", "mariadb", cost, False, number) for number in range(2))
     rows = [effect(wrong, error=0.002), effect(right, verdict=Verdict.COSTS), effect(right, "replicate", error=1.0)]
     (case,) = cases(rows)
@@ -186,7 +216,7 @@ def test_coverage_and_verdicts_exclude_replicates() -> None:
 
 
 def test_tails_are_counted_only_in_runs_with_an_analysis_of_tails() -> None:
-    cost = COSTS[1]
+    cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
     # The last run has no analysis of tails.
     columns = [{"tail_told": False, **each} for each in reports[:-1]] + reports[-1:]
@@ -195,6 +225,22 @@ def test_tails_are_counted_only_in_runs_with_an_analysis_of_tails() -> None:
     )
     counts = (case.judged_costs, case.noticed, case.noticed_at_all)
     assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
+
+
+def test_runs_with_carry_over_are_a_case_of_their_own() -> None:
+    plain, carried = (Trial("effect", "http", cost, False, 0) for cost in (NOTHING, CARRY_OVER[0]))
+    rows = [effect(plain), effect(plain, "replicate"), effect(carried, order_told=True), effect(carried, "replicate")]
+    found = cases(rows)
+    assert [case.truth for case in found] == ["nothing", "nothing, with carry-over"]
+    assert [case.told_order for case in found] == [Proportion(0, 1), Proportion(1, 1)]
+    assert replicates(rows) == rows[1:2], "with carry-over the replicate differs from its control"
+
+
+def test_carry_over_delays_all_arms_alike() -> None:
+    cost = CARRY_OVER[1].at(0.1)
+    assert cost.warming is not None
+    assert (cost.added_ns, cost.warming.added_ns) == (10_000, 100_000)
+    assert (cost.without_payers.added_ns, cost.without_payers.warming) == (0, cost.warming)
 
 
 def test_smallest_detected_cost_is_larger_than_every_undetected_cost() -> None:
@@ -219,6 +265,17 @@ def test_seconds_to_a_verdict_are_infinite_if_there_is_no_verdict() -> None:
     )
     assert (earlier.version, earlier.earlier) == (f"`{EARLIER}`", [math.inf])
     assert (current.query_ms, current.round_seconds) == (CONTROL_MS, pytest.approx(10 / 40))
+
+
+@pytest.mark.slow
+def test_current_and_earlier_analysis_find_a_large_cost(tmp_path: Path) -> None:
+    trial = Trial("verdict", "mariadb", TENTH, False, 0, arms=2)
+    plan = plan_trial(trial, rounds=8)
+    truth = Paying({("query", arm.protection): 1 + ADDED_MS for arm in plan.protected})
+    done = Judged(fake_run(tmp_path / "run", plan, truth))
+    rows = timed(done, rows_of(done, describe(trial), ADDED_MS))
+    found = {row.arm: (row.seconds_to_verdict is not None, row.seconds_earlier is not None) for row in rows}
+    assert found == {"1": (True, True), "2": (True, True), "replicate": (False, False)}
 
 
 @pytest.mark.parametrize(
@@ -250,10 +307,28 @@ def quick(number: int, arm: str, ratio: float, half: float, verdict: Verdict, se
     )
 
 
-def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float) -> PairRow:
+def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float, cost: Cost | None = None) -> PairRow:
+    """Return the comparison of a command with itself or, with a `cost`, of two commands."""
     trial = Trial("pair", IDENTICAL, NOTHING, False, number)
-    both = {"peer_ratio": peer_ratio, "peer_error": peer_error, "seconds": 3.0}
+    truths = {}
+    if cost is not None:
+        trial = Trial("command", "http", cost, False, number, tool=BENCHMARKER)
+        truths = dict.fromkeys(("truth_ratio", "peer_truth_ratio"), 1 + cost.share)
+    both = {"peer_ratio": peer_ratio, "peer_error": peer_error, "seconds": 3.0, **truths}
     return PairRow(**dict(describe(trial)), ratio=1.0, ratio_low=0.9, ratio_high=1.1, verdict=verdict.value, **both)
+
+
+def test_commands_with_a_known_cost_are_judged_by_the_true_ratio() -> None:
+    rows = [pair(0, Verdict.COSTS, 1.1, 0.05, TENTH), pair(1, Verdict.UNRESOLVED, 1.21, 0.3, TENTH)]
+    same = pair(0, Verdict.NO_DIFFERENCE, 1.0, 0.1)
+    (found,) = commands([*rows, same])
+    assert identical([*rows, same]) == [same]
+    assert (found.covered, found.judged_costs, found.peer_slower) == (
+        Proportion(2, 2),
+        Proportion(1, 2),
+        Proportion(1, 2),
+    )
+    assert (found.error, found.peer_error) == (pytest.approx(1 / 11), pytest.approx(0.05))
 
 
 def test_quick_profile_should_resolve_effects_with_a_large_median() -> None:
@@ -300,11 +375,17 @@ def test_page_of_a_quick_campaign_has_every_table_and_picture(tmp_path: Path) ->
             rows.add([effect(trial, seconds_to_verdict=1.0, seconds_earlier=2.0), effect(trial, "replicate")])
         if trial.kind == "pair":
             rows.add([pair(trial.number, Verdict.NO_DIFFERENCE, 1.06, 0.05)])
+        if trial.kind == "command" and not trial.disturbed:
+            rows.add([pair(trial.number, Verdict.COSTS, 1.06, 0.05, trial.cost)])
     rows.add([quick(number, "tls", 2.0, 0.1, Verdict.COSTS) for number in range(2)])
-    page.write(rows, tmp_path, QUICK)
+    assert not page.write(campaign(tmp_path / "without commands"), tmp_path, QUICK)
+    assert not (tmp_path / page.PAGE).exists()
+    assert page.write(rows, tmp_path, QUICK)
     text = (tmp_path / page.PAGE).read_text()
     assert "| `redis-tls` | 2 | 40 s, at most 40 | 1 of 1 | 6.9 | – |" in text
     assert "In 5 trials, `costof versus` compares a command with itself" in text
+    assert "| nothing, with carry-over | alone |" in text
+    assert "half-width ±1.0%" in text
     assert {path.name for path in (tmp_path / page.FOLDER).iterdir()} == {
         *(f"{name}.parquet" for name in ("effects", "peers", "tails", "quick", "pairs")),
         *(f"{name}.svg" for name in ("coverage", "power", "errors", "seconds")),

@@ -11,7 +11,7 @@ from costof.errors import CostofError
 from costof.instruments.clients import Client, Invocation, UnsupportedArmError, check_tls, host_and_port
 from costof.messages.plan import Endpoint
 from costof.programs.postgres.connection import PostgresSettings
-from costof.programs.postgres.lab import find_postgres
+from costof.programs.postgres.versions import find_postgres
 
 SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 

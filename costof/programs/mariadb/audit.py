@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from costof.lab.debian import FILES, fetched_folder
+from costof.lab.log_file import LogFile
 from costof.lab.program import UNPACKED, find_library
-from costof.programs.server import ServerConfiguration
+from costof.lab.syslog import SyslogDaemon
+from costof.messages.answers import SliceAnswer
+from costof.programs.audit import OF_CLASS, AuditLog, ServerLog, entries_mismatch, statements_sent
+from costof.programs.mariadb.parts import MariadbPart
+from costof.programs.mariadb.versions import base_folder
+from costof.programs.parts import ServerConfiguration
 
 LIBRARY = "server_audit"
 PACKAGE = "mariadb-server"
@@ -53,7 +60,6 @@ COUNTERS = {
 }
 #: The prefix of the readings of these counters.
 COUNTED = "statements_"
-FAILED_WRITES = "Server_audit_writes_failed"
 
 
 class AuditConfiguration(ServerConfiguration):
@@ -73,6 +79,97 @@ class AuditConfiguration(ServerConfiguration):
             return set()
         events = [event.strip().upper() for event in self.settings.get(EVENTS, "").split(",") if event.strip()]
         return set().union(*(CLASSES_OF_EVENTS.get(event, set()) for event in events or CLASSES_OF_EVENTS))
+
+
+class Audit(MariadbPart[AuditConfiguration]):
+    """The plugin and its log.
+
+    The plugin is not loaded while the system tables are made.
+    """
+
+    configuration_type = AuditConfiguration
+    prefix_of_settings = PREFIX
+
+    @classmethod
+    def is_needed(cls, configuration: AuditConfiguration) -> bool:
+        return configuration.audit is not None
+
+    @property
+    def _is_loaded(self) -> bool:
+        return self.configuration.audit == "loaded"
+
+    def prepare(self) -> None:
+        server, lab = self.server, self.server.lab
+        self._entries = AuditLog(ENTRY, CLASSES)
+        self._daemon: SyslogDaemon | None = None
+        self.log = ServerLog(lab, server.name, LogFile(self._file))
+        if self._is_loaded and self.configuration.log == "syslog":
+            self._daemon = SyslogDaemon(lab, f"{server.name}-syslog", server.host)
+            self.log = ServerLog.of_syslog(lab, self._daemon)
+        self.log.readers.append(self._entries.add)
+
+    def prefix(self) -> list[str]:
+        return self._daemon.prefix if self._daemon is not None else []
+
+    def options(self) -> list[str]:
+        """Return the options that load the plugin, then its settings. Raises `PROGRAM_MISSING`."""
+        settings = {name: value for name, value in self.configuration.settings.items() if name.startswith(PREFIX)}
+        if self._is_loaded:
+            library = find_server_audit(base_folder(self.server.binary))
+            settings = {
+                "plugin-dir": str(library.parent),
+                "plugin-load-add": library.name,
+                LOGGING: "ON",
+                # The run's own statements get no entries.
+                f"{PREFIX}excl-users": self.server.administrator,
+                f"{PREFIX}file-path": str(self._file),
+                # The run reads one file from its beginning to its end.
+                f"{PREFIX}file-rotations": "0",
+                f"{PREFIX}output-type": "syslog" if self._daemon is not None else "file",
+                **settings,
+            }
+        return [f"--{name}={value}" for name, value in settings.items()]
+
+    def readings(self) -> dict[str, float]:
+        """Return the number of entries, by class too, their bytes, and the server's own counts of statements."""
+        status = self.server.status("Com\\_%")
+        counted = {
+            f"{COUNTED}{name}": float(sum(int(status.get(each, 0)) for each in names))
+            for name, names in COUNTERS.items()
+        }
+        if self._is_loaded:
+            self.log.read()
+        return counted | self._entries.readings()
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's entries are not those of the statements that client and server have counted."""
+        kind = self.server.place.kind(answer)
+        if kind is None:
+            return None
+        counted = {name: int(moved.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
+        sent = statements_sent(kind, answer)
+        if kind == "tpcc":
+            # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
+            others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
+            sent = {**counted, "misc": others}
+        if sent is None:
+            return None
+        for name, count in counted.items():
+            if count < sent.get(name, 0):
+                return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
+        audited = self.configuration.audited
+        if "table" in audited:
+            # Reads and writes use one table each or several.
+            tables, fewest = int(moved.get(f"{OF_CLASS}table", 0)), sum(counted.values())
+            sent = {**sent, "table": max(tables, fewest)}
+        return entries_mismatch(audited, sent, moved, answer, self.log.file)
+
+    def facts(self) -> dict[str, str]:
+        return {"audit plugin": LIBRARY} if self._is_loaded else {}
+
+    @property
+    def _file(self) -> Path:
+        return self.server.folder / "audit.log"
 
 
 def find_server_audit(base: Path) -> Path:

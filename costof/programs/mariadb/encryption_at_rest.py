@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import secrets
 import stat
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import pymysql
 from pydantic import Field
-from pymysql.cursors import Cursor, SSCursor
+from pymysql.cursors import SSCursor
+from pymysql.err import MySQLError
 
 from costof.errors import CostofError, ErrorText
 from costof.format import listed
 from costof.lab.certificates import write_private
 from costof.lab.program import UNPACKED, find_library
+from costof.messages.answers import SliceAnswer
 from costof.programs.canary import deleted_files, files_in, files_with, new_canary
-from costof.programs.server import ServerConfiguration
+from costof.programs.mariadb.parts import MariadbPart
+from costof.programs.mariadb.versions import base_folder
+from costof.programs.parts import ServerConfiguration
 
 Store = Literal["tablespaces' files", "redo log", "temporary files", "binary log"]
 #: The settings that encrypt each store.
@@ -57,16 +59,19 @@ COMMON = {"log-bin": "binlog", "server-id": "1"}
 PLUGIN = "file_key_management"
 PLUGIN_PACKAGE = "mariadb-server"
 KEY_BYTES = 32
+#: The table in which a canary is stored while the server's files are searched for it.
+TABLE = "canaries"
 #: Enough rows that a sort with this buffer writes several parts to a temporary file.
 ROWS = 2000
 SORT_BUFFER = 16384
 #: Answers of this size keep the sort's temporary file open until the client reads on.
 PADDING = 10_000
+#: The reading of the pages that the server has read from the disk, and the server's status variable for it.
+PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
 UNFINISHED = (
     "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION "
     "WHERE MIN_KEY_VERSION = 0 OR ROTATING_OR_FLUSHING"
 )
-ENCRYPTED = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION WHERE MIN_KEY_VERSION > 0"
 
 
 class EncryptionConfiguration(ServerConfiguration):
@@ -82,56 +87,66 @@ class EncryptionConfiguration(ServerConfiguration):
     )
 
 
-@dataclass
-class EncryptionAtRest:
-    """The encryption of one server's files: its settings, its key, and the search for the canary.
+class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
+    """The encryption of a server's files, and the search for the canary.
 
     `leak` says how the last search contradicts the configuration; None if it does not.
     """
 
-    stores: Sequence[Store]
-    cipher: str
+    configuration_type = EncryptionConfiguration
     leak: str | None = None
-    _key: str = field(default_factory=lambda: secrets.token_hex(KEY_BYTES), repr=False)
+
+    @classmethod
+    def is_needed(cls, configuration: EncryptionConfiguration) -> bool:
+        return configuration.encrypt is not None
 
     @property
+    def _stores(self) -> Sequence[Store]:
+        return self.configuration.encrypt or []
+
+    @property
+    def _key_file(self) -> Path:
+        return self.server.folder / "keys.txt"
+
+    def prepare(self) -> None:
+        write_private(self._key_file, f"1;{secrets.token_hex(KEY_BYTES)}\n".encode())
+
     def settings(self) -> dict[str, str]:
-        """Return the server's settings without the options that load the key."""
-        algorithm = {"file-key-management-encryption-algorithm": self.cipher} if self.stores else {}
-        chosen = {name: value for store in self.stores for name, value in SETTINGS[store].items()}
-        return COMMON | algorithm | chosen
+        algorithm = {"file-key-management-encryption-algorithm": self.configuration.cipher} if self._stores else {}
+        return COMMON | algorithm | {name: value for store in self._stores for name, value in SETTINGS[store].items()}
 
-    def write_key(self, folder: Path) -> None:
-        write_private(self._key_file(folder), f"1;{self._key}\n".encode())
-
-    def options(self, base: Path, folder: Path) -> list[str]:
+    def early_options(self) -> list[str]:
         """Return the options that load the plugin and the key file. Raises `PROGRAM_MISSING`, `KEY_FILE_UNUSABLE`.
 
         They must come before all settings of the plugin.
         """
-        if not self.stores:
+        if not self._stores:
             return []
-        key_file = self._key_file(folder)
-        if reason := key_file_error(key_file):
-            raise CostofError(ErrorText.KEY_FILE_UNUSABLE, path=key_file, reason=reason)
-        plugin = find_plugin(base)
+        if reason := key_file_error(self._key_file):
+            raise CostofError(ErrorText.KEY_FILE_UNUSABLE, path=self._key_file, reason=reason)
+        plugin = find_plugin(base_folder(self.server.binary))
         return [
             f"--plugin-dir={plugin.parent}",
             f"--plugin-load-add={PLUGIN}",
-            f"--file-key-management-filename={key_file}",
+            f"--file-key-management-filename={self._key_file}",
         ]
 
-    def is_finished(self, ask: Callable[[str], Sequence[tuple[Any, ...]]]) -> bool:
-        """Return whether the server has encrypted all its tablespaces, if it must."""
-        return "tablespaces' files" not in self.stores or int(ask(UNFINISHED)[0][0]) == 0
+    def settle(self) -> None:
+        """Wait until the server has encrypted all its tablespaces, if it must."""
+        if "tablespaces' files" in self._stores:
+            is_finished = lambda: int(self.server.ask(UNFINISHED)[0][0]) == 0  # noqa: E731
+            self.server.lab.wait_until(f"encrypting the tablespaces of {self.server.name}", is_finished)
 
-    def verify(self, connection: pymysql.Connection[Cursor], table: str, folder: Path, pid: int) -> dict[str, str]:
-        """Store a new canary, search all files of the server for it, and return the facts. Sets `leak`.
+    def evidence(self) -> dict[str, str]:
+        """Return the settings, and search all files of the server for a new canary. Sets `leak`."""
+        try:
+            return self.server.show(self.settings()) | self._search_for_canary()
+        except MySQLError as error:
+            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.server.name}: {error}") from error
 
-        `table` is the name for a table that exists only during the search, `folder` the server's folder and `pid` its
-        process. Raises `MySQLError`.
-        """
-        canary = new_canary()
+    def _search_for_canary(self) -> dict[str, str]:
+        connection, canary = self.server.connection, new_canary()
+        table = f"{self.server.database}.{TABLE}"
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, c VARCHAR(120)) ENGINE=InnoDB")
             rows = ", ".join(f"({number}, '{canary}-{number}')" for number in range(ROWS))
@@ -146,18 +161,23 @@ class EncryptionAtRest:
             )
             # With the first row, the sort is complete. The server keeps its file until the last row is read.
             sorted_rows.fetchone()
+            folder, pid = self.server.folder, self.server.lab.processes[self.server.name].pid
             files = {**files_in(folder), **deleted_files(pid, folder)}
             readable = files_with(canary, files)
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {table}")
-        self.leak = contradiction(self.stores, readable)
+        self.leak = contradiction(self._stores, readable)
         found: list[str] = [store for store in FILES if any(is_of(name, store) for name in readable)]
         return {
             "canary": f"readable in the {listed(found)}" if found else f"in none of the server's {len(files)} files"
         }
 
-    def _key_file(self, folder: Path) -> Path:
-        return folder / "keys.txt"
+    def readings(self) -> dict[str, float]:
+        """Return the number of pages that the server has read from the disk."""
+        return {PAGES_READ: float(self.server.status(READ_PAGES)[READ_PAGES])}
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        return self.leak
 
 
 def key_file_error(path: Path) -> str | None:

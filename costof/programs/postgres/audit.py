@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from costof.lab.debian import FILES, fetched_folder
+from costof.lab.log_file import LogFile
 from costof.lab.program import UNPACKED, find_library
-from costof.programs.server import ServerConfiguration
+from costof.lab.syslog import SyslogDaemon
+from costof.messages.answers import SliceAnswer
+from costof.programs.audit import AuditLog, ServerLog, entries_mismatch, statements_sent
+from costof.programs.parts import ServerConfiguration
+from costof.programs.postgres.parts import PostgresPart
 
 LIBRARY = "pgaudit"
 CLASSES = "pgaudit.log"
@@ -47,6 +53,80 @@ class AuditConfiguration(ServerConfiguration):
         return set(CLASS_NAMES.values()) if "all" in named else named - {"none"}
 
 
+class Audit(PostgresPart[AuditConfiguration]):
+    """pgaudit, and the destination of the log."""
+
+    configuration_type = AuditConfiguration
+
+    @classmethod
+    def is_needed(cls, configuration: AuditConfiguration) -> bool:
+        return configuration.audit is not None or configuration.log != "stderr"
+
+    def prepare(self) -> None:
+        server, lab = self.server, self.server.place.lab
+        self._entries = AuditLog(ENTRY, CLASS_NAMES)
+        self._log: ServerLog | None = None
+        self._prefix: list[str] = []
+        if self.configuration.log == "syslog":
+            daemon = SyslogDaemon(lab, f"{server.name}-syslog", server.place.host)
+            self._log, self._prefix = ServerLog.of_syslog(lab, daemon), daemon.prefix
+        elif self.configuration.log == "collector":
+            file = LogFile(server.data / COLLECTED_FOLDER / COLLECTED_FILE)
+            raise_mark = lambda mark: server.ask(f"DO $$BEGIN RAISE LOG '{mark}'; END$$")  # noqa: E731
+            self._log = ServerLog(lab, server.name, file, raise_mark)
+
+    def settings(self) -> dict[str, str]:
+        """Return the settings that load pgaudit and choose the destination. Raises `PROGRAM_MISSING`."""
+        settings = {}
+        if self.configuration.audit == "loaded":
+            settings["shared_preload_libraries"] = str(find_pgaudit(self.server.binary).with_suffix(""))
+        if self.configuration.log == "syslog":
+            settings["log_destination"] = "syslog"
+        elif self.configuration.log == "collector":
+            settings |= {
+                "logging_collector": "on",
+                "log_directory": COLLECTED_FOLDER,
+                "log_filename": COLLECTED_FILE,
+                # The run reads one file from its beginning to its end.
+                "log_rotation_age": "0",
+                "log_rotation_size": "0",
+            }
+        return settings
+
+    def prefix(self) -> list[str]:
+        return self._prefix
+
+    def log(self) -> ServerLog | None:
+        return self._log
+
+    def session_options(self) -> list[str]:
+        # The run's own statements get no entries.
+        return ["-c", "pgaudit.log=none"] if self.configuration.audit == "loaded" else []
+
+    def reads_records(self) -> bool:
+        return self.configuration.audit is not None
+
+    def started(self) -> None:
+        self.server.log.readers.append(self._entries.add)
+
+    def evidence(self) -> dict[str, str]:
+        return self.server.show(["shared_preload_libraries"]) if self.configuration.audit else {}
+
+    def readings(self) -> dict[str, float]:
+        """Return the number of entries of the audit log, by class too, and their bytes."""
+        if self.configuration.audit is None:
+            return {}
+        self.server.log.read()
+        return self._entries.readings()
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's entries are not exactly those of the client's statements; None if they are."""
+        sent = statements_sent(self.server.place.kind(answer), answer)
+        if self.configuration.audit is None or sent is None:
+            return None
+        return entries_mismatch(self.configuration.audited, sent, moved, answer, self.server.log.file)
+
+
 def find_pgaudit(binary: Path) -> Path:
     """Return pgaudit's library for this PostgreSQL. Raises `PROGRAM_MISSING`.
 
@@ -58,22 +138,3 @@ def find_pgaudit(binary: Path) -> Path:
     # The program that `costof fetch` leaves is a script beside the folder of the package's files.
     fetched = fetched_folder("postgres") / FILES / "usr/lib/postgresql" / installation.name / "lib"
     return find_library(LIBRARY, package, [installation / "lib", UNPACKED, fetched])
-
-
-def audit_settings(configuration: AuditConfiguration, binary: Path) -> dict[str, str]:
-    """Return the server settings that load pgaudit and choose the destination of the log. Raises `PROGRAM_MISSING`."""
-    settings = {}
-    if configuration.audit == "loaded":
-        settings["shared_preload_libraries"] = str(find_pgaudit(binary).with_suffix(""))
-    if configuration.log == "syslog":
-        settings["log_destination"] = "syslog"
-    elif configuration.log == "collector":
-        settings |= {
-            "logging_collector": "on",
-            "log_directory": COLLECTED_FOLDER,
-            "log_filename": COLLECTED_FILE,
-            # The run reads one file from its beginning to its end.
-            "log_rotation_age": "0",
-            "log_rotation_size": "0",
-        }
-    return settings

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.certificates import write_private
-from costof.lab.lab import Lab, is_root
-from costof.lab.program import find_program, first_words
-from costof.lab.unprivileged import Unprivileged
+from costof.lab.debian import Packages
+from costof.lab.lab import is_root
+from costof.lab.program import find_program, first_words, located
+from costof.messages.answers import SliceAnswer
 from costof.programs.canary import files_in, files_with, new_canary
-from costof.programs.server import ServerConfiguration
+from costof.programs.parts import ServerConfiguration
+from costof.programs.postgres.parts import PostgresPart
 
 #: The device by which a program implements a file system.
 DEVICE = Path("/dev/fuse")
@@ -31,6 +32,8 @@ ROWS = 200
 #: The shell script that removes a mount, as root or as the user who made it.
 UNMOUNT = 'umount -l "$0" 2>/dev/null || exec fusermount3 -u -z "$0"'
 FUSE = "fuse"
+#: The file with the ID of PostgreSQL's shared memory segment, and the line in it, counted from 0.
+PID_FILE, SEGMENT_LINE = "postmaster.pid", 6
 
 FileSystemName = Literal["usual", "bindfs", "gocryptfs"]
 
@@ -64,91 +67,96 @@ def gocryptfs_version(binary: Path) -> str:
     return first_words([str(binary), "-version"], "gocryptfs", "gocryptfs").partition(";")[0].removeprefix("gocryptfs ")
 
 
-@dataclass
-class FileSystem:
-    """The file system for one server's data folder, below the server's `folder`.
+class FileSystem(PostgresPart[FileSystemConfiguration]):
+    """The file system of the data folder, if a study varies it.
 
     `leak` says how the last search for a canary contradicts the configuration; None if it does not.
     """
 
-    kind: FileSystemName
-    cipher: str
-    folder: Path
+    configuration_type = FileSystemConfiguration
+    needed = {"bindfs": located(find_bindfs, bindfs_version), "gocryptfs": located(find_gocryptfs, gocryptfs_version)}
+    fetchable = [
+        Packages("bindfs", ["bindfs"], ["usr/bin/bindfs"]),
+        # gocryptfs mounts by the program fusermount.
+        Packages("gocryptfs", ["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
+    ]
     leak: str | None = None
-    _password: str = field(default_factory=lambda: secrets.token_hex(32), repr=False)
 
-    @property
-    def data(self) -> Path:
-        """The folder of the server's data."""
-        return self.folder / ("data" if self.kind == "usual" else "mounted/data")
+    @classmethod
+    def is_needed(cls, configuration: FileSystemConfiguration) -> bool:
+        return configuration.file_system is not None
 
-    @property
-    def stored(self) -> Path:
-        """The folder in which the data is on disk."""
-        return self.data if self.kind == "usual" else self.folder / "stored"
-
-    def mount(self, lab: Lab, name: str, user: Unprivileged) -> None:
-        """Start the file system for the server `name`, which runs as `user`.
-
-        Raises `PROGRAM_MISSING`, `FUSE_MISSING`, `LAB_FAILED`.
-        """
-        if self.kind == "usual":
+    def prepare(self) -> None:
+        """Start the file system. Raises `PROGRAM_MISSING`, `FUSE_MISSING`, `LAB_FAILED`."""
+        kind, server, lab = self.configuration.file_system, self.server, self.server.place.lab
+        #: The folder in which the data is on disk.
+        self._stored = server.data
+        if kind == "usual":
             return
         if not os.access(DEVICE, os.R_OK | os.W_OK):
             reason = "this user may not open it" if DEVICE.exists() else "it does not exist"
-            raise CostofError(ErrorText.FUSE_MISSING, program=self.kind, device=DEVICE, reason=reason)
-        mounted = self.data.parent
-        for each in (self.stored, mounted):
+            raise CostofError(ErrorText.FUSE_MISSING, program=kind, device=DEVICE, reason=reason)
+        self._stored, mounted = server.folder / "stored", server.folder / "mounted"
+        server.data = mounted / "data"
+        for each in (self._stored, mounted):
             each.mkdir(mode=0o700)
-            user.own(each)
+            server.os_user.own(each)
         lab.undo(["/bin/sh", "-c", UNMOUNT, str(mounted)])
-        argv = self._command_line(lab, name)
+        argv = self._command_line(mounted)
         # gocryptfs mounts by `fusermount`, which is beside it if both were unpacked.
         environment = {"PATH": f"{Path(argv[0]).parent}:{os.environ.get('PATH', os.defpath)}"}
-        process = lab.spawn(f"{name}-{self.kind}", ROLE, argv, environment)
-        lab.wait_until(f"mounting {self.kind} for {name}", lambda: os.path.ismount(mounted), only=process)
+        process = lab.spawn(f"{server.name}-{kind}", ROLE, argv, environment)
+        lab.wait_until(f"mounting {kind} for {server.name}", lambda: os.path.ismount(mounted), only=process)
 
-    def _command_line(self, lab: Lab, name: str) -> list[str]:
-        mounted = self.data.parent
+    def _command_line(self, mounted: Path) -> list[str]:
         # The server runs as another user than the file system.
         others = is_root()
-        if self.kind == "bindfs":
+        if self.configuration.file_system == "bindfs":
             # gocryptfs has several threads too.
             options = ["-f", "--multithreaded", *([] if others else ["--no-allow-other"])]
-            return [str(find_bindfs()), *options, str(self.stored), str(mounted)]
-        binary, password_file = str(find_gocryptfs()), self.folder / "file-system-password"
-        write_private(password_file, self._password.encode())
+            return [str(find_bindfs()), *options, str(self._stored), str(mounted)]
+        binary, password_file = str(find_gocryptfs()), self.server.folder / "file-system-password"
+        write_private(password_file, secrets.token_hex(32).encode())
         password = ["-q", "-nosyslog", "-passfile", str(password_file)]
         # A random password needs no slow hashing.
-        cipher = ["-xchacha"] if self.cipher == "XChaCha20-Poly1305" else []
-        lab.run(f"{name}-{self.kind}-init", [binary, "-init", "-scryptn", "10", *cipher, *password, str(self.stored)])
-        return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self.stored), str(mounted)]
+        cipher = ["-xchacha"] if self.configuration.cipher == "XChaCha20-Poly1305" else []
+        init = [binary, "-init", "-scryptn", "10", *cipher, *password, str(self._stored)]
+        self.server.place.lab.run(f"{self.server.name}-gocryptfs-init", init)
+        return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
-    def verify(self, ask: Callable[[str], Sequence[Sequence[Any]]]) -> dict[str, str]:
+    def started(self) -> None:
+        # At the end, the file system may end before the segment's ID can be looked up in it.
+        segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
+        self.server.place.lab.undo(["ipcrm", "-m", segment])
+
+    def evidence(self) -> dict[str, str]:
         """Store a new canary, search the stored files for it, and return the facts. Sets `leak`."""
-        canary = new_canary()
+        ask, canary = self.server.ask, new_canary()
         rows = f"SELECT '{canary}-' || n AS c FROM generate_series(1, {ROWS}) AS n"  # noqa: S608  # text of our own
         ask(f"CREATE TABLE {TABLE} AS {rows}")
         # This writes the table's pages to its file.
         ask("CHECKPOINT")
-        files = files_in(self.stored)
+        files = files_in(self._stored)
         readable = files_with(canary, files)
         ask(f"DROP TABLE {TABLE}")
-        kind = mounted_type(self.data)
+        kind = mounted_type(self.server.data)
         self.leak = self._contradiction(readable, kind)
         found = (
             f"readable in {len(readable)} of {len(files)} stored files"
             if readable
-            else (f"in none of the {len(files)} stored files")
+            else f"in none of the {len(files)} stored files"
         )
         return {"file system": kind, "canary": found}
 
     def _contradiction(self, readable: Sequence[str], kind: str) -> str | None:
-        if (self.kind == "usual") == kind.startswith(FUSE):
+        if (self.configuration.file_system == "usual") == kind.startswith(FUSE):
             return f"the data folder is on a file system of type {kind}"
-        if self.kind == "gocryptfs":
+        if self.configuration.file_system == "gocryptfs":
             return f"the canary is readable in {readable[0]}, although the file system encrypts" if readable else None
         return None if readable else "the canary is in no stored file, where it must be readable without encryption"
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        return self.leak
 
 
 def mounted_type(path: Path) -> str:

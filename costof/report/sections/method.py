@@ -78,11 +78,18 @@ def _method(index: Index) -> list[str]:
         length = f" of {fmt.duration(core.budget_seconds)}" if core.budget_seconds else ""
         lines.append(
             f"The run was set to end when every headline effect was known to within "
-            f"{fmt.share(core.target_precision)}, or at the end of its budget{length}."
+            f"{fmt.share(core.target_precision)}, or at the end of its budget{length}. If precision ends a run, its "
+            "intervals contain the true cost in at least 93 of 100 runs."
         )
     if core.requested_rounds is not None:
         whole = "Each start" if core.starts else "The run"
         lines.append(f"{whole} was set to end after exactly {fmt.plural(core.requested_rounds, 'round')}.")
+    if core.continued:
+        lines.append(
+            "The run was continued after its end (--resume), when its verdicts were known. So verdicts are stricter, "
+            f"and intervals of costs are {fmt.number(core.widening, 2)} times as wide as those of a run that ends "
+            "once. They contain the true cost in at least 93 of 100 such runs."
+        )
     return lines
 
 

@@ -7,11 +7,10 @@ each configuration and for the control's copy, with data of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeVar
 
 from costof.lab.certificates import DEFAULT_KEY, Authority, certificate_kind
 from costof.lab.flushes import FlushEvidence, describe_file_system, flush_command
@@ -22,7 +21,8 @@ from costof.lab.topology import Star
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Endpoint
 from costof.programs.flushes import FLUSHES
-from costof.programs.server import LabServer, Place, ServerConfiguration, lab_server
+from costof.programs.parts import ServerConfiguration, first, merged
+from costof.programs.server import LabServer, Place, lab_server
 from costof.services import Judgement, LabService, LoadData, Observation, Service, Stage, ended
 from costof.services.server.entrances import Entrances, Site
 from costof.services.server.pairs import Pairs
@@ -34,7 +34,6 @@ from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from costof.study.schema import SERVER_PREFIX
 
-Value = TypeVar("Value")
 #: All kinds of programs in front of a server.
 ENTRANCES: tuple[type[Entrances], ...] = (Tunnels, Stunnels, Poolers, Pairs, Relays)
 
@@ -237,7 +236,7 @@ class ServerLab(LabService):
     def counters(self, server: str) -> Counters:
         """Return the counters of the entrance at 'address:port', or of the arm's server if no entrance is there."""
         by_entrance = (each.counters(server) for each in self._entrances)
-        return next((each for each in by_entrance if each is not None), None) or self._current.server.counters(server)
+        return first(by_entrance) or self._current.server.counters(server)
 
     def finish_counting(self, arm: PlannedArm) -> None:
         self._configured(arm).server.finish_counting()
@@ -258,7 +257,7 @@ class ServerLab(LabService):
         return replace(judged, mismatch=mismatch, figures=judged.figures | figures)
 
     def throttled_seconds(self) -> dict[str, float]:
-        return _merged(each.throttled_seconds() for each in self._entrances)
+        return merged(each.throttled_seconds() for each in self._entrances)
 
     def warnings(self) -> list[str]:
         return [text for each in self._entrances for text in each.warnings()]
@@ -267,7 +266,7 @@ class ServerLab(LabService):
         # The other arms' servers do not work for the current arm.
         others = {name for each in self._servers if each is not self._current for name in each.processes}
         own = self._lab.cpu_seconds(others) | self._star.cpu_seconds() | self._current.server.cpu_seconds()
-        return own | _merged(each.cpu_seconds() for each in self._entrances)
+        return own | merged(each.cpu_seconds() for each in self._entrances)
 
     def server_processes(self) -> list[tuple[str, int]]:
         return [
@@ -301,11 +300,11 @@ class ServerLab(LabService):
         topology = described.topology if count == 1 else several
         return Description(
             versions=_joined([described.versions, *(each.versions for each in others)])
-            | _merged(each.versions() for each in self._entrances),
+            | merged(each.versions() for each in self._entrances),
             topology=f"{topology} {self._star.words()}",
             facts=_joined([described.facts, *(each.facts for each in others)])
             | self._disk()
-            | _merged(each.facts() for each in self._entrances),
+            | merged(each.facts() for each in self._entrances),
         )
 
     def _disk(self) -> dict[str, str]:
@@ -326,10 +325,6 @@ class ServerLab(LabService):
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
         """Return the kind of entrance that an arm uses, or None if its client connects to the server directly."""
         return next((each for each in self._entrances if each.has(arm)), None)
-
-
-def _merged(dictionaries: Iterable[dict[str, Value]]) -> dict[str, Value]:
-    return {name: value for each in dictionaries for name, value in each.items()}
 
 
 def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:

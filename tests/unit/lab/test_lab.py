@@ -31,6 +31,7 @@ from costof.lab.user_namespace import FORBIDDING, reason
 from costof.messages.process import process_cpu_seconds
 from costof.programs import openssh
 from costof.programs.mariadb import lab as mariadb
+from costof.programs.mariadb import versions
 from tests.support.processes import alive
 from tests.support.programs import eventually
 
@@ -177,7 +178,7 @@ def test_tunnel_ignores_configuration_agent_and_keys_of_the_user(lab: Lab, tmp_p
 @pytest.mark.parametrize(
     ("name", "package", "find"),
     [
-        ("mariadbd", "mariadb-server-core", mariadb.find_mariadbd),
+        ("mariadbd", "mariadb-server-core", versions.find_mariadbd),
         ("ssh", "openssh-client", openssh.find_ssh),
         ("sshd", "openssh-server", openssh.find_sshd),
     ],
@@ -202,7 +203,7 @@ def test_program_that_fails_is_reported_as_missing(tmp_path: Path) -> None:
     broken.write_text("#!/bin/sh\necho cannot open shared object >&2\nexit 127\n")
     broken.chmod(0o755)
     with pytest.raises(CostofError, match="cannot open shared object"):
-        mariadb.mariadbd_version(broken)
+        versions.mariadbd_version(broken)
 
 
 @pytest.mark.parametrize("name", FORBIDDING)

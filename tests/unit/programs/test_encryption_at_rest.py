@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
-from costof.lab.unprivileged import Unprivileged
-from costof.programs.mariadb.encryption_at_rest import FILES, EncryptionAtRest, contradiction, find_plugin
+from costof.programs.mariadb.encryption_at_rest import (
+    FILES,
+    EncryptionAtRest,
+    EncryptionConfiguration,
+    contradiction,
+    find_plugin,
+)
 from costof.programs.postgres import file_system
 
 EVERYWHERE = ["data/costof/canaries.ibd", "data/ib_logfile0", "temporary/#7 (deleted) 31", "data/binlog.000001"]
@@ -29,16 +36,17 @@ def test_canary_must_be_readable_exactly_in_the_stores_without_encryption() -> N
 
 
 def test_key_file_that_is_missing_or_readable_by_others_is_reported(tmp_path: Path) -> None:
-    at_rest = EncryptionAtRest(["redo log"], "AES_CBC")
+    server: Any = SimpleNamespace(folder=tmp_path, binary=tmp_path / "bin/mariadbd")
+    at_rest = EncryptionAtRest(server, EncryptionConfiguration(encrypt=["redo log"]))
     with pytest.raises(CostofError, match=r"the key file \S+keys.txt: no such file or directory; set TMPDIR") as caught:
-        at_rest.options(tmp_path, tmp_path)
+        at_rest.early_options()
     assert caught.value.problem is ErrorText.KEY_FILE_UNUSABLE
-    at_rest.write_key(tmp_path)
+    at_rest.prepare()
     (key_file,) = tmp_path.iterdir()
     assert key_file.stat().st_mode & 0o777 == 0o600
     key_file.chmod(0o640)
     with pytest.raises(CostofError, match="its mode is 0640, so other users can read the key; set TMPDIR"):
-        at_rest.options(tmp_path, tmp_path)
+        at_rest.early_options()
 
 
 def test_missing_plugin_is_reported_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,9 +59,12 @@ def test_file_system_in_user_space_without_its_device_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(file_system, "DEVICE", tmp_path / "fuse")
-    storage = file_system.FileSystem("gocryptfs", "AES-GCM", tmp_path)
+    place = SimpleNamespace(lab=Lab())
+    server: Any = SimpleNamespace(place=place, name="postgres", folder=tmp_path, data=tmp_path / "data")
+    configuration = file_system.FileSystemConfiguration(file_system="gocryptfs")
+    storage = file_system.FileSystem(server, configuration)
     with pytest.raises(
         CostofError, match=r"gocryptfs needs .*fuse, but it does not exist; run costof as root"
     ) as caught:
-        storage.mount(Lab(), "postgres", Unprivileged())
+        storage.prepare()
     assert caught.value.problem is ErrorText.FUSE_MISSING

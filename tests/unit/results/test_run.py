@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from costof.report import analyse, render_markdown
 from costof.report.result import Result
 from costof.results.changes import every_change, judge_changes
 from costof.results.disturbances import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
-from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, SliceRecord
+from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, LookRecord, SliceRecord
 from costof.results.run import read_run
 from costof.results.samples import Samples, ServerReadings, SliceKey, slice_figure
 from costof.statistics.estimate import Estimate, Verdict
@@ -26,11 +27,11 @@ from costof.study.load import RequestedLoad
 from costof.study.schema import Metric
 from tests.fake_run import STARTED, Slice, Truth, answer_of, fake_result, fake_run, fake_start
 from tests.noise import Noise
-from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_of, sentence_texts
+from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_of, printed, sentence_texts, spaced
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.at_load import AtLoad
-from tests.truths.misleading import Failing, LongTail, NeverPlain, Stalling
+from tests.truths.misleading import EveryQueryPays, Failing, FewPay, FewQueries, LongTail, NeverPlain, Stalling
 from tests.truths.mongodb_tls import MongodbTruth
 
 QUERY = "wire.reused_query"
@@ -376,6 +377,48 @@ def test_resumed_run_without_restarts_is_estimated_over_rounds(tmp_path: Path) -
     assert (resumed.starts, resumed.effects, resumed.values) == ([], once.effects, once.values)
 
 
+def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_so() -> None:
+    ends = {None: "planned", "interrupted": "by Ctrl-C", "mongod was lost": "by a failure"}
+    planned, stopped, failed = (fake_result(PLAN, Truth(), rounds=12, partial=partial) for partial in ends)
+    assert planned.widening == failed.widening == 1
+    assert planned.effects == failed.effects
+    assert stopped.widening > 1.4
+    for before, after in zip(planned.effects, stopped.effects, strict=True):
+        assert after.difference.value == before.difference.value
+        times = (after.difference.high - after.difference.low) / (before.difference.high - before.difference.low)
+        assert 1.4 < times <= stopped.widening + 1e-9
+    said = f"Intervals of costs are {stopped.widening:.1f} times as wide as after a planned end"
+    for text in (printed(stopped, full=False), printed(stopped), render_markdown(stopped)):
+        assert said in " ".join(text.split())
+    assert not [text for text in map(render_markdown, (planned, failed)) if "times as wide" in text]
+
+
+def test_run_that_was_continued_after_its_end_has_intervals_as_strict_as_its_verdicts(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=20)
+    once = analyse(ledger)
+    ledger.append(EnvironmentRecord(started=STARTED, facts={}, budget_seconds=200))
+    ledger.append(LookRecord(round=19, error_rate=0.028))
+    ledger.append(EndRecord(partial=None, steal_share=0.01, error_rate=0.022))
+    longer = analyse(ledger)
+    assert (once.continued, longer.continued) == (False, True)
+    for before, after in zip(once.effects, longer.effects, strict=True):
+        times = (after.difference.high - after.difference.low) / (before.difference.high - before.difference.low)
+        assert times == pytest.approx(longer.widening, abs=0.01)
+    assert longer.widening == pytest.approx(1.17, abs=0.02)
+    assert (
+        f"intervals of costs are {longer.widening:.2f} times as wide as those of a run that ends once"
+        in render_markdown(longer)
+    )
+
+
+def test_run_that_is_not_over_has_wider_intervals(tmp_path: Path) -> None:
+    ledger, source = Ledger.create(PLAN, tmp_path / "run"), np.random.default_rng(1)
+    fake_start(ledger, PLAN, Truth(), 0, rounds=12, source=source)
+    assert analyse(ledger).widening > 1.4
+    ledger.append(EndRecord(partial=None, steal_share=0.0))
+    assert analyse(ledger).widening == 1
+
+
 @cache
 def misleading(truth: Truth, rounds: int = 12) -> Result:
     return fake_result(PLAN, truth, rounds=rounds, noise=Noise(0.02))
@@ -458,6 +501,52 @@ def test_slower_tail_is_reported_although_the_mean_is_equal() -> None:
     assert of_query[50.0].ratio.high < 1 < 1.5 < of_query[99.0].ratio.low
     assert [each.percentile for each in tails.undetermined if each.metric == QUERY] == [99.9]
     assert "raises the p99 of 'query on open connection' to " in " ".join(sentence_texts(result.answer, "detail"))
+
+
+def curve_sentence(result: Result) -> str:
+    """Return the sentence about the curve of a query on the wire."""
+    lines = spaced(render_markdown(result)).splitlines()
+    (text,) = (
+        line
+        for line in lines
+        if line.startswith("- ") and "'query on open connection' on the wire" in line and re.search(r" p\d+\b", line)
+    )
+    return text
+
+
+def test_curve_shows_which_operations_pay_the_cost() -> None:
+    result = misleading(FewPay(), rounds=30)
+    (curve,) = (each for each in result.sections.tails.curves if (each.metric, each.arm) == (QUERY, "tls"))
+    at = {point.percentile: point for point in curve.points}
+    assert (min(at), max(at)) == (1, 99.3), "20 of 3,000 operations are below or above"
+    assert all(point.low <= point.difference <= point.high for point in curve.points)
+    assert at[50].low < 0.02 < at[50].high < 0.1
+    assert 0.1 < at[95].low < at[95].high < 0.5
+    pattern = r" adds about 0\.0\d+ ms to .* up to p\d+, and more above: \+0\.\d+ ms \[.*\] at p99\.3\.$"
+    assert re.search(pattern, curve_sentence(result))
+
+
+@pytest.mark.parametrize(
+    ("truth", "text"),
+    [
+        (
+            Truth(),
+            "shows no clear difference in 'query on open connection' on the wire at any percentile from p1 to p99.3",
+        ),
+        (EveryQueryPays(), "to 'query on open connection' on the wire, fast or slow: this cost fits every percentile"),
+        (LongTail(), "at p99.3: no single cost fits all operations"),
+    ],
+)
+def test_sentence_about_a_curve_says_whether_all_operations_pay_the_same(truth: Truth, text: str) -> None:
+    assert text in curve_sentence(misleading(truth, rounds=30))
+
+
+def test_curve_of_too_few_operations_is_left_out_with_the_reason() -> None:
+    text = render_markdown(misleading(FewQueries(), rounds=6))
+    assert (
+        "A curve of the cost at each percentile of 'query on open connection' on the wire needs 200 operations; there "
+        "are 180 with 'tls'."
+    ) in spaced(text)
 
 
 def test_share_of_slow_operations_is_reported() -> None:

@@ -19,20 +19,6 @@ from tests.fake_run import Slice, answer_of, phase_of
 from tests.report.results import ENCRYPTION, REPLICATION
 from tests.support.small_plans import plan_of
 
-#: Studies whose clients open connections.
-CONNECTING = [
-    "http-firewall",
-    "http-tls-termination",
-    "mariadb-audit-logging",
-    "mongodb-tls",
-    "mysql-transport",
-    "postgres-audit-logging",
-    "postgres-pooling",
-    "postgres-tls",
-    "redis-tls",
-    "service-mtls",
-]
-
 
 def arriving(study: str, rate: str = "300/s", queries: str | None = "20", profile: str = "quick") -> Plan:
     return plan_of(study, profile, load=RequestedLoad(rate, queries))
@@ -110,7 +96,7 @@ def test_every_study_supports_a_load_on_pooled_connections(study: str, requested
 
 @pytest.mark.parametrize("study", study_names())
 def test_every_study_that_measures_new_connections_supports_a_load_of_arriving_clients(study: str) -> None:
-    if study not in CONNECTING:
+    if "connect" not in {each.kind for each in load_study(study).workloads.values()}:
         with pytest.raises(CostofError, match="measures operations on open connections, not new connections"):
             arriving(study)
         return

@@ -1,7 +1,7 @@
-"""Tails: p50, p95, p99 and p99.9 of each headline latency, compared with the control.
+"""Percentiles: the cost of each headline latency from its fastest operations to its slowest, and p50 to p99.9.
 
-Percentiles cover all operations of a run. Their ratio to the control's percentiles has an interval
-(`statistics/tails.py`). Percentiles with too few operations are left out.
+Percentiles cover all operations of a run. Their ratio to the control's percentiles has an interval, and the differences
+at all percentiles together have a band (`statistics/tails.py`). Percentiles with too few operations are left out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
 from pydantic import Field
 
 from costof import format as fmt
@@ -17,6 +18,13 @@ from costof.format import Text
 from costof.model import Finite, Model
 from costof.report.blocks import FILES, TEXT, Block, Cell, Column, Paragraph, Part, Row, Table
 from costof.report.sections import Section, sentences
+from costof.report.sections.tails.curve import (
+    Curve,
+    CurvePoint,
+    MissingCurve,
+    curve_blocks,
+    percentile_name,
+)
 from costof.results.index import Index
 from costof.results.models import Core, Sentence
 from costof.results.models import Metric as ShownMetric
@@ -26,12 +34,15 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import counted
 from costof.statistics.intervals import resamples
 from costof.statistics.tails import (
+    CURVE,
     FEWEST_BEYOND,
     FEWEST_ROUNDS,
     RESAMPLES,
     Percentiles,
     bootstrap_percentiles,
+    difference_band,
     operations_needed,
+    places_on_curve,
     ratios,
 )
 from costof.study.schema import Metric
@@ -40,9 +51,15 @@ PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 #: The table at the top of the report: its percentiles, its position after checks and limits, and the maximum number of
 #: metrics in it.
 IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
+#: A curve is shown if it reaches at least up to this percentile (and down to p10).
+LEAST_CURVE = 90.0
 METHOD = (
     "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
     f"percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
+)
+METHOD_OF_CURVE = (
+    " The band of a curve is computed from the same resamples: it is as many standard errors wide as contains the "
+    "whole curve of 95 % of them (Montiel Olea & Plagborg-Møller 2019)."
 )
 
 
@@ -68,20 +85,24 @@ class UndeterminedPercentile(Model):
 class Tails(Model):
     percentiles: list[Tail]
     undetermined: list[UndeterminedPercentile]
+    curves: list[Curve] = []
+    missing_curves: list[MissingCurve] = []
 
 
 @dataclass(frozen=True)
 class Measured:
+    """The operations of an arm, and their percentiles: first `PERCENTILES`, then those of `CURVE`."""
+
     operations: int
     percentiles: Percentiles
 
 
 class TailsSection(Section[None, Tails]):
-    name, title, order = "tails", "The slowest operations", 25
+    name, title, order = "tails", "Fast and slow operations", 25
     data = Tails
 
     def compute(self, run: Run, core: Core, spec: None) -> Tails | None:
-        results: list[Tail | UndeterminedPercentile] = []
+        results: list[Tail | UndeterminedPercentile | Curve | MissingCurve] = []
         for name, metric in run.plan.study.metrics.items():
             if not metric.headline or metric.is_of_whole_slice or metric.unit not in NS_PER_UNIT:
                 continue
@@ -94,15 +115,24 @@ class TailsSection(Section[None, Tails]):
             for arm in run.plan.arms:
                 if histograms := run.histograms(name, arm.name):
                     values, counts = counted(histograms.get(number, []) for number in rounds)
-                    percentiles = bootstrap_percentiles(values, counts, drawn, PERCENTILES)
+                    percentiles = bootstrap_percentiles(values, counts, drawn, (*PERCENTILES, *CURVE))
                     measured[arm.name] = Measured(int(counts.sum()), percentiles)
             for arm in run.plan.protected:
                 protected, control = measured.get(arm.name), measured.get(arm.baseline or "")
                 if protected is not None and control is not None:
                     results += _tails(name, metric, arm.name, control, protected, len(set(units)))
+                    results.append(_curve(name, metric, arm.name, control, protected, len(set(units))))
         tails = [each for each in results if isinstance(each, Tail)]
-        undetermined = [each for each in results if isinstance(each, UndeterminedPercentile)]
-        return Tails(percentiles=tails, undetermined=undetermined) if tails else None
+        return (
+            Tails(
+                percentiles=tails,
+                undetermined=[each for each in results if isinstance(each, UndeterminedPercentile)],
+                curves=[each for each in results if isinstance(each, Curve)],
+                missing_curves=[each for each in results if isinstance(each, MissingCurve)],
+            )
+            if tails
+            else None
+        )
 
     def answer(self, index: Index, data: Tails) -> list[Sentence]:
         return sentences("detail", [_sentence(index, each) for each in worse_than_the_mean(index, data)])
@@ -116,7 +146,9 @@ class TailsSection(Section[None, Tails]):
         yield Table(columns, [*_rows(index, data)], "Percentiles of all operations", group="metric")
         if data.undetermined:
             yield Paragraph(" ".join(_undetermined(index, data.undetermined)), "note", media=FILES)
-        yield Paragraph(METHOD.format(unit=index.unit), "note", media=FILES)
+        yield from curve_blocks(index, data.curves, data.missing_curves)
+        method = METHOD.format(unit=index.unit) + (METHOD_OF_CURVE if data.curves else "")
+        yield Paragraph(method, "note", media=FILES)
 
 
 def _in_head(index: Index, data: Tails) -> Iterator[Block]:
@@ -136,7 +168,7 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
         rows.append([fmt.titled(_metric_label(index, metric), metric.unit), *values])
         rows.append(["", *(fmt.relative(tail.ratio) if tail else fmt.NONE for tail in tails)])
     yield Table.of(
-        ["", *map(_name, IN_HEAD)], rows, title=f"p50, p95 and p99: control → {arm.label}{arm.at}", media=TEXT
+        ["", *map(percentile_name, IN_HEAD)], rows, title=f"p50, p95 and p99: control → {arm.label}{arm.at}", media=TEXT
     )
 
 
@@ -147,7 +179,9 @@ def _tails(
 
     Then yield the first percentile for which they do not.
     """
-    for place, ratio in enumerate(ratios(control.percentiles, protected.percentiles, rounds)):
+    places = range(len(PERCENTILES))
+    estimates = ratios(control.percentiles.at(places), protected.percentiles.at(places), rounds)
+    for place, ratio in enumerate(estimates):
         percentile, operations = PERCENTILES[place], min(control.operations, protected.operations)
         needed = operations_needed(percentile)
         if operations < needed:
@@ -158,6 +192,27 @@ def _tails(
         both = (control.percentiles.measured[place], protected.percentiles.measured[place])
         before, after = (in_unit(metric, float(each), workers=1) for each in both)
         yield Tail(metric=name, arm=arm, percentile=percentile, control_value=before, value=after, ratio=ratio)
+
+
+def _curve(
+    name: str, metric: Metric, arm: str, control: Measured, protected: Measured, units: int
+) -> Curve | MissingCurve:
+    operations, needed = min(control.operations, protected.operations), operations_needed(LEAST_CURVE)
+    if operations < needed:
+        return MissingCurve(metric=name, arm=arm, operations=operations, needed=needed)
+    on_curve = places_on_curve(operations)
+    of_control, of_arm = (
+        each.percentiles.at([len(PERCENTILES) + place for place in on_curve]) for each in (control, protected)
+    )
+    band = difference_band(of_control, of_arm, units)
+    figures = (
+        np.array([of_control.measured, of_arm.measured, band.values, band.low, band.high]) / NS_PER_UNIT[metric.unit]
+    )
+    points = [
+        CurvePoint(percentile=CURVE[place], control_value=before, value=after, difference=added, low=low, high=high)
+        for place, (before, after, added, low, high) in zip(on_curve, figures.T.tolist(), strict=True)
+    ]
+    return Curve(metric=name, arm=arm, points=points)
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
@@ -174,9 +229,9 @@ def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
 
 def _sentence(index: Index, tail: Tail) -> str:
     metric = index.metrics[tail.metric]
-    value = fmt.with_unit(fmt.number(tail.value), metric.unit)
+    value, name = fmt.with_unit(fmt.number(tail.value), metric.unit), percentile_name(tail.percentile)
     return (
-        f"{fmt.capital(index.label_at(tail.arm))} raises the {_name(tail.percentile)} of '{metric.label}' to {value} "
+        f"{fmt.capital(index.label_at(tail.arm))} raises the {name} of '{metric.label}' to {value} "
         f"({fmt.relative(tail.ratio)}), more than it raises the mean."
     )
 
@@ -189,8 +244,8 @@ def _undetermined(index: Index, undetermined: list[UndeterminedPercentile]) -> I
     for (percentile, metric, needed, operations), names in arms.items():
         listed = fmt.listed([f"'{name}'" for name in names])
         yield (
-            f"The {_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there are "
-            f"{operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+            f"The {percentile_name(percentile)} of {index.metric_in_view(metric)} needs {needed:,} operations; there "
+            f"are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
         )
 
 
@@ -205,7 +260,7 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
             yield Row(
                 [
                     Cell(index.label_at(tail.arm)),
-                    Cell(_name(tail.percentile)),
+                    Cell(percentile_name(tail.percentile)),
                     *values,
                     Cell.of(fmt.relative(tail.ratio)),
                 ]
@@ -217,10 +272,6 @@ def _metric_label(index: Index, metric: ShownMetric) -> str:
     with the metric's view: 'wire: …'."""
     views = {each.view for each in index.headline_metrics}
     return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
-
-
-def _name(percentile: float) -> str:
-    return f"p{percentile:g}"
 
 
 SECTION = TailsSection()

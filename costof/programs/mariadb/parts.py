@@ -1,0 +1,24 @@
+"""The interface of the parts of a lab's MariaDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from costof.programs.parts import Configuration, ServerPart
+
+if TYPE_CHECKING:
+    from costof.programs.mariadb.lab import SysbenchServer
+
+
+class MariadbPart(ServerPart[Configuration]):
+    """A part of a lab's MariaDB."""
+
+    server: SysbenchServer
+
+    #: The prefix of settings that a server knows only with the part's options. If one is given, `options` contains the
+    #: study's settings with this prefix.
+    prefix_of_settings: ClassVar[str | None] = None
+
+    def early_options(self) -> list[str]:
+        """Return options that come first on the command line, also while the system tables are made."""
+        return []

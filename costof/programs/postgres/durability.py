@@ -1,0 +1,47 @@
+"""The flushes of PostgreSQL's log, counted if a level sets whether a commit waits for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from costof.messages.answers import SliceAnswer
+from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
+from costof.programs.postgres.file_system import FileSystemConfiguration
+from costof.programs.postgres.parts import PostgresPart
+
+#: The settings that decide whether a commit waits for a flush.
+COMMIT_SETTINGS = frozenset({"synchronous_commit", "fsync"})
+#: PostgreSQL's view with the flushes of its log, from version 18 on and before.
+COUNTED_FLUSHES = {
+    True: "SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io WHERE object = 'wal'",
+    False: "SELECT wal_sync FROM pg_stat_wal",
+}
+END_MILLISECONDS = 5000
+
+
+class Durability(PostgresPart[FileSystemConfiguration]):
+    @classmethod
+    def is_needed(cls, configuration: FileSystemConfiguration) -> bool:
+        return bool(COMMIT_SETTINGS & configuration.settings.keys())
+
+    def readings(self) -> dict[str, float]:
+        """Return the flushes of the log and the bytes written to it."""
+        ((flushes,),) = self.server.ask(COUNTED_FLUSHES[self.server.major >= 18])
+        ((position,),) = self.server.ask("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
+        return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
+
+    def finish_counting(self) -> None:
+        """End the clients' connections: their server processes report counts at most once a second, and at their end.
+
+        The engine opens new connections before each slice.
+        """
+        clients = f"FROM pg_stat_activity WHERE usename = '{self.server.user}'"
+        self.server.ask(f"SELECT pg_terminate_backend(pid) {clients}")
+        self.server.ask(f"SELECT pg_terminate_backend(pid, {END_MILLISECONDS}) {clients}")
+
+    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        if self.configuration.file_system is not None:
+            # Flushes prove nothing here: if reads and writes alternate, reads also write when they prune pages.
+            return None
+        flushes_commits = not any(self.configuration.settings.get(name) == "off" for name in COMMIT_SETTINGS)
+        return flush_mismatch(moved, answer, flushes_commits)

@@ -1,0 +1,39 @@
+"""The interface of the parts of a lab's PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from costof.programs.audit import ServerLog
+from costof.programs.parts import Configuration, ServerPart
+
+if TYPE_CHECKING:
+    from costof.programs.postgres.lab import PostgresServer
+
+
+class PostgresPart(ServerPart[Configuration]):
+    """A part of a lab's PostgreSQL."""
+
+    server: PostgresServer
+
+    def initdb_options(self) -> list[str]:
+        return []
+
+    def access_rules(self, rules: str) -> str:
+        """Return the rules (pg_hba.conf) with the part's changes."""
+        return rules
+
+    def initialised(self) -> None:
+        """Use the complete data folder before the server starts."""
+
+    def log(self) -> ServerLog | None:
+        """Return the server's log; None if the server's processes write it."""
+        return None
+
+    def session_options(self) -> list[str]:
+        """Return options of the run's own sessions, which clients do not have."""
+        return []
+
+    def reads_records(self) -> bool:
+        """Return whether clients read YCSB's records, so that they must exist from the start."""
+        return False

@@ -1,0 +1,254 @@
+"""The cost at each percentile, from the fastest operations to the slowest, with a band that holds for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import log10
+from statistics import median
+
+from pydantic import Field
+
+from costof import format as fmt
+from costof.model import Finite, Model
+from costof.report.blocks import FILES, HTML, Block, Bullets, Cell, Column, Details, Figure, Paragraph, Row, Table
+from costof.report.canvas import (
+    Legend,
+    Panel,
+    Scale,
+    Sheet,
+    columns_for,
+    context_title,
+    decades,
+    grid,
+    near_zero,
+    tick,
+)
+from costof.report.palette import arm_colour, colour_of
+from costof.results.index import Context, Index
+from costof.results.models import Arm, Metric
+from costof.statistics.estimate import Estimate
+
+#: The percentiles in the picture's axis, and those in the table.
+TICKS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99)
+IN_TABLE = frozenset({1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99})
+MEDIAN = 50
+#: The axis of costs is logarithmic beyond twice the median cost if the highest cost is larger by more than this.
+MOST_ON_LINEAR_AXIS = 12.0
+READING = (
+    "Left are the fastest operations, right the slowest. The line is by how much the percentile is higher than the "
+    "control's. The band contains the whole true curve in 95 of 100 runs. A flat line means that all operations pay "
+    "the same."
+)
+
+
+class CurvePoint(Model):
+    """The percentile of arm and control, in the metric's unit, and the difference between them."""
+
+    percentile: Finite
+    control_value: Finite
+    value: Finite
+    difference: Finite
+    low: Finite = Field(
+        description="Lower end of the band, which contains all true differences at once in 95 % of runs."
+    )
+    high: Finite = Field(description="Upper end of the band.")
+
+
+class Curve(Model):
+    """The cost of an arm at each percentile of its operations, up to the highest that their number allows."""
+
+    metric: str
+    arm: str
+    points: list[CurvePoint] = Field(description="In ascending order of the percentiles.")
+
+
+class MissingCurve(Model):
+    """An arm without a curve, because it or its control has too few operations."""
+
+    metric: str
+    arm: str
+    operations: int
+    needed: int
+
+
+def curve_blocks(index: Index, curves: Sequence[Curve], missing: Sequence[MissingCurve]) -> Iterator[Block]:
+    by_panel: dict[tuple[str, str], list[tuple[Arm, Curve]]] = {}
+    for curve in curves:
+        arm = index.arm(curve.arm)
+        if arm is not None and curve.metric in index.metrics:
+            by_panel.setdefault((curve.metric, arm.context), []).append((arm, curve))
+    contexts = {context.name: context for context in index.contexts}
+    panels = [(index.metrics[metric], contexts[context], shown) for (metric, context), shown in by_panel.items()]
+    if panels:
+        yield _figure(index, panels)
+        texts = [_sentence(index, curve) for *_, shown in panels for _, curve in shown]
+        yield Bullets(texts, media=FILES)
+        yield Details("The curves as a table", [_table(index, panels)], media=HTML)
+    if missing:
+        yield Paragraph(" ".join(_missing(index, missing)), "note", media=FILES)
+
+
+Panels = list[tuple[Metric, Context, list[tuple[Arm, Curve]]]]
+
+
+def _figure(index: Index, shown: Panels) -> Figure:
+    legend = [Legend(arm_colour(number), label) for number, label in enumerate(index.protections.values())]
+    caption = [
+        f"{fmt.capital(metric.label)} ({metric.view}{context.at}): {_at_ticks(metric, arms)}."
+        for metric, context, arms in shown
+    ]
+
+    def draw(width: int) -> Sheet:
+        panels = [_panel(index, *each) for each in shown]
+        return grid(width, panels, 254 if index.many_contexts else 236, columns=columns_for(len(index.contexts)))
+
+    title = "What each operation pays, from the fastest to the slowest"
+    return Figure("quantiles", title, caption, draw, legend, reading=READING, media=HTML)
+
+
+def _at_ticks(metric: Metric, shown: list[tuple[Arm, Curve]]) -> str:
+    """Return text such as 'tls +0.03 ms at p50, +0.04 ms at p90 and +0.4 ms at p99; …'."""
+    texts = []
+    for arm, curve in shown:
+        points = [point for point in curve.points if point.percentile in TICKS]
+        added = [f"{_added(point, metric).value} at {percentile_name(point.percentile)}" for point in points]
+        texts.append(f"{arm.protection} {fmt.listed(added)}")
+    return "; ".join(texts)
+
+
+def _panel(index: Index, metric: Metric, context: Context, shown: list[tuple[Arm, Curve]]) -> Panel:
+    points = [point for _, curve in shown for point in curve.points]
+    unit = fmt.UNITS.get(metric.unit, metric.unit)
+    title = f"{metric.label}, {metric.view}: added {unit}"
+    if context.title:
+        title = context_title(f"{metric.label}: added {unit}", context.title, columns_for(len(index.contexts)))
+    percentiles = [point.percentile for point in points]
+    panel = Panel(
+        title=title,
+        x=Scale(min(percentiles), max(percentiles), _from_middle),
+        x_label="percentile",
+        x_ticks=[*TICKS],
+        grid="xy",
+    )
+    panel.y, panel.y_ticks = _costs_axis(points)
+    for arm, curve in shown:
+        places = [point.percentile for point in curve.points]
+        lows, highs = [point.low for point in curve.points], [point.high for point in curve.points]
+        panel.band(places, lows, highs, colour_of(index, arm))
+    panel.across(0, "ink", 1)
+    for arm, curve in shown:
+        panel.line([(point.percentile, point.difference) for point in curve.points], colour_of(index, arm), 1.8)
+    return panel
+
+
+def _from_middle(percentile: float) -> float:
+    """Return the place of a percentile on a scale that spreads out the fastest and the slowest operations alike."""
+    return log10(percentile / (100 - percentile))
+
+
+def _costs_axis(points: Sequence[CurvePoint]) -> tuple[Scale, dict[float, str] | None]:
+    """Return an axis for all points with their bands, and its ticks.
+
+    It is linear, or logarithmic beyond a threshold if the slowest operations would squeeze all others into a line.
+    """
+    low, high = min(0.0, *(point.low for point in points)), max(0.0, *(point.high for point in points))
+    usual = median(abs(point.difference) for point in points)
+    if usual == 0 or max(high, -low) <= MOST_ON_LINEAR_AXIS * usual:
+        return Scale.around([low, high], 0.06), None
+    threshold = next(each for each in decades(usual, usual * 10) if each >= 2 * usual)
+    ticks = [0.0, threshold / 2]
+    ticks += [each for each in decades(threshold, high) if each >= threshold] if high > threshold else []
+    ticks += [-each for each in decades(threshold, -low)] if -low > threshold else []
+    bend = near_zero(threshold, 0.8)
+    return Scale(low * 1.2, high * 1.2, bend), {each: tick(each) for each in ticks}
+
+
+def _table(index: Index, shown: Panels) -> Table:
+    rows = []
+    for metric, _, curves in shown:
+        rows.append(Row([Cell(fmt.titled(index.metric_title(metric.name), metric.unit))], "group"))
+        for arm, curve in curves:
+            for point in curve.points:
+                if point.percentile in IN_TABLE:
+                    values = (Cell(fmt.number(each)) for each in (point.control_value, point.value))
+                    name = percentile_name(point.percentile)
+                    rows.append(Row([Cell(index.label_at(arm.name)), Cell(name), *values, Cell.of(_added(point))]))
+    figures = map(Column, (index.control_heading, "this arm", "added, with the band"))
+    columns = [Column("arm", "text"), Column("percentile", "text"), *figures]
+    return Table(columns, rows, "The cost at each percentile", group="metric")
+
+
+def _added(point: CurvePoint, metric: Metric | None = None) -> fmt.Text:
+    band = Estimate(value=point.difference, low=point.low, high=point.high, rounds=2)
+    return fmt.absolute(band, metric.unit if metric else "", signed=True)
+
+
+def percentile_name(percentile: float) -> str:
+    return f"p{percentile:g}"
+
+
+def _sentence(index: Index, curve: Curve) -> str:
+    """Return a sentence that says whether all operations pay the same and, if not, which of them pay more or less."""
+    metric, points = index.metrics[curve.metric], curve.points
+    subject, what = fmt.capital(index.label_at(curve.arm)), index.metric_in_view(curve.metric)
+    first, last = (percentile_name(point.percentile) for point in (points[0], points[-1]))
+    alike = alike_from_the_first(points)
+    low, high = max(point.low for point in alike), min(point.high for point in alike)
+    none = low <= 0 <= high
+    about = _about(metric, low, high)
+    if len(alike) == len(points):
+        if none:
+            return f"{subject} shows no clear difference in {what} at any percentile from {first} to {last}."
+        sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
+        if len(sure) == len(points):
+            return f"{subject} {about} {what}, fast or slow: this cost fits every percentile from {first} to {last}."
+        where = f"from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
+        return (
+            f"{subject} {about} {what} {where}. This cost fits every percentile from {first} to {last}, but at some of "
+            "them this run cannot tell it from none."
+        )
+    if alike[-1].percentile < MEDIAN:
+        middle = next(point for point in points if point.percentile == MEDIAN)
+        shown = [
+            f"{_added(each, metric)} at {percentile_name(each.percentile)}" for each in (points[0], middle, points[-1])
+        ]
+        return f"{subject} changes {what} by {fmt.listed(shown)}: no single cost fits all operations."
+    *_, far = (point for point in points[len(alike) :] if point.low > high or point.high < low)
+    limit, at = percentile_name(alike[-1].percentile), f"{_added(far, metric)} at {percentile_name(far.percentile)}"
+    if none:
+        return f"{subject} shows no clear difference in {what} up to {limit}, but one above: {at}."
+    above = "more" if far.low > high else "less"
+    return f"{subject} {about} {what} up to {limit}, and {above} above: {at}."
+
+
+def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
+    """Return the points from the lowest percentile on whose bands all contain the same cost."""
+    alike: list[CurvePoint] = []
+    low, high = float("-inf"), float("inf")
+    for point in points:
+        low, high = max(low, point.low), min(high, point.high)
+        if low > high:
+            break
+        alike.append(point)
+    return alike
+
+
+def _about(metric: Metric, low: float, high: float) -> str:
+    """Return 'adds about 0.05 ms to' for the costs between two limits, or 'takes about … off'."""
+    cost = (low + high) / 2
+    decimals = min(fmt.decimals_for((high - low) / 2) or fmt.MOST_DECIMALS, fmt.significant_decimals(cost))
+    amount = fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
+    return f"adds about {amount} to" if cost > 0 else f"takes about {amount} off"
+
+
+def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:
+    arms: dict[tuple[str, int, int], list[str]] = {}
+    for each in missing:
+        if each.metric in index.metrics:
+            arms.setdefault((each.metric, each.needed, each.operations), []).append(each.arm)
+    for (metric, needed, operations), names in arms.items():
+        listed = fmt.listed([f"'{name}'" for name in names])
+        yield (
+            f"A curve of the cost at each percentile of {index.metric_in_view(metric)} needs {needed:,} operations; "
+            f"there are {operations:,} with {listed}{' each' if len(names) > 1 else ''}."
+        )

@@ -1,0 +1,320 @@
+"""The page about five publications: every published figure beside a run of the publication's own size.
+
+All figures come from the stored runs and from the studies' files. For a study without a stored run, the page has only
+the published figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from costof import format as fmt
+from costof.format import Text
+from costof.lab.round_trips import BY_TCP
+from costof.report.markdown import escape
+from costof.report.result import Result
+from costof.results.arms import NEAR_ONE_CORE
+from costof.results.index import Index
+from costof.results.models import Arm, Effect
+from costof.statistics.estimate import Estimate
+from costof.study.library import load_study
+from costof.study.schema import PublishedFigure, Study
+from manual import claims, glance
+from manual.claims import Agreement, Claim, Direction
+from manual.published_runs import PROFILE, arguments
+
+STUDIES = claims.PUBLICATIONS
+NOT_YET = "not yet run"
+HEAD = f"""# Five publications beside our runs
+
+Five publications say what a protection costs. The profile `{PROFILE}` of a study repeats the publication's table in its
+own size, on our servers and one machine. `make docs` computes this page from the runs in the repository and from the
+published figures in the studies' files; no figure is written by hand.
+
+{claims.RULE} *Ratio of ratios* is the published ratio divided by ours.
+
+"""
+COLUMNS = ("figure", "published", "here", "ratio of ratios", "agreement", "size")
+#: Smaller shares of the time for which a CPU limit stops a program are not named.
+LEAST_SHOWN = 0.05
+#: Distances from this round-trip time on are named in the reasons.
+FAR_MS = 1.0
+
+
+def page(results: Mapping[str, Result]) -> str:
+    """Return the page in Markdown. `results` are those of the stored runs, by study."""
+    texts = [HEAD, "## What stands\n", *(_stands(study, results.get(study)) for study in STUDIES)]
+    texts += [_section(study, results.get(study)) for study in STUDIES]
+    return "\n".join(texts).replace(fmt.NBSP, " ")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a publication says about one metric and protection: all its figures of one direction.
+
+    `figures` has, for each figure, our effects on the arms that it fits.
+    """
+
+    what: str
+    figures: Sequence[Sequence[Claim]]
+
+    @property
+    def compared(self) -> list[Claim]:
+        return [each for found in self.figures for each in found]
+
+    @property
+    def outcome(self) -> str:
+        """Return whether the statement stands."""
+        found = {each.agreement for each in self.compared}
+        if not found:
+            return "Not measured"
+        if found == {Agreement.YES}:
+            return "Stands"
+        if found <= {Agreement.YES, Agreement.IN_DIRECTION}:
+            return "Stands in direction"
+        if found == {Agreement.UNDECIDED}:
+            return "Undecided"
+        return "Does not stand" if found <= {Agreement.NO, Agreement.UNDECIDED} else "Stands in part"
+
+    @property
+    def line(self) -> str:
+        found, missing = self.compared, sum(not each for each in self.figures)
+        text = f"**{self.outcome}.** {escape(self.what)}"
+        if not found:
+            return f"{text}."
+        published, ours = ([each.ratio for each in found], [_ratio(each).value for each in found])
+        counts = [claims.counts(found)] if len(found) > 1 else []
+        counts += [f"{fmt.plural(missing, 'figure')} not measured"] if missing else []
+        note = f" ({'; '.join(counts)})" if counts else ""
+        return f"{text}: published {_range(published)}, here {_range(ours)}{note}."
+
+
+def _stands(study: str, result: Result | None) -> str:
+    """Return a list of the publication's statements, one line each."""
+    head = f"**[{escape(glance.title(study))}](#{study})**"
+    if result is None:
+        return f"{head} {fmt.capital(NOT_YET)}.\n"
+    return "\n".join([f"{head}\n", *(f"- {each.line}" for each in statements(result)), ""])
+
+
+def statements(result: Result) -> list[Statement]:
+    """Return what the publication says, in the order of its figures."""
+    study, index, found = load_study(result.study), Index(result), claims.claims_by_figure(result)
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for number, figure in enumerate(_figures(study)):
+        protection = [each for each in figure.levels.items() if not study.factors[each[0]].context]
+        groups.setdefault((figure.metric, *protection, _direction(study, figure)), []).append(number)
+    return [
+        Statement(_what(study, index, _figures(study)[numbers[0]], same), same)
+        for numbers in groups.values()
+        for same in [[found[number] for number in numbers]]
+    ]
+
+
+def _direction(study: Study, figure: PublishedFigure) -> Direction:
+    ratio, metric = claims.ratio_of(figure), study.metrics[figure.metric]
+    assert ratio is not None, "a published figure has a ratio or two values"
+    return claims.direction(ratio, metric.margin, metric.better)
+
+
+def _what(study: Study, index: Index, figure: PublishedFigure, found: Sequence[Sequence[Claim]]) -> str:
+    """Return text such as "TLS lowers 'queries a second' (at us-us; at us-eu)"."""
+    arms = [arm for each in found for claim in each if (arm := index.arm(claim.effect.arm)) is not None]
+    protection = fmt.listed([*dict.fromkeys(arm.label for arm in arms)]) or _levels(study, figure, context=False)
+    contexts = [*dict.fromkeys(arm.where.strip() for arm in arms if arm.where)]
+    where = f" ({'; '.join(contexts)})" if contexts else ""
+    return f"{protection} {_says(study, figure)} {_metric(study, figure.metric)}{where}"
+
+
+def _says(study: Study, figure: PublishedFigure) -> str:
+    """Return the verb for the published change."""
+    if _direction(study, figure) is Direction.NONE:
+        return "makes no difference to"
+    verbs, ratio = fmt.verbs(study.metrics[figure.metric].unit), claims.ratio_of(figure)
+    return verbs.more if ratio is not None and ratio > 1 else verbs.less
+
+
+def _range(ratios: Sequence[float]) -> str:
+    least, most = (claims.change(each) for each in (min(ratios), max(ratios)))
+    return least if least == most else f"{least} to {most}"
+
+
+def _section(study: str, result: Result | None) -> str:
+    published = load_study(study).published
+    assert published is not None
+    texts = [f"## {escape(glance.title(study))} {{#{study}}}", escape(published.cited)]
+    if result is None:
+        texts += [f"**{fmt.capital(NOT_YET)}.** The published figures:", _published_table(load_study(study))]
+    else:
+        texts += [
+            escape(claims.our_setting(result)),
+            *([f"**Partial: {escape(result.partial)}.**"] if result.partial else []),
+            _table(result),
+            *_not_compared(result),
+            "What this run shows of the reasons:",
+            "\n".join(f"- {escape(each)}" for each in reasons(result)),
+            f"[The study](studies/{study}.md) · [raw results](runs/{PROFILE}/{study}.tar.xz) · {Index(result).extent}",
+        ]
+    return "\n\n".join([*texts, f"```console\n$ costof {' '.join(arguments(study))}\n```\n"])
+
+
+def _table(result: Result) -> str:
+    return _markdown(COLUMNS, (_cells(each) for found in claims.claims_by_figure(result) for each in found))
+
+
+def _cells(claim: Claim) -> list[str]:
+    return [
+        claim.what,
+        claim.published,
+        claim.ours,
+        str(ratio_of_ratios(claim)),
+        claim.agreement.value,
+        claim.because,
+    ]
+
+
+def ratio_of_ratios(claim: Claim) -> Text:
+    """Return the published ratio divided by ours, with the interval that follows from ours."""
+    quotient = _ratio(claim).through(lambda ours: claim.ratio / ours)
+    return fmt.absolute(quotient, decimals=max(2, fmt.estimate_decimals(quotient)))
+
+
+def _ratio(claim: Claim) -> Estimate:
+    assert claim.effect.ratio is not None, "claims are only about effects with a ratio"
+    return claim.effect.ratio
+
+
+def _not_compared(result: Result) -> Iterator[str]:
+    """Yield which published figures the run has no effect for, and why if an arm failed."""
+    missing = [found for found in claims.claims_by_figure(result) if not found]
+    if missing:
+        yield f"This run has nothing to compare with {fmt.plural(len(missing), 'published figure')}."
+    index = Index(result)
+    for arm in index.arms_in_error:
+        if any(each.fits(arm.levels) for each in _figures(load_study(result.study))):
+            yield escape(index.failure(arm))
+
+
+def _published_table(study: Study) -> str:
+    rows = (
+        [_named(study, each), claims.published_text(each, study.metrics[each.metric].unit), NOT_YET]
+        for each in _figures(study)
+    )
+    return _markdown(("", "published", "here"), rows)
+
+
+def _named(study: Study, figure: PublishedFigure) -> str:
+    series = f" ({figure.series})" if figure.series else ""
+    return f"{fmt.capital(_metric(study, figure.metric))}, {_levels(study, figure)}{series}"
+
+
+def _levels(study: Study, figure: PublishedFigure, *, context: bool = True) -> str:
+    chosen = ((study.factors[name], level) for name, level in figure.levels.items())
+    return fmt.listed([f"{factor.label} {level}" for factor, level in chosen if context or not factor.context])
+
+
+def _metric(study: Study, name: str) -> str:
+    return f"'{study.metrics[name].label}'"
+
+
+def _figures(study: Study) -> list[PublishedFigure]:
+    return study.published.figures if study.published is not None else []
+
+
+def reasons(result: Result) -> list[str]:
+    """Return what the run shows about the causes of the compared effects: what each arm used, its round trips, and its
+    CPU time."""
+    index = Index(result)
+    effects: dict[tuple[str, str], dict[str, Effect]] = {}
+    for claim in (each for found in claims.claims_by_figure(result) for each in found):
+        arm, metric = claim.effect.arm, claim.effect.metric
+        effects.setdefault((arm, index.metrics[metric].workload), {})[metric] = claim.effect
+    used = {arm: facts for arm, _ in effects if (facts := _facts(index, arm))}
+    texts = [f"{fmt.capital(index.label_at(arm))} used {facts}." for arm, facts in used.items()]
+    texts += [_reason(index, arm, workload, [*same.values()]) for (arm, workload), same in effects.items()]
+    return [*texts, _machine(result)]
+
+
+def _facts(index: Index, name: str) -> str:
+    """Return what the client saw of the arm's protection, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
+    arm = index.arm(name)
+    facts = [each.facts for each in arm.evidence] if arm is not None else []
+    kinds = ("protocol", "cipher", "key")
+    seen = dict.fromkeys(each[kind] for each in facts for kind in kinds if kind in each)
+    return fmt.listed([*seen])
+
+
+def _reason(index: Index, name: str, workload: str, effects: Sequence[Effect]) -> str:
+    """Return the round trips and the CPU times of an arm and its control in a workload."""
+    arm = index.arm(name)
+    assert arm is not None
+    parts = [text for effect in effects for text in _trips(index, effect, arm)]
+    parts = [*(parts or ["round trips were not counted"]), *_cpu(index, workload, effects, arm)]
+    label = fmt.capital(index.workload_label(workload))
+    return f"{label}, {index.label_at(name)}: {'; '.join(dict.fromkeys(parts))}."
+
+
+def _trips(index: Index, effect: Effect, arm: Arm) -> Iterator[str]:
+    before, after = (_round_trips(index, effect.metric, name) for name in (arm.baseline or "", arm.name))
+    if before is None or after is None:
+        return
+    label = f"'{index.metric_label(effect.metric)}' has {fmt.round_trips(after)}"
+    if fmt.count(before) == fmt.count(after):
+        yield f"{label}, as many as without"
+        return
+    yield f"{label} instead of {fmt.count(before)}"
+    link = _link_ms(index, arm)
+    if link >= FAR_MS and before and after:
+        alone = before / after if effect.unit == "per_second" else after / before
+        yield f"on this link of {fmt.milliseconds(link)} they alone would make {claims.change(alone)}"
+
+
+def _round_trips(index: Index, metric: str, arm: str) -> float | None:
+    value = index.value(metric, arm)
+    return value.round_trips if value is not None else None
+
+
+def _link_ms(index: Index, arm: Arm) -> float:
+    """Return the measured round-trip time of the arm's link; the planned one if it was not measured."""
+    measured = {each.name: each.median_ms for each in index.core.links if each.method == BY_TCP}
+    return measured.get(arm.context, index.core.distances.get(arm.context, 0.0))
+
+
+def _cpu(index: Index, workload: str, effects: Sequence[Effect], arm: Arm) -> Iterator[str]:
+    by_arm = {each.arm: each for each in index.core.cpu if each.workload == workload}
+    before, after = by_arm.get(arm.baseline or ""), by_arm.get(arm.name)
+    if before is None or after is None:
+        return
+    # Seconds for 1,000 operations are milliseconds for one.
+    changed = [
+        f"{role} {_ms(before.seconds_per_1000.get(role, 0.0))} → {_ms(after.seconds_per_1000.get(role, 0.0))}"
+        for role in after.seconds_per_1000
+    ]
+    yield f"CPU time of an operation: {fmt.listed(changed)}"
+    added = sum(after.seconds_per_1000.values()) - sum(before.seconds_per_1000.values())
+    # Several metrics may be parts of the same operation. The CPU time is that of the whole.
+    times = [each for each in effects if each.unit == "ms"]
+    longest = max(times, key=lambda each: each.difference.value, default=None)
+    if longest is not None and 0 < added <= longest.difference.value:
+        label = index.metric_label(longest.metric)
+        yield f"added CPU time is {fmt.percent(added / longest.difference.value)} of the time added to '{label}'"
+    if after.busiest:
+        yield f"more than {fmt.share(NEAR_ONE_CORE)} of one core is used by the {after.busiest}"
+    for role, share in after.throttled.items():
+        if share >= LEAST_SHOWN:
+            yield f"a CPU limit stops the {role} for {fmt.percent(share)} of the time"
+
+
+def _ms(value: float) -> str:
+    return fmt.with_unit(fmt.number(value, fmt.significant_decimals(value, 2)), "ms")
+
+
+def _machine(result: Result) -> str:
+    cores = result.environment.get("cores", "unknown")
+    return f"Servers, client and links shared {cores} cores of one machine."
+
+
+def _markdown(head: Sequence[str], rows: Iterator[list[str]]) -> str:
+    lines = ([escape(cell) for cell in row] for row in rows)
+    return "\n".join("| " + " | ".join(line) + " |" for line in ([*head], ["---"] * len(head), *lines))

@@ -1,0 +1,89 @@
+"""Runs of the studies' published profiles, which repeat a publication in its own size.
+
+Such a run takes up to some hours. So it has a folder of its own, from which the same command continues it, and it is
+stored only when it is complete: as its ledger or, if the ledger is too large for the repository, as its result, which
+has the values of each round.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from costof.cli.show import RESULT
+from costof.report import analyse
+from costof.report.result import Result
+from costof.results.ledger import PLAN, SLICES, Ledger
+from costof.results.run import read_run
+from costof.study.library import load_study
+from manual.reports import ROOT, RUNS, store
+
+PROFILE = "published"
+#: The archives of complete runs, and the folders of runs that may still continue.
+STORED, UNDER_WAY = RUNS / PROFILE, ROOT / "runs" / PROFILE
+#: A larger archive of a ledger is not stored.
+MOST_BYTES = 2_000_000
+
+
+def arguments(study: str) -> list[str]:
+    """Return the arguments with which `costof` measures a study in the published size.
+
+    The number of rounds is given as an option, because only then a run neither shortens its slices nor ends as soon as
+    its verdicts are reached.
+    """
+    _, rounds = load_study(study).profiles[PROFILE].rounds
+    return ["run", study, "--profile", PROFILE, "--rounds", str(rounds)]
+
+
+def measure(study: str) -> Path | None:
+    """Begin or continue a study's run. Return its archive, or None if the run is not complete.
+
+    Ctrl-C ends a run; the next call continues it.
+    """
+    folder = UNDER_WAY / study
+    if not folder.exists():
+        _run([*arguments(study), "--out", str(folder)])
+    elif not _is_complete(folder):
+        _run(["run", "--resume", str(folder)])
+    return keep(folder, STORED) if folder.exists() and _is_complete(folder) else None
+
+
+def keep(run: Path, folder: Path, most_bytes: int = MOST_BYTES) -> Path:
+    """Store a complete run in `folder`: its ledger or, if the archive would be larger than `most_bytes`, its result."""
+    archive = store(run, folder, PLAN, SLICES)
+    if archive.stat().st_size > most_bytes:
+        (run / RESULT).write_text(analyse(Ledger.open(run)).model_dump_json())
+        archive = store(run, folder, RESULT)
+    return archive
+
+
+def stored(folder: Path = STORED) -> dict[str, Result]:
+    """Return the results of all stored runs by study."""
+    with tempfile.TemporaryDirectory() as parent:
+        for archive in folder.glob("*.tar.xz"):
+            shutil.unpack_archive(archive, parent, filter="data")
+        return {run.name: _result(run) for run in sorted(Path(parent).iterdir())}
+
+
+def _result(run: Path) -> Result:
+    if (run / PLAN).exists():
+        return analyse(Ledger.open(run))
+    return Result.model_validate_json((run / RESULT).read_bytes())
+
+
+def _is_complete(folder: Path) -> bool:
+    return read_run(Ledger.open(folder)).partial is None
+
+
+def _run(arguments: Sequence[str]) -> None:
+    """Run `costof` until it ends. Ctrl-C reaches it too, and it then writes what it has measured."""
+    with subprocess.Popen([Path(sys.executable).with_name("costof"), *arguments]) as process:
+        while process.poll() is None:
+            try:
+                process.wait()
+            except KeyboardInterrupt:
+                continue

@@ -1,0 +1,141 @@
+"""The page about five publications: all its figures are computed from stored runs and the studies' files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from costof.report.result import Result
+from costof.study.library import load_study
+from manual import published_runs
+from manual.claims import Agreement, claims_by_figure
+from manual.published import NOT_YET, STUDIES, Statement, page, ratio_of_ratios, statements
+from manual.published_runs import STORED, arguments, keep, stored
+from manual.reports import RUNS
+from tests.fake_run import fake_run
+from tests.manual.test_claims import judged
+from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
+
+STUDY = "mysql-transport"
+DIGITS = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Result:
+    """Return the result of a study's real run, which has measured some of the published settings."""
+    folder = tmp_path_factory.mktemp("stored")
+    (folder / f"{STUDY}.tar.xz").symlink_to(RUNS / f"{STUDY}.tar.xz")
+    return stored(folder)[STUDY]
+
+
+def test_page_shows_each_published_figure_beside_a_real_run(real: Result) -> None:
+    text = page({STUDY: real})
+    compared = [each for found in claims_by_figure(real) for each in found]
+    assert compared
+    rows = [line for line in text.splitlines() if line.startswith("|") and "a second" in line and NOT_YET not in line]
+    assert len(rows) == len(compared)
+    for row, claim in zip(rows, compared, strict=True):
+        assert claim.effect.ratio is not None
+        quotient = float(DIGITS.findall(row.split("|")[4])[0])
+        assert quotient == pytest.approx(claim.ratio / claim.effect.ratio.value, abs=0.006)
+        assert row.split("|")[5].strip() == claim.agreement.value
+    assert f"nothing to compare with {18 - len(compared)} published figures" in text
+    assert re.search(r"round trips instead of \d", text)
+    assert "CPU time of an operation" in text
+    assert text.count(f"**{NOT_YET.capitalize()}.**") == len(STUDIES) - 1
+
+
+def test_page_without_runs_has_only_figures_of_the_publications() -> None:
+    text = page({})
+    known = {number for study in STUDIES for number in DIGITS.findall(" ".join(_texts(study)))}
+    shown = set(DIGITS.findall(re.sub(r"\([^()]*[%×]\)|−?[\d.]+ %", "", text)))
+    assert shown - known == set()
+
+
+def _texts(study: str) -> list[str]:
+    """Return the texts of a study with the figures of its publication, as the page may print them."""
+    loaded = load_study(study)
+    assert loaded.published is not None
+    sides = [
+        f"{value:,.{places}f}"
+        for figure in loaded.published.figures
+        for value in (figure.control_value, figure.value)
+        if value is not None
+        for places in range(5)
+    ]
+    names = [level for factor in loaded.factors.values() for level in (factor.label, *factor.levels)]
+    metrics = [metric.label for metric in loaded.metrics.values()]
+    series = [figure.series for figure in loaded.published.figures]
+    return [loaded.title, loaded.published.cited, *arguments(study), *sides, *names, *metrics, *series]
+
+
+def test_ratio_of_ratios_has_the_interval_of_our_ratio() -> None:
+    ((claim,),) = claims_by_figure(judged(1.5))
+    value, low, high = (float(each) for each in DIGITS.findall(str(ratio_of_ratios(claim))))
+    ours = claim.effect.ratio
+    assert ours is not None
+    expected = (claim.ratio / ours.value, claim.ratio / ours.high, claim.ratio / ours.low)
+    assert (value, low, high) == pytest.approx(expected, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("agreements", "outcome"),
+    [
+        ([Agreement.YES], "Stands"),
+        ([Agreement.YES, Agreement.IN_DIRECTION], "Stands in direction"),
+        ([Agreement.YES, Agreement.NO], "Stands in part"),
+        ([Agreement.NO, Agreement.UNDECIDED], "Does not stand"),
+        ([Agreement.UNDECIDED], "Undecided"),
+        ([], "Not measured"),
+    ],
+)
+def test_statement_stands_by_the_agreement_of_its_figures(agreements: list[Agreement], outcome: str) -> None:
+    ((claim,),) = claims_by_figure(judged(1.0))
+    found = [[type(claim)(**{**vars(claim), "agreement": each})] for each in agreements]
+    assert Statement("", found).outcome == outcome
+
+
+def test_statements_have_every_published_figure_once_or_once_for_each_arm(real: Result) -> None:
+    assert sum(len(each.figures) for each in statements(real)) == sum(max(1, len(c)) for c in claims_by_figure(real))
+
+
+def test_stored_run_is_its_ledger_or_its_result_if_the_ledger_is_large(tmp_path: Path) -> None:
+    run = fake_run(tmp_path / STUDIES[0], plan_of(STUDIES[0], "published"), TRUTHS[STUDIES[0]], rounds=6).folder
+    keep(run, tmp_path / "whole")
+    keep(run, tmp_path / "small", most_bytes=1)
+    (whole,), (small,) = (stored(tmp_path / name).values() for name in ("whole", "small"))
+    assert whole.effects == small.effects
+
+
+def test_interrupted_run_continues_and_is_stored_once_it_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, called = STUDIES[0], list[list[str]]()
+    monkeypatch.setattr(published_runs, "UNDER_WAY", tmp_path / "under-way")
+    monkeypatch.setattr(published_runs, "STORED", tmp_path / "stored")
+
+    def run(arguments: list[str]) -> None:
+        called.append(arguments)
+        shutil.rmtree(folder := Path(arguments[-1]), ignore_errors=True)
+        partial = "interrupted" if len(called) == 1 else None
+        fake_run(folder, plan_of(study, "published"), TRUTHS[study], rounds=6, partial=partial)
+
+    monkeypatch.setattr(published_runs, "_run", run)
+    assert published_runs.measure(study) is None
+    for _ in range(2):
+        assert published_runs.measure(study) == tmp_path / "stored" / f"{study}.tar.xz"
+    assert [each[1] for each in called] == [study, "--resume"]
+    assert [*stored(tmp_path / "stored")] == [study]
+
+
+def test_stored_runs_are_complete_runs_of_the_published_profile() -> None:
+    results = stored(STORED)
+    assert {each.profile for each in results.values()} <= {"published"}
+    assert [each.study for each in results.values() if each.partial] == []
+    assert (
+        re.findall(r"/(?:home|root|work)/[\w./-]*", "".join(each.model_dump_json() for each in results.values())) == []
+    )

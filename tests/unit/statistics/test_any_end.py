@@ -1,0 +1,130 @@
+"""Tests of intervals of runs that end because of their figures, on simulated runs with a known cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from costof.statistics.any_end import widening, widening_to
+from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, Numbers, t_quantile
+
+RUNS, ROUNDS = 4000, 60
+#: The number of rounds after which each run ends, and how many times as wide its interval is.
+Ends = tuple[npt.NDArray[np.int64], Numbers]
+
+
+class Simulated:
+    """Runs whose rounds differ by 1 around the cost: middle and half-width of the interval after each round."""
+
+    def __init__(self, cost: float, rounds: int) -> None:
+        differences = np.random.default_rng(round(1000 * cost) + 1).normal(cost, 1.0, (RUNS, rounds))
+        count = np.arange(1, rounds + 1)
+        self.cost, self.middle = cost, np.cumsum(differences, axis=1) / count
+        squares = np.cumsum(differences**2, axis=1) - count * self.middle**2
+        errors = np.sqrt(np.maximum(squares, 0.0) / np.maximum(count - 1, 1) / count)
+        self.half = errors * [0.0, *(t_quantile(each - 1, CONFIDENCE) for each in count[1:])]
+
+    def held(self, ends: Ends) -> float:
+        """Return the share of runs whose interval contains the cost."""
+        middle, half = self._intervals(ends)
+        return float(np.mean(np.abs(middle - self.cost) <= half))
+
+    def claims(self, ends: Ends) -> float:
+        """Return the share of runs whose interval excludes 0."""
+        middle, half = self._intervals(ends)
+        return float(np.mean(np.abs(middle) > half))
+
+    def _intervals(self, ends: Ends) -> tuple[Numbers, Numbers]:
+        rounds, times = ends
+        places = np.arange(RUNS), rounds - 1
+        return self.middle[places], self.half[places] * times
+
+    def convinces(self, rounds: int, times: float = 1.0) -> npt.NDArray[np.bool_]:
+        """Return whether the interval of each run excludes 0 after a number of rounds."""
+        excluded: npt.NDArray[np.bool_] = np.abs(self.middle[:, rounds - 1]) > times * self.half[:, rounds - 1]
+        return excluded
+
+
+def planned(runs: Simulated) -> Ends:
+    return np.full(RUNS, ROUNDS), np.ones(RUNS)
+
+
+def precise(runs: Simulated) -> Ends:
+    """Runs end after three rounds in a row with a precision that takes about 30 rounds (--precision)."""
+    narrow = runs.half <= 0.37
+    steady = narrow[:, 9:] & narrow[:, 8:-1] & narrow[:, 7:-2]
+    steady[:, -1] = True
+    return np.argmax(steady, axis=1) + 10, np.ones(RUNS)
+
+
+def stopped(runs: Simulated) -> Ends:
+    """Runs end by Ctrl-C as soon as the displayed interval excludes 0, and keep that interval."""
+    convincing = [runs.convinces(rounds) for rounds in range(FEWEST_ROUNDS, ROUNDS)]
+    return np.argmax([*convincing, np.ones(RUNS, bool)], axis=0) + FEWEST_ROUNDS, np.ones(RUNS)
+
+
+def stopped_and_widened(runs: Simulated) -> Ends:
+    """Runs end like `stopped`, and their reports widen the interval."""
+    ends, _ = stopped(runs)
+    return ends, np.array([widening(int(end), end - 1.0) if end < ROUNDS else 1.0 for end in ends])
+
+
+#: The planned ends of a run that is continued twice (--resume with twice the budget), and the error rate at each.
+CONTINUED = {ROUNDS: 0.05, 2 * ROUNDS: 0.022, 4 * ROUNDS: 0.011}
+
+
+def continued(runs: Simulated) -> Ends:
+    """Runs are continued until the interval excludes 0. Their reports widen the interval."""
+    times = {rounds: widening_to(1 - rate, rounds, rounds - 1.0) for rounds, rate in CONTINUED.items()}
+    convincing = [runs.convinces(*each) for each in times.items()]
+    ends = np.select(convincing, [*times], [*times][-1])
+    return ends, np.array([times[int(end)] for end in ends])
+
+
+COSTS = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)
+
+
+def worst(ending: Callable[[Simulated], Ends]) -> tuple[float, float]:
+    """Return the lowest share of intervals that contain the cost, over all costs, and the share of false costs."""
+    most = max(CONTINUED) if ending is continued else ROUNDS
+    runs = {cost: Simulated(cost, most) for cost in COSTS}
+    return min(each.held(ending(each)) for each in runs.values()), runs[0.0].claims(ending(runs[0.0]))
+
+
+@pytest.mark.parametrize(
+    ("ending", "least", "most_false"),
+    [(planned, 0.94, 0.06), (precise, 0.93, 0.065), (stopped_and_widened, 0.95, 0.05), (continued, 0.93, 0.07)],
+)
+def test_intervals_hold_whatever_ended_the_run(
+    ending: Callable[[Simulated], Ends], least: float, most_false: float
+) -> None:
+    held, false = worst(ending)
+    assert held >= least
+    assert false <= most_false
+
+
+def test_without_wider_intervals_a_run_that_is_stopped_when_it_convinces_has_false_costs() -> None:
+    """This shows that the test above can fail."""
+    held, false = worst(stopped)
+    assert held < 0.75
+    assert false > 0.25
+
+
+@pytest.mark.parametrize(("rounds", "times"), [(5, 3.0), (10, 1.7), (20, 1.6), (60, 1.65), (200, 1.7)])
+def test_price_of_any_end_is_known(rounds: int, times: float) -> None:
+    assert widening(rounds, rounds - 1.0) == pytest.approx(times, abs=0.05)
+
+
+def test_interval_that_holds_at_any_end_equals_that_of_the_mixture_test() -> None:
+    """At its ends, the density of t with an effect from a standard normal distribution is 20 times that without."""
+    rounds, freedom = 12, 11.0
+
+    def density(t: float) -> float:
+        return float((1 + t**2 / freedom) ** (-(freedom + 1) / 2))
+
+    t, scale = widening(rounds, freedom) * t_quantile(freedom, CONFIDENCE), math.sqrt(1 + rounds)
+    assert density(t / scale) / scale / density(t) == pytest.approx(1 / (1 - CONFIDENCE))

@@ -1,0 +1,106 @@
+"""The plan of the campaign: a page written from its design before the first run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import jinja2
+
+from costof import format as fmt
+from truth.campaign import SOURCES
+from truth.design import (
+    BENCHMARKER,
+    CELLS,
+    COLD_REQUESTS,
+    EARLIER,
+    FULL,
+    IDENTICAL,
+    MAIN,
+    PAIR_SECONDS,
+    PARTS,
+    PEERS,
+    SERVICES,
+    STUDIES,
+    Cost,
+    Kind,
+    part,
+    trials,
+)
+from truth.figures import (
+    COVERAGE,
+    FOUND,
+    LEAST_FOUND,
+    MOST_FALSE,
+    MOST_OF_EARLIER,
+    TAIL_TOLERANCE,
+    TOLERANCE,
+    Proportion,
+    in_words,
+)
+
+TEMPLATE = Path(__file__).with_name("plan.md.jinja")
+PAGE = "truth-plan.md"
+#: The mean time of a trial in seconds, as an earlier campaign took it on two cores, with lab and analysis.
+SECONDS: dict[Kind, float] = {
+    "effect": 11,
+    "verdict": 24,
+    "peer": 16,
+    "command": 12,
+    "tail": 7,
+    "quick": 100,
+    "pair": 8,
+}
+
+
+def text() -> str:
+    """Return the plan's page in Markdown."""
+    template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
+    every = trials(FULL)
+    counts = Counter(trial.kind for trial in every)
+    page: str = template.render(
+        cells="\n".join(map(_cell, CELLS)),
+        counts=counts,
+        trials=len(every),
+        services=fmt.listed([*SERVICES]),
+        main=fmt.listed([f"“{_truth(cost)}”" for cost in MAIN]),
+        most=CELLS[MAIN[0]],
+        halves=_halves(CELLS[MAIN[0]]),
+        halves_of_both=_halves(2 * CELLS[MAIN[0]]),
+        parts=PARTS,
+        first_part=sum(part(trial) == 0 for trial in every),
+        seconds=FULL.budget_seconds,
+        hours=f"{sum(SECONDS[trial.kind] for trial in every) / 3600:.0f}",
+        cold=COLD_REQUESTS,
+        studies=len(STUDIES),
+        peers=fmt.listed([*PEERS]),
+        benchmarker=BENCHMARKER,
+        identical=IDENTICAL,
+        pair_seconds=PAIR_SECONDS,
+        earlier=EARLIER,
+        sources=fmt.listed([f"`{each}`" for each in SOURCES]),
+        least=f"{COVERAGE[0]:.0%}",
+        most_coverage=f"{COVERAGE[1]:.0%}",
+        most_false=f"{MOST_FALSE:.0%}",
+        least_found=f"{LEAST_FOUND:.0%}",
+        found=f"{FOUND:.0%}",
+        share_of_earlier=f"{MOST_OF_EARLIER:.0%}",
+        tail_tolerance=f"{TAIL_TOLERANCE:.0%}",
+        margin=f"{TOLERANCE:.0%}",
+    )
+    return page
+
+
+def _cell(cost: Cost) -> str:
+    runs = CELLS[cost]
+    return f"| {_truth(cost)} | {runs} | {runs} | {2 * runs} | {_halves(2 * runs)} |"
+
+
+def _truth(cost: Cost) -> str:
+    return in_words(cost.payers, cost.share, cost.carry_over)
+
+
+def _halves(runs: int) -> str:
+    """Return the interval of a share of 95 %, such as a coverage, among this many runs."""
+    low, high = Proportion(round(0.95 * runs), runs).interval
+    return f"{low:.1%} to {high:.1%}"
