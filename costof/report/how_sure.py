@@ -57,7 +57,7 @@ class Check(Model):
 
 
 def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]) -> str:
-    """Return text such as 'limited: other programs used 61 % of the machine's CPU time, which touches every figure.'
+    """Return text such as 'limited: the machine was 61 % busy with other programs, which touches every figure.'
 
     It is high if no check failed and every effect is resolved, and low if no effect is. '' without figures.
     """
@@ -78,7 +78,8 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
 def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
     if failed:
         labels = fmt.listed([check.label for check in failed])
-        return f"; the failed check ({labels}) touches none of these figures"
+        noun, verb = ("check", "touches") if len(failed) == 1 else ("checks", "touch")
+        return f"; the failed {noun} ({labels}) {verb} none of these figures"
     if not checks:
         return ", all resolved"
     return ", all checks passed" if all(check.passed for check in checks) else ", no check failed"

@@ -18,8 +18,9 @@ from costof.statistics.estimate import Estimate, Verdict
 from costof.studies import study_names
 from costof.study.library import load_study
 from tests.report.results import HTTP, POSTGRES, REPLICATION, TRANSPORT, drawn, mongodb, printed, result_of, spaced
-from tests.report.test_reports import SMALL, small
+from tests.report.test_reports import small
 from tests.support.small_plans import plan_of
+from tests.truths import TRUTHS
 
 
 def figure(name: str, value: float = 5.0, verdict: Verdict = Verdict.COSTS, **changes: Any) -> KeyFigure:
@@ -32,7 +33,7 @@ def flat(text: str) -> str:
     return " ".join(spaced(text).split())
 
 
-@pytest.mark.parametrize("study", SMALL)
+@pytest.mark.parametrize("study", TRUTHS)
 def test_each_study_says_how_sure_its_answer_is_and_what_wins_the_cost_back(study: str) -> None:
     labels, texts = zip(*small(study).summary.beside_verdict, strict=True)
     assert labels == ("How sure", "What wins it back")
