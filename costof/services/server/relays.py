@@ -43,8 +43,10 @@ class Relays(Entrances):
             for arm in site.arms
             if "relay" in arm.settings.lab
         }
-        arms = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
-        self._states = {name: [*arms].index(arm) for name, arm in arms.items() if arm}
+        # A control and its copy share a state, as they share a server's caches.
+        owners = {arm.name: arm.baseline if arm.replicate else arm.name for arm in site.arms}
+        distinct = [*dict.fromkeys(owners.values())]
+        self._states = {name: distinct.index(owner) for name, owner in owners.items()}
         self._ports: dict[str, str] = {}
         self._process: RelayProcess | None = None
         self._started = ExitStack()
