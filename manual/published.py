@@ -124,7 +124,7 @@ def _what(study: Study, index: Index, figure: PublishedFigure, found: Sequence[S
     protection = fmt.listed([*dict.fromkeys(arm.label for arm in arms)]) or _levels(study, figure, context=False)
     contexts = [*dict.fromkeys(arm.where.strip() for arm in arms if arm.where)]
     where = f" ({'; '.join(contexts)})" if contexts else ""
-    return f"{protection} {_says(study, figure)} {_metric(study, figure.metric)}{where}"
+    return fmt.capital(f"{protection} {_says(study, figure)} {_metric(study, figure.metric)}{where}")
 
 
 def _says(study: Study, figure: PublishedFigure) -> str:
