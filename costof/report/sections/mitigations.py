@@ -107,6 +107,7 @@ class Mitigations(Model):
     measure: str = Field(
         default="", description="The value of --set with which a run measures a mitigation; '' if this run has it."
     )
+    factor: str = Field(default="", description="The label of the factor in `measure`.")
 
     @property
     def best(self) -> Mitigation | None:
@@ -153,6 +154,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
             control=reference.baseline or "",
             mitigations=mitigations,
             measure=measure,
+            factor=run.plan.study.factors[factor].label if measure else "",
         )
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
@@ -287,7 +289,7 @@ def _wins_back(index: Index, data: Mitigations) -> str:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}."
     keeping = [each for each in data.mitigations if not each.gives_up]
-    other = f"; to measure {'another' if keeping else 'one'}, add --set {data.measure}" if data.measure else ""
+    other = f"; to measure {'another' if keeping else 'one'} ({data.factor}), add --set {data.measure}" if data.measure else ""
     if not keeping:
         return f"{NO_MITIGATION}{other}."
     by_verdict = {verdict: [each.label for each in keeping if each.verdict is verdict] for verdict in Verdict}
@@ -312,10 +314,11 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     loss, values = index.effect(metric.name, data.reference), index.value(metric.name, data.reference)
     assert values is not None
     before = values.mean.value
-    after = before * best.gain.value
+    with_it, on_arm = index.value(metric.name, best.arm), index.effect(metric.name, best.arm)
+    after = with_it.mean.value if with_it is not None else before * best.gain.value
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
-        without = f" ({fmt.number(loss.control_value)} without the protection)" if loss is not None else ""
+        without = f" ({fmt.number(on_arm.control_value)} without the protection)" if on_arm is not None else ""
         return f"{best.label} raises {words} from {fmt.number(before)} to {fmt.number(after)}{without}"
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
