@@ -69,7 +69,7 @@ def test_option_that_measures_a_mitigation_is_valid(study: str) -> None:
 
 
 def test_run_without_a_mitigation_names_the_option_that_measures_one() -> None:
-    text = "this run measured no mitigation; to measure one, add --set key=rsa-2048,ecdsa-p256."
+    text = "this run measured no mitigation; to measure one (server's key), add --set key=rsa-2048,ecdsa-p256."
     assert mongodb().summary.mitigation == text
     with_key = result_of("mongodb-tls", "quick", "key=rsa-2048,ecdsa-p256").summary.mitigation
     assert re.fullmatch(r"an ECDSA key saves \S+ ms of the \S+ ms added to a new connection\.", spaced(with_key))

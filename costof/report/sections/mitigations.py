@@ -289,7 +289,8 @@ def _wins_back(index: Index, data: Mitigations) -> str:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}."
     keeping = [each for each in data.mitigations if not each.gives_up]
-    other = f"; to measure {'another' if keeping else 'one'} ({data.factor}), add --set {data.measure}" if data.measure else ""
+    which = f"{'another' if keeping else 'one'} ({data.factor})"
+    other = f"; to measure {which}, add --set {data.measure}" if data.measure else ""
     if not keeping:
         return f"{NO_MITIGATION}{other}."
     by_verdict = {verdict: [each.label for each in keeping if each.verdict is verdict] for verdict in Verdict}
