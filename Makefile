@@ -40,10 +40,10 @@ test-all: setup
 	@scripts/system-packages tests
 	@$(MAKE) --no-print-directory --jobs 2 test-all-python test-all-engine
 
-# Six workers, because tests with servers wait half of the time; tests of a file share their servers. Container images often set
+# Eight workers, because tests with servers wait half of the time; tests of a file share their servers. Container images often set
 # PYTHONDONTWRITEBYTECODE, with which each of a thousand processes would compile all sources. Small matrices are slower on
 # several threads.
-PYTEST = $(BIN)/python -m pytest -n 6 --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -n 8 --dist loadfile --no-loadscope-reorder
 test-python test-all-python: export PYTHONDONTWRITEBYTECODE =
 test-python test-all-python: export OPENBLAS_NUM_THREADS = 1
 test-python:
