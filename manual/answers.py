@@ -58,12 +58,12 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
 
 
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
-    """Yield which mitigation is the best one with encrypted clients, and what the mitigations cost in other metrics."""
+    """Yield the best mitigation if others give up a part of the protection, and what all cost in other metrics."""
     helping = [each for each in data.mitigations if each.verdict is Verdict.SAVES]
-    encrypted = [each for each in helping if not each.gives_up]
-    if encrypted and encrypted != helping:
-        share = f" (recovered: {fmt.percentage(encrypted[0].recovered)})" if encrypted[0].recovered else ""
-        yield f"The best one that keeps the clients' connections encrypted: {encrypted[0].label}{share}."
+    best = data.best
+    if best is not None and not best.gives_up and any(each.gives_up for each in helping):
+        share = f" (recovered: {fmt.percentage(best.recovered)})" if best.recovered else ""
+        yield f"The best one that keeps the whole protection: {best.label}{share}."
     for each in helping:
         if costs := [*glance.costs_elsewhere(index, data, each)]:
             control = index.label(data.control)

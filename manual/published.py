@@ -51,7 +51,7 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """What a publication says about one metric and protection: all its figures of one direction.
+    """The figures of a publication about one metric and one protection that are all costs, or all gains.
 
     `figures` has, for each figure, our effects on the arms that it fits.
     """

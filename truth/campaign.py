@@ -41,7 +41,7 @@ def check_commit(rows: Rows) -> None:
     if others := [each for each in rows.commits if each != commit]:
         raise click.ClickException(
             f"the trials so far were measured at {', '.join(others)}, and the sources are now at {commit}. To "
-            "continue, check out that commit; to begin anew, remove runs/truth and docs/truth/*.parquet"
+            "continue, check out that commit; to start a new campaign, remove runs/truth and docs/truth/*.parquet"
         )
 
 

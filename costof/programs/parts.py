@@ -17,7 +17,7 @@ from costof.model import Model
 
 
 class ServerConfiguration(Model):
-    """What distinguishes a lab's server from the lab's other servers: the table `lab.server` of an arm's levels.
+    """The configuration of one server of a lab: the table `lab.server` of an arm's levels.
 
     The fields of a program's parts are added (`configuration_of`).
     """
@@ -115,7 +115,7 @@ def configuration_of(parts: Iterable[type[ServerPart[Any]]]) -> type[ServerConfi
     """Return the type of configuration with the fields of all parts."""
     types = {part.configuration_type for part in parts} - {ServerConfiguration}
     bases = sorted(types, key=lambda each: each.__name__) or [ServerConfiguration]
-    text = "What distinguishes a lab's server from the lab's other servers: the table `lab.server` of an arm's levels."
+    text = (ServerConfiguration.__doc__ or "").partition("\n")[0]
     return create_model(ServerConfiguration.__name__, __base__=tuple(bases), __doc__=text)
 
 

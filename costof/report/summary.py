@@ -205,7 +205,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
         unit=metric.unit,
         view=metric.view,
         metrics=[metric.name],
-        arms=[effect.arm, *([arm.baseline] if arm.baseline else [])],
+        arms=arm.with_control,
         decides=metric.name in index.judged_by,
         better=metric.better,
         without=effect.control_value,

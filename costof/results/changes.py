@@ -106,9 +106,8 @@ def _with_variance(change: Change, variance: Variance) -> Change:
 
 def _widened(change: Change, widen: Widen) -> Change:
     times = widen(change.rounds, change.difference.freedom)
-    difference = replace(change.difference, error=change.difference.error * times)
-    ratio = None if change.ratio is None else replace(change.ratio, error=change.ratio.error * times)
-    return replace(change, difference=difference, ratio=ratio, widening=times)
+    ratio = change.ratio and change.ratio.widened(times)
+    return replace(change, difference=change.difference.widened(times), ratio=ratio, widening=times)
 
 
 class ContrastedChange(NamedTuple):

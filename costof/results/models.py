@@ -69,6 +69,11 @@ class Arm(Model):
         return {factor.name: factor.level for factor in self.factors}
 
     @property
+    def with_control(self) -> list[str]:
+        """Return the names of the arm and, if it has one, of its control."""
+        return [self.name, *([self.baseline] if self.baseline else [])]
+
+    @property
     def protection(self) -> str:
         """Return the arm's name without its context. It is the same for one protection at every distance."""
         return self.name.removesuffix(f"@{self.context}") if self.context else self.name

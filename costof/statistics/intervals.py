@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 
 import numpy as np
@@ -49,6 +49,10 @@ class Mean:
     def estimate(self, rounds: int, confidence: float = CONFIDENCE) -> Estimate:
         half = self.half(confidence)
         return Estimate(value=self.value, low=self.value - half, high=self.value + half, rounds=rounds)
+
+    def widened(self, times: float) -> Mean:
+        """Return the mean with its error multiplied by `times`."""
+        return replace(self, error=self.error * times)
 
 
 def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:

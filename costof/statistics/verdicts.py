@@ -232,9 +232,8 @@ def extrapolated(effect: Contrast, rounds: int) -> Contrast:
 
 def with_errors(effect: Contrast, times: float) -> Contrast:
     """Return the effect with its standard errors multiplied by `times`."""
-    change = replace(effect.change, error=effect.change.error * times)
-    difference = effect.difference and replace(effect.difference, error=effect.difference.error * times)
-    return replace(effect, change=change, difference=difference)
+    difference = effect.difference and effect.difference.widened(times)
+    return replace(effect, change=effect.change.widened(times), difference=difference)
 
 
 def smallest_detectable(

@@ -261,7 +261,7 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
                 words=words,
                 unit=CORES,
                 metrics=[metric_name] if metric_name else [],
-                arms=[arm.name, *([arm.baseline] if arm.baseline else [])],
+                arms=arm.with_control,
                 without=each.without.value,
                 value=each.used.value,
                 difference=each.added,

@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from pydantic import Field
 
@@ -194,11 +195,17 @@ def _with_installed_advice(study: Study, spec: Spec) -> Spec:
 
     A user's own study keeps its advice.
     """
-    sections = load_study(study.name).sections if study.name in study_names() else {}
-    if "mitigations" not in sections:
+    installed = _installed(study.name)
+    if installed is None:
         return spec
-    installed = Spec.model_validate(sections["mitigations"])
     return spec.model_copy(update={"measure": installed.measure, "unprotected": installed.unprotected})
+
+
+@cache
+def _installed(study: str) -> Spec | None:
+    """Return the spec of an installed study; None if no study of this name is installed, or it has none."""
+    sections = load_study(study).sections if study in study_names() else {}
+    return Spec.model_validate(sections["mitigations"]) if "mitigations" in sections else None
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:

@@ -215,7 +215,7 @@ def _key_figure(index: Index, arm: Arm, each: PredictedEffect, here_ms: float) -
         words=words,
         unit=each.unit,
         metrics=[each.metric],
-        arms=[arm.name, *([arm.baseline] if arm.baseline else [])],
+        arms=arm.with_control,
         without=each.control_value.value,
         value=each.value.value,
         difference=each.difference,

@@ -201,7 +201,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     # computed, or as measured on the wire.
     computed = index.computed_away
     at = ", on the wire" if index.many_views and not computed else ""
-    local = {arm.protection: [arm.name, *([arm.baseline] if arm.baseline else [])] for arm in reversed(index.arms)}
+    first_arms = {arm.protection: arm for arm in reversed(index.arms)}
     metrics = {
         name: [*dict.fromkeys(cost.metric for cost in model.operations if cost.operation == name)] for name in WORDS
     }
@@ -222,6 +222,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
         for name, words, place, computed_ms in times if has_connections(model) else times[1:]:
             effect = effects.get(name)
             difference = effect.difference if effect is not None else computed_ms
+            measured_arm = index.arm(effect.arm) if effect is not None else None
             without = effect.control_value if effect is not None else control.get(name)
             yield KeyFigure(
                 name=name,
@@ -231,7 +232,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
                 words=words,
                 unit="ms",
                 metrics=metrics[name],
-                arms=[effect.arm, *local[each.protection][1:]] if effect is not None else local[each.protection],
+                arms=(measured_arm or first_arms[each.protection]).with_control,
                 decides=not set(metrics[name]).isdisjoint(index.judged_by),
                 note=COMPUTED if computed else "",
                 without=without,
@@ -254,7 +255,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
             words=f"cores at {rate} {clients} a second",
             unit=CORES,
             metrics=[name for names in metrics.values() for name in names],
-            arms=local[each.protection],
+            arms=first_arms[each.protection].with_control,
             difference=costs.cores,
             verdict=interval_verdict(costs.cores),
         )
