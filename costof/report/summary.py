@@ -14,8 +14,8 @@ from pydantic import Field
 from costof import format as fmt
 from costof.model import Finite, Model
 from costof.results.index import Index
+from costof.results.metrics import NS_PER_UNIT
 from costof.results.models import Effect, Metric
-from costof.results.samples import NS_PER_UNIT
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.uneven import UnevenRounds
 from costof.study.commands import COMMAND

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from costof.messages.answers import SCHEDULED, SliceAnswer
-from costof.results.samples import Samples
+from costof.results.metrics import Samples
 from costof.statistics.capacity import Observation, by_round, crossing
 from costof.statistics.histogram import merged, upper_bounds
 from costof.study.plan import Plan

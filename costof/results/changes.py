@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import NamedTuple
 
-from costof.results.samples import Samples
+from costof.results.metrics import Samples
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import Mean, differences, log_ratios, mean_over_rounds
 from costof.statistics.moderation import Variance, moderated

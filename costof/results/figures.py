@@ -17,6 +17,7 @@ from costof.results.changes import (
     relative_noise,
     replicate_changes,
 )
+from costof.results.metrics import in_unit
 from costof.results.models import (
     LONGEST_WAIT,
     BetweenStarts,
@@ -28,7 +29,6 @@ from costof.results.models import (
     Value,
 )
 from costof.results.run import Run
-from costof.results.samples import in_unit
 from costof.statistics.estimate import Verdict
 from costof.statistics.histogram import merged
 from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, trimmed_mean

@@ -23,8 +23,8 @@ from costof.lab.flushes import FlushEvidence
 from costof.lab.round_trips import LinkEvidence
 from costof.messages.answers import HostPart, Ready, SliceAnswer
 from costof.model import Model
+from costof.results.metrics import SliceKey
 from costof.results.older_ledgers import update_plan, update_record
-from costof.results.samples import SliceKey
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize

@@ -8,9 +8,9 @@ from statistics import fmean
 from costof.lab.host import LINK_ROLE
 from costof.messages.answers import SCHEDULED
 from costof.results.ledger import SliceRecord
+from costof.results.metrics import NS_PER_UNIT
 from costof.results.models import Carried
 from costof.results.run import Run, cpu_seconds_per_operation
-from costof.results.samples import NS_PER_UNIT
 from costof.study.arms import PlannedArm
 from costof.study.load import WORKLOAD, Arrivals, Pool
 from costof.study.schema import Metric

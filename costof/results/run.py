@@ -31,7 +31,7 @@ from costof.results.ledger import (
     SliceRecord,
     WarningRecord,
 )
-from costof.results.samples import ByRound, Samples, ServerReadings, add_samples
+from costof.results.metrics import ByRound, Samples, ServerReadings, add_samples
 from costof.statistics.any_end import widening, widening_to
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, log_ratios
 from costof.statistics.units import Units

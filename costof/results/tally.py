@@ -8,8 +8,8 @@ from costof.format import percent
 from costof.results.changes import ContrastedChange, contrast_changes, every_change
 from costof.results.disturbances import RoundShares
 from costof.results.ledger import AnyRecord, EnvironmentRecord, LostRecord, SliceRecord
+from costof.results.metrics import Samples, add_samples
 from costof.results.run import Run, server_readings
-from costof.results.samples import Samples, add_samples
 from costof.statistics.units import Units
 from costof.study.plan import Plan
 

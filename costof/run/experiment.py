@@ -29,10 +29,10 @@ from costof.results.ledger import (
     WarningRecord,
     now,
 )
+from costof.run.capacity_search import Rates
 from costof.run.instruments import Instruments
 from costof.run.machine import busy_warnings, cores_awake, describe_machine, read_machine
 from costof.run.progress import Progress
-from costof.run.rates import Rates
 from costof.run.rounds import StartingPoint, State, measure_round
 from costof.run.schedule import Looks, Schedule, enough, precision
 from costof.run.sizes import MeasuredSlice, choose_sizes

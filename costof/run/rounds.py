@@ -18,12 +18,12 @@ from costof.messages.plan import SliceRate
 from costof.messages.process import HostLostError
 from costof.results.capacity import add_capacities, observation
 from costof.results.ledger import Ledger, LookRecord, LostRecord, SliceRecord
-from costof.results.samples import Samples, ServerReadings, SliceKey, add_samples
+from costof.results.metrics import Samples, ServerReadings, SliceKey, add_samples
+from costof.run.capacity_search import Rates
 from costof.run.evidence import mismatch
 from costof.run.instruments import Instruments
 from costof.run.machine import read_machine
 from costof.run.progress import Progress
-from costof.run.rates import Rates
 from costof.run.schedule import Looks, Schedule
 from costof.run.sizes import MeasuredSlice
 from costof.services import Observation, Service

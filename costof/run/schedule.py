@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
-from costof.results.samples import Samples, SliceKey
+from costof.results.metrics import Samples, SliceKey
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, half_width, ratio
 from costof.statistics.verdicts import ERROR_RATE
 from costof.study.arms import PlannedArm

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean, median
 
 from costof.messages.answers import PopulationAnswer, SliceAnswer
-from costof.results.samples import SliceKey
+from costof.results.metrics import SliceKey
 from costof.study.load import PHASES, WORKLOAD, CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize

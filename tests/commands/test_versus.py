@@ -15,8 +15,8 @@ from costof.instruments.drivers.driver import Recorder
 from costof.messages.answers import SliceAnswer
 from costof.report.versus import Tried, warnings
 from costof.results.ledger import SliceRecord
+from costof.results.metrics import add_samples
 from costof.results.run import Run, server_readings
-from costof.results.samples import add_samples
 from costof.services.command.lab import Commands
 from costof.study.library import read_study
 from costof.study.plan import Options, resolve

@@ -14,8 +14,8 @@ from pathlib import Path
 from costof.cli.progress import open_display
 from costof.errors import CostofError, ErrorText
 from costof.results.ledger import AnyRecord, Ledger, SliceRecord
+from costof.results.metrics import Samples, add_samples
 from costof.results.run import Run, server_readings
-from costof.results.samples import Samples, add_samples
 from costof.run.progress import Display, RunProgress
 from costof.run.schedule import precision
 

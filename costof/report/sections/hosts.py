@@ -18,9 +18,9 @@ from costof.report.sections import Section, sentences
 from costof.results.changes import every_change, judge_changes
 from costof.results.index import Index, verdict_words
 from costof.results.ledger import SliceRecord
+from costof.results.metrics import Samples, add_samples
 from costof.results.models import Core, Sentence
 from costof.results.run import Run, server_readings
-from costof.results.samples import Samples, add_samples
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import CONFIDENCE, ROUNDS_FOR_INTERVAL, trimmed_mean
 from costof.study.commands import COMMAND

@@ -18,9 +18,9 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index
+from costof.results.metrics import in_common
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
-from costof.results.samples import in_common
 from costof.statistics.intermittent import intermittent
 from costof.statistics.slow_operations import Slices, slow_operations
 from costof.study.arms import PlannedArm

@@ -19,9 +19,9 @@ from costof.report.sections import Section, sentences
 from costof.report.summary import KeyFigure, of_effect, verdict_sentence
 from costof.results.index import Index, Lead
 from costof.results.load import carried_loads
+from costof.results.metrics import NS_PER_UNIT
 from costof.results.models import Arm, Carried, Core, Metric, Sentence
 from costof.results.run import Run
-from costof.results.samples import NS_PER_UNIT
 from costof.statistics.histogram import merged
 from costof.study.arms import PlannedArm
 from costof.study.load import Load

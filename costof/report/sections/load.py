@@ -23,9 +23,9 @@ from costof.results.disturbances import NEIGHBOURS_WORTH_A_WORD
 from costof.results.index import Index, Lead, hidden_by_noise
 from costof.results.ledger import SliceRecord
 from costof.results.load import CLIENT, carried_loads, servers_are_here, servers_in_words
+from costof.results.metrics import in_common
 from costof.results.models import Arm, Carried, Core, Effect, Metric, Sentence
 from costof.results.run import Run
-from costof.results.samples import in_common
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.intervals import FEWEST_ROUNDS, ROUNDS_FOR_INTERVAL, difference, estimate
 from costof.statistics.tails import operations_needed

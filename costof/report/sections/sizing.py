@@ -21,9 +21,9 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Paragraph, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index
+from costof.results.metrics import ByRound, in_common
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
-from costof.results.samples import ByRound, in_common
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, difference, differences, estimate
 from costof.study.arms import PlannedArm

@@ -17,9 +17,9 @@ from costof.model import Finite, Model
 from costof.report.blocks import FILES, Block, Cell, Column, Details, Paragraph, Part, Row, Table
 from costof.report.sections import Section, sentences
 from costof.results.index import Index, Lead
+from costof.results.metrics import NS_PER_UNIT
 from costof.results.models import Core, Sentence
 from costof.results.run import Run
-from costof.results.samples import NS_PER_UNIT
 from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import counted
 from costof.statistics.intervals import (

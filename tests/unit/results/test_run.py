@@ -18,8 +18,8 @@ from costof.report.result import Result
 from costof.results.changes import every_change, judge_changes
 from costof.results.disturbances import FEWEST_ROUNDS, MOST_DISCARDED, disturbances
 from costof.results.ledger import SLICES, EndRecord, EnvironmentRecord, Ledger, LookRecord, SliceRecord
+from costof.results.metrics import Samples, ServerReadings, SliceKey, slice_figure
 from costof.results.run import read_run
-from costof.results.samples import Samples, ServerReadings, SliceKey, slice_figure
 from costof.statistics.estimate import Estimate, Verdict
 from costof.statistics.units import Units, variance_share_of_starts
 from costof.studies import study_names

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costof.results.samples import SliceKey
+from costof.results.metrics import SliceKey
 from costof.run.machine import busy_warnings, cores_awake
 from costof.run.schedule import LOOKS, BalancedOrders, Looks, Schedule, enough
 from costof.run.sizes import MOST_START_UP, MeasuredSlice, choose_sizes

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from costof.run.rates import SPREAD, SPREAD_OF_PERCENTILES
+from costof.run.capacity_search import SPREAD, SPREAD_OF_PERCENTILES
 from costof.statistics.capacity import Observation, by_round, crossing
 from costof.statistics.intervals import mean_over_rounds
 

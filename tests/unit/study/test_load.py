@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from costof.errors import CostofError
-from costof.results.samples import SliceKey
+from costof.results.metrics import SliceKey
 from costof.run.sizes import MeasuredSlice, choose_sizes
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.studies import study_names

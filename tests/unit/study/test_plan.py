@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from costof.errors import EXIT_USAGE, CostofError, ErrorText
-from costof.results.samples import in_unit
+from costof.results.metrics import in_unit
 from costof.run.experiment import run
 from costof.study.library import load_study
 from costof.study.options import parse_duration, parse_precision

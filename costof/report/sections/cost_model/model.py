@@ -24,8 +24,8 @@ from costof.programs.flushes import FLUSHES, commits_in_flight
 from costof.results.ledger import SliceRecord
 from costof.results.load import CLIENT, way_to_target_ms
 from costof.results.memory import added_bytes
+from costof.results.metrics import in_common
 from costof.results.run import Run, cpu_seconds_per_operation
-from costof.results.samples import in_common
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, Mean, combined, difference, estimate, mean_over_rounds
 from costof.study.arms import PlannedArm

@@ -26,10 +26,10 @@ from costof.report.sections.tails.curve import (
     percentile_name,
 )
 from costof.results.index import Index
+from costof.results.metrics import NS_PER_UNIT, in_unit
 from costof.results.models import Core, Sentence
 from costof.results.models import Metric as ShownMetric
 from costof.results.run import Run
-from costof.results.samples import NS_PER_UNIT, in_unit
 from costof.statistics.estimate import Estimate
 from costof.statistics.histogram import counted
 from costof.statistics.intervals import resamples

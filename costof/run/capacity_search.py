@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from costof.messages.plan import SliceRate
 from costof.results.capacity import estimate, keeps_limit
-from costof.results.samples import Samples, SliceKey
+from costof.results.metrics import Samples, SliceKey
 from costof.statistics.capacity import Observation
 from costof.study.plan import Plan
 from costof.study.sweep import SLICES_IN_ROUND, Sweep

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from costof.results.samples import Samples, SliceKey
-from costof.run.rates import CLOSE, Rates
+from costof.results.metrics import Samples, SliceKey
+from costof.run.capacity_search import CLOSE, Rates
 from costof.statistics.capacity import Observation
 from costof.study.load import WORKLOAD, RequestedLoad
 from costof.study.sweep import CAPACITY
