@@ -100,7 +100,7 @@ def _leads(core: Core, sections: Sections) -> list[Lead]:
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
-    """Yield each section of the report with its data. A section that needs no data is always in the report."""
+    """Yield each section that has data or needs none, with its data."""
     for section in every_section():
         data = getattr(sections, section.name, None)
         if section.data is None or data is not None:
@@ -108,7 +108,7 @@ def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
 
 
 def document(result: Result, *more: Part) -> Document:
-    """Return the report of a result as a document. The parts `more` come at its end."""
+    """Return the report of a result as a document that ends with the parts `more`."""
     index = Index(result, answer=result.answer)
     placed = [
         (section.order if part.order is None else part.order, part)
@@ -176,19 +176,21 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: The short answer has at most this many lines, if it can. At each step of shortness it has fewer figures and reasons.
+#: Maximum number of lines of the short answer. A longer answer is made again at the next level of shortness. The level
+#: is an index of `MOST_FIGURES` and `LEFT_OUT`: a higher level has fewer figures and reasons.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)
 LEFT_OUT: tuple[set[str], ...] = (set(), {BREAK_EVEN}, {BREAK_EVEN, ROUNDS}, {BREAK_EVEN, ROUNDS, "Why"})
-#: The beginning of the warning about the time before the run. The checks say whether the machine was quiet during it.
+#: The first words of the warning that the machine was busy before the run. The short answer leaves this warning out,
+#: because its checks say whether the machine was quiet during the run.
 BUSY_BEFORE = "the machine was busy"
 
 
 def short_document(result: Result, folder: Path, shortness: int = 0) -> Document:
-    """Return the answer that fits on a small terminal: the summary, the checks, and where to read on.
+    """Return the short answer for a small terminal: the summary, the checks, and where to read on.
 
-    `shortness` is one of `SHORTNESS`: the higher, the fewer figures and reasons.
+    `shortness` is a level in `SHORTNESS`. A higher level has fewer figures and reasons.
     """
     index, brief = Index(result, answer=result.answer), result.summary
     blocks: list[Block] = []

@@ -50,7 +50,7 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Headlines(Block):
-    """The main sentences of the answer. With `long`, a page prints them in smaller letters."""
+    """The main sentences of the answer. A page prints `long` ones in smaller letters."""
 
     lines: list[str]
     long: bool = False
@@ -77,8 +77,10 @@ class Heading(Block):
 
 @dataclass(frozen=True)
 class Bullets(Block):
-    """Sentences of one kind. A terminal prints `label` beside them. With `loose`, report files print each sentence as a
-    paragraph."""
+    """A list of sentences. A terminal prints `label` beside them.
+
+    If `loose` is true, Markdown has each sentence as a paragraph and not as an item of a list.
+    """
 
     lines: list[str]
     label: str = ""
@@ -132,10 +134,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table. A group row has one cell: the heading of the rows below it.
+    """A row of a table. A row of the kind "group" has one cell: the heading of the rows below it.
 
-    A published row has published figures to compare with the row above it. `aside` has these figures as one text, which
-    some media print in an additional column of the row above. `key` identifies the row for scripts.
+    A row of the kind "published" has figures from the literature, to compare with the row above it. `aside` has these
+    figures as one text, because Markdown prints them in an additional column of the row above. `key` identifies the row
+    for the page's script.
     """
 
     cells: list[Cell]
@@ -146,7 +149,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table. `group` is the heading of the column in which some media print the group rows."""
+    """A table. `group` is the heading of the column in which Markdown prints the texts of the group rows."""
 
     columns: list[Column]
     rows: list[Row]
@@ -181,9 +184,9 @@ class Table(Block):
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Return whether the row's first cell equals the one above it, in a table whose second column has words.
+        """Return whether a row's first cell can be left blank, because the cell above it is equal.
 
-        Such a cell need not be printed again.
+        The cell is left blank only in tables whose second column has words.
         """
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
@@ -193,8 +196,8 @@ class Table(Block):
 class Figure(Block):
     """A picture with a caption in sentences. `draw` returns the picture for a width in CSS pixels.
 
-    Of all pictures, the one with the highest `rank` above 0 is at the top of a page. `reading` explains how to read the
-    picture.
+    The picture with the highest `rank` is at the top of a page; a picture with rank 0 never is. `reading` explains how
+    to read the picture.
     """
 
     name: str
@@ -208,7 +211,7 @@ class Figure(Block):
 
 @dataclass(frozen=True)
 class Plot(Block):
-    """A plot of characters. `title` says what is over what, and `limit` is a height that is marked."""
+    """A plot of characters. `title` names both axes. A dashed line marks the height `limit`."""
 
     title: str
     series: list[Series]
@@ -218,7 +221,7 @@ class Plot(Block):
 
 @dataclass(frozen=True)
 class Reference(Block):
-    """A note that the picture `name` is at the top of the page."""
+    """A note in place of the picture `name`, which is at the top of the page."""
 
     name: str
     title: str
@@ -300,7 +303,7 @@ class Interactive(Block):
 class Part:
     """A part of the report with a title. A part without a title is at the top of the report.
 
-    `order` is the part's position among all parts. None stands for the position of the part's section.
+    `order` is the part's position among all parts. If it is None, the part has the position of its section.
     """
 
     name: str

@@ -115,7 +115,8 @@ class Panel:
     ) -> None:  # fmt: skip
         """Draw a line through the points.
 
-        `dashes` and `offset` are as in SVG. `aside` moves the line right by this many pixels.
+        `dashes` and `offset` are SVG's `stroke-dasharray` and `stroke-dashoffset`. `aside` moves the line right by this
+        many pixels.
         """
         style = f"stroke:{paint(colour)};stroke-width:{width}" + (f";stroke-opacity:{opacity}" if opacity < 1 else "")
         style += f";stroke-dasharray:{dashes};stroke-dashoffset:{offset}" if dashes else ""
@@ -202,7 +203,7 @@ def tick(value: float) -> str:
 def text_at(
     x: float, y: float, text: str, size: float, colour: str, anchor: str = "start", *, bold: bool = False
 ) -> str:
-    """Return an SVG text with its base line at `y`."""
+    """Return an SVG text whose baseline is at `y`."""
     weight = ";font-weight:bold" if bold else ""
     end = f";text-anchor:{anchor}" if anchor != "start" else ""
     style = f"fill:{paint(colour)};font-size:{size:g}px{weight}{end}"
@@ -247,7 +248,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Sheet:
-    """Panels in rows of `columns`. `heights` are the rows' heights in pixels."""
+    """A picture of panels in rows of `columns` panels each. `heights` are the heights of the rows in pixels."""
 
     width: int
     panels: list[Panel]
@@ -325,7 +326,7 @@ class Sheet:
 
 
 def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) -> list[str]:
-    """Return the SVG of a panel's axes: a line at the bottom, a faint grid and the labels of the ticks."""
+    """Return a panel's axes as SVG: a line at the bottom, grid lines, and the labels of the ticks."""
     xs = {value: left + panel.x.share(value) * (right - left) for value in panel.x_marks(right - left)}
     ys = {bottom - panel.y.share(value) * (bottom - top): text for value, text in panel.y_marks(bottom - top).items()}
     lines = [f"M{x:.1f} {top:.1f}V{bottom:.1f}" for x in xs.values()] if "x" in panel.grid else []
@@ -350,10 +351,9 @@ def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) ->
 
 
 def _left(panel: Panel) -> float:
-    """Return the width of the labels of the y axis's ticks.
+    """Return the width of the labels along the y axis.
 
-    The ticks are chosen for a typical height, because the panel's height is not known yet. Other heights would hardly
-    change the length of the labels.
+    The panel's height is not known yet, so the ticks are those of a typical height. The width depends little on it.
     """
     lines = [line for text in panel.y_marks(200).values() for line in text.split("\n")] if panel.framed else []
     return max([EDGE, *(text_width(line, TICK_SIZE) + TICK_PAD + EDGE for line in lines if line)])
@@ -400,12 +400,15 @@ def grid(width: int, panels: list[Panel], panel_height: int, *, columns: int = 2
 
 
 def columns_for(contexts: int) -> int:
-    """Return the number of columns of a picture whose rows show one metric in every context."""
+    """Return the number of columns of a picture that has one panel for each context (such as each distance)."""
     return contexts if contexts == 3 else 2
 
 
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
-    """Return whether a panel needs names at its left edge. With many contexts, only the first panel of a row does."""
+    """Return whether the panel at this index shows the names of its rows at its left edge.
+
+    If there are `many` contexts, only the first panel in each row of panels does.
+    """
     return not many or width < WIDE or index % columns == 0
 
 

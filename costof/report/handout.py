@@ -22,7 +22,7 @@ VERDICT_COLOURS = {
     Verdict.UNRESOLVED: "unresolved",
 }
 MARGIN = 1.08
-"""The scale reaches this many times as far from 0 as the end of the interval."""
+"""A bar's scale reaches this many times as far from 0 as the interval that the bar shows."""
 
 
 def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
@@ -30,7 +30,10 @@ def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def interval_scale(difference: Estimate) -> dict[str, float]:
-    """Return the places of zero, the interval's ends and the value on a scale from 0 to 100 that includes zero."""
+    """Return the positions of zero, of the interval's ends and of the value on a scale from 0 to 100.
+
+    The scale shows zero and the whole interval.
+    """
     low, high = min(0.0, MARGIN * difference.low), max(0.0, MARGIN * difference.high)
     span = high - low or 1.0
 
@@ -85,7 +88,7 @@ def _rows(figures: list[KeyFigure]) -> Iterator[str]:
 
 XML_NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 WIDTH, HEIGHT = 1200, 630
-"""The usual size of a picture that represents a page in a link."""
+"""The usual size in pixels of the preview picture that social media show for a link."""
 EDGE, GAP = 56, 20
 VERDICT_SIZES = (38, 34, 30, 26, 22)
 MOST_LINES = 4
@@ -95,8 +98,10 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 
 def card(handout: Handout) -> str:
-    """Return the answer as a picture: the verdict, the first figures, how sure they are, what wins the cost back,
-    versions, and the command."""
+    """Return the answer as an SVG picture.
+
+    It has the verdict, the first figures, how sure they are, what wins the cost back, the versions and the command.
+    """
     figures = tiles(handout.summary.figures)
     several = len({figure.arm for figure in handout.summary.figures}) > 1
     body = [
@@ -188,6 +193,6 @@ def _foot(handout: Handout) -> Iterator[str]:
             yield _text(EDGE, y, line, 17)
             y += 22
     yield _text(EDGE, HEIGHT - 44, _fitting(_lines(versions(handout), 15, room), 1)[0], 15, "soft")
-    # A letter of a monospaced font is about 0.6 of its size wide.
+    # The letters of a monospaced font are about 0.6 times as wide as the font is high.
     size = min(15.0, (WIDTH - 2 * EDGE) / max(1, len(handout.command)) / 0.605)
     yield _text(EDGE, HEIGHT - 18, handout.command, max(8.0, round(size, 1)), style=f' font-family="{MONO}"')

@@ -1,4 +1,4 @@
-"""How sure the figures of a summary are: high, limited or low, and which figures a failed check makes less sure."""
+"""The line 'How sure' of a summary: high, limited or low, with the reasons and the figures that they affect."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Check(Model):
         """Return the check without its detail."""
         return f"{MARKS[self.passed]} {self.label}"
 
-    def touched(self, figures: Sequence[KeyFigure]) -> list[KeyFigure]:
-        """Return the figures that it makes less sure."""
+    def affected(self, figures: Sequence[KeyFigure]) -> list[KeyFigure]:
+        """Return those of the figures that are less sure if the check fails."""
         return [
             figure
             for figure in figures
@@ -57,9 +57,10 @@ class Check(Model):
 
 
 def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]) -> str:
-    """Return text such as 'limited: the machine was 61 % busy with other programs, which touches every figure.'
+    """Return text such as 'limited: the machine was 61 % busy with other programs, which affects every figure.'
 
-    It is high if no check failed and every effect is resolved, and low if no effect is. '' without figures.
+    The level is 'high' if every figure has a verdict and no failed check affects them, and 'low' if no figure has a
+    verdict. Return '' if there are no figures.
     """
     if not figures:
         return ""
@@ -78,7 +79,7 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
 def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
     if failed:
         labels = fmt.listed([check.label for check in failed])
-        noun, verb = ("check", "touches") if len(failed) == 1 else ("checks", "touch")
+        noun, verb = ("check", "affects") if len(failed) == 1 else ("checks", "affect")
         return f"; the failed {noun} ({labels}) {verb} none of these figures"
     if not checks:
         return ", all resolved"
@@ -95,30 +96,29 @@ def _unresolved(figures: Sequence[KeyFigure]) -> list[KeyFigure]:
 
 
 def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check]) -> Iterator[str]:
-    """Yield what makes figures less sure, each with the names of these figures."""
+    """Yield each reason why figures are less sure, with the names of these figures."""
     for check in failed:
-        if check.doubt and (touched := check.touched(figures)):
-            yield f"{check.doubt}, which touches {_names(touched, figures)}"
+        if check.doubt and (affected := check.affected(figures)):
+            yield f"{check.doubt}, which affects {_names(affected, figures)}"
     uneven = [(figure, figure.uneven) for figure in figures if figure.uneven is not None and figure.uneven.rounds]
     if uneven:
         rounds = rounds_in_words(uneven[0][1], index.unit)
         was = "was" if len(uneven[0][1].rounds) == 1 else "were"
         names = _names([figure for figure, _ in uneven], figures)
-        yield f"{rounds} {was} far from the others, which touches {names}"
+        yield f"{rounds} {was} far from the others, which affects {names}"
     shifted = {each.metric for each in index.core.carry_over}
-    if touched := [figure for figure in figures if not shifted.isdisjoint(figure.metrics)]:
-        yield f"the order of measurements matters, which touches {_names(touched, figures)}"
+    if affected := [figure for figure in figures if not shifted.isdisjoint(figure.metrics)]:
+        yield f"the order of measurements matters, which affects {_names(affected, figures)}"
 
 
-def _names(touched: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
-    """Return the names of some of the figures as their tiles have them."""
-    if len(touched) == len(figures) > 1:
+def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
+    if len(affected) == len(figures) > 1:
         return EVERY
-    if len(touched) > MOST_NAMES:
-        return f"{len(touched)} of the {len(figures)} figures"
+    if len(affected) > MOST_NAMES:
+        return f"{len(affected)} of the {len(figures)} figures"
     if len({figure.arm for figure in figures}) == 1:
-        return fmt.listed([*dict.fromkeys(figure.object_words for figure in touched)])
+        return fmt.listed([*dict.fromkeys(figure.object_words for figure in affected)])
     arms: dict[str, list[str]] = {}
-    for figure in touched:
+    for figure in affected:
         arms.setdefault(figure.object_words, []).append(figure.arm_label)
     return fmt.listed([f"{words} with {fmt.listed(labels)}" for words, labels in arms.items()])

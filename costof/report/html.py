@@ -1,8 +1,8 @@
 """A document as one self-contained HTML file, without network access or fonts. It is complete without scripts.
 
-The head, the top of the page, has the answer, its picture and the calculator, and fits on a screen of 1280 × 800
-pixels. All else is in sections that open with a click. Jinja's autoescape is on for everything, because labels, details
-and facts come from users and servers.
+The top of the page has the answer, its picture and the calculator, and fits on a screen of 1280 × 800 pixels.
+Everything else is in sections that open with a click. Jinja's autoescape is on everywhere, because labels, details and
+facts come from users and servers.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ from costof.report.canvas import Picture, Sheet, picture
 from costof.report.handout import HANDOUT_FILE, VERDICT_COLOURS, XML_NAMESPACE, card, interval_scale, markdown, tiles
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
-"""The size in pixels of the picture at the top of the page, if the calculator is beside it, on a screen of 1280 × 800
-pixels."""
+"""Size in pixels of the picture at the top of the page. The calculator fits beside it on a screen of 1280 × 800."""
 
 
 @dataclass
@@ -58,7 +57,7 @@ def render_html(document: Document) -> str:
 
 
 def render_embedded(document: Document) -> str:
-    """Return only the key figures, the picture and the calculator, as a page for a frame in another page.
+    """Return a page with only the key figures, the picture and the calculator, to embed in an iframe of another page.
 
     The page sends its height in CSS pixels to the page around it, as a message `{costofHeight: …}`.
     """
@@ -94,7 +93,7 @@ def _render(template: str, document: Document) -> str:
         card=Markup(drawn.replace(XML_NAMESPACE, "")),  # noqa: S704  # it is escaped where it is drawn
         card_url="data:image/svg+xml," + quote(drawn),
         file_name=HANDOUT_FILE.format(run=handout.run) if handout else "",
-        reasons=_reasons(document),
+        reasons=Lines(handout.summary.reasons) if handout and handout.summary.reasons else None,
         script=resources.files("costof.report.templates").joinpath("page.js").read_text(encoding="utf-8"),
     )
 
@@ -118,19 +117,14 @@ def arrange(document: Document) -> Layout:
                 _place(layout, block, in_head=in_head)
             continue
         layout.form = next((block for block in blocks if isinstance(block, Interactive)), layout.form)
-        rest = [block for block in blocks if not _is_small(block)]
+        # The form at the top of the page already shows a single row of output.
+        rest = [block for block in blocks if not (isinstance(block, Interactive) and len(block.output.rows) == 1)]
         if whole and chosen in rest:
             rest[rest.index(chosen)] = Reference(chosen.name, chosen.title)
         if any(not isinstance(block, Reference) for block in rest):
             layout.sections.append((part, rest))
     layout.below.sort(key=lambda block: not isinstance(block, Checks))
     return layout
-
-
-def _is_small(block: Block) -> bool:
-    """Return whether the block is a form with a single row of output. The form at the top of the page already shows
-    that row."""
-    return isinstance(block, Interactive) and len(block.output.rows) == 1
 
 
 def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
@@ -146,8 +140,7 @@ def _place(layout: Layout, block: Block, *, in_head: bool) -> None:
 
 
 def _in_head(figure: Figure) -> tuple[Picture, bool]:
-    """Return the picture for the top of the page, and whether it is complete. Rows of panels that do not fit are left
-    out."""
+    """Return the picture for the top of the page without the rows of panels that do not fit, and whether all fit."""
 
     def fitting(sheet: Sheet) -> Sheet:
         rows = [count for count in range(1, len(sheet.heights)) if sum(sheet.heights[:count]) <= HEAD_HEIGHT]
@@ -160,16 +153,6 @@ def _in_head(figure: Figure) -> tuple[Picture, bool]:
     draw = figure.draw if whole else lambda width: fitting(figure.draw(width))
     shown = "" if whole else f" (first {len(fitting(sheet).panels)} of {len(sheet.panels)}; all are below)"
     return picture(name, f"{figure.title}{shown}", figure.caption, draw, figure.legend, wide=HEAD_WIDTH), whole
-
-
-def _reasons(document: Document) -> Lines | None:
-    """Return why the protection costs so much, and from how many operations per connection on its cost is small.
-
-    Return None if neither is known.
-    """
-    if document.handout is None or not document.handout.summary.reasons:
-        return None
-    return Lines(document.handout.summary.reasons)
 
 
 def _breakable(name: str) -> Markup:

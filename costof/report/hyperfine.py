@@ -1,6 +1,6 @@
-"""The single runs of `costof versus` in the formats of hyperfine, for programs that read them.
+"""Export of the single executions that `costof versus` timed, in hyperfine's formats for programs that read them.
 
-JSON has hyperfine's keys, and one more, `costof`, with the differences and their intervals. All times are seconds.
+The JSON has hyperfine's keys and one more, `costof`, with the differences and their intervals. Its times are seconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COLUMNS = ("mean", "stddev", "median", "user", "system", "min", "max")
 
 @dataclass(frozen=True)
 class CommandRuns:
-    """All counted runs of a command, in order, with the values of its parameters."""
+    """All counted executions of a command, in order, with the values of its parameters."""
 
     arm: str
     command: str
@@ -55,12 +55,10 @@ class CommandRuns:
 
 
 def rows(run: Run, commands: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[CommandRuns]:
-    """Return the runs of each arm in `commands`.
+    """Return the counted executions of each command that succeeded at least once.
 
-    For each arm, `commands` has its command and parameters without passwords.
-
-    Runs of the warm-up, of discarded rounds and of the control's identical copy are left out. A command without a
-    successful run is left out too.
+    `commands` has the command and its parameters, without passwords, by arm. Executions in the warm-up, in discarded
+    rounds and of the control's identical copy do not count.
     """
     made = []
     for arm, (command, parameters) in commands.items():

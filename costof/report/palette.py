@@ -1,7 +1,8 @@
 """Colours of the HTML report and its pictures, each with a light and a dark value.
 
 Pictures use CSS variables of the same names, so that one drawing fits the light and the dark page. People with the
-common kinds of colour blindness can distinguish the hues (after Okabe and Ito, 2008). No information is only in a hue.
+common kinds of colour blindness can distinguish the hues (after Okabe and Ito, 2008). Colour is never the only sign of
+anything.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ ROLES = ("role1", "role2", "role3", "role4", "role5")
 
 
 def paint(name: str) -> str:
-    """Return a CSS colour: a variable, and its light value in case the picture is copied out of its page."""
+    """Return a CSS colour: a variable, with the light value as fallback for pictures copied out of the page."""
     return f"var(--{name}, {COLOURS[name][0].upper()})"
 
 

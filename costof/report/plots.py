@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from costof import format as fmt
 from costof.report.canvas import Point, Scale, decades, log
 
-#: The marks of the series, and the mark of a place that several series share.
+#: The characters that mark the points of each series, and the one for a place where points of several series meet.
 MARKS, SHARED = "ox+#%&", "*"
 LIMIT = "-"
 HEIGHT, WIDEST = 8, 72
@@ -53,7 +53,7 @@ def _place(axis: Scale, value: float, places: int) -> int:
 
 
 def _x_labels(axis: Scale, values: Sequence[float], margin: int, columns: int) -> str:
-    """Return the line of labels below the axis: round numbers and the ends, where there is room for them."""
+    """Return the line of labels below the axis: the ends, and as many round numbers as there is room for."""
     line = [" "] * (margin + columns + 8)
     for value in [min(values), max(values), *decades(axis.low, axis.high)]:
         text, at = fmt.number(value, 0 if value >= 10 else None), margin + _place(axis, value, columns)

@@ -13,7 +13,7 @@ from costof.instruments.commands import process
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "microsoft-edge")
 MOST_SECONDS = 120.0
-#: Options against network access, background services and dialogs.
+#: Options that turn off network access, background services and dialogs.
 OPTIONS = [
     "--headless",
     "--disable-gpu",

@@ -26,12 +26,12 @@ MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""Uneven rounds that move a difference by a smaller share only change the quotient of the two means."""
+"""If uneven rounds move a difference by less than this share of it, the summary says how far they move the ratio."""
 MOST_TILES = 4
 HALVED = 0.5
 """A rate that falls to this share or less is in the verdict."""
 SAME_FACTOR = 1.25
-"""A rate and a time say the same if the factors by which they change differ by less than this factor."""
+"""A rate and a time count as one finding if the factors by which they change differ by less than this factor."""
 HOW_SURE, WINS_BACK = "How sure", "What wins it back"
 ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
 BESIDE_VERDICT = (HOW_SURE, WINS_BACK)
@@ -103,8 +103,10 @@ class KeyFigure(Model):
 
     @property
     def cores_in_brackets(self) -> str:
-        """Return the cores before and after as ' (0.08 → 0.50 cores)', with the machine's cores if they are known; ''
-        if there are none."""
+        """Return text such as ' (0.08 → 0.50 cores)': the cores without and with the protection; '' if they are unknown.
+
+        If servers and client share the machine, the text has the number of its cores.
+        """
         if self.without is None or self.value is None:
             return ""
         of = "cores" if self.available is None else f"of this machine's {self.available}, which the client shares"
@@ -143,7 +145,7 @@ class KeyFigure(Model):
 
     @property
     def factor(self) -> float:
-        """Return by how many times the cost changes the quantity, such as 2 for a rate that is halved; 0 if unknown."""
+        """Return how many times as much the quantity costs, such as 2 for a rate that is halved; 0 if unknown."""
         if self.ratio is not None:
             factor = self.ratio.value
         else:
@@ -172,14 +174,16 @@ class Summary(Model):
 
     @property
     def beside_verdict(self) -> list[tuple[str, str]]:
-        """Return how sure the verdict is and what wins the cost back, each with its label, for the lines below it."""
+        """Return (label, text) of the lines below the verdict: how sure it is, and what wins the cost back."""
         texts = (self.sure, self.mitigation)
         return [(label, text) for label, text in zip(BESIDE_VERDICT, texts, strict=True) if text]
 
     @property
     def reasons(self) -> list[tuple[str, str]]:
-        """Return the uneven rounds, the reason and the break-even point, as far as they are known, each with its
-        label."""
+        """Return (label, text) of the further lines: uneven rounds, cores, the reason and the break-even point.
+
+        Lines that are empty for this run are left out.
+        """
         texts = [
             (ROUNDS, self.rounds),
             ("Cores", self.room),
@@ -220,7 +224,7 @@ def of_effect(index: Index, metric: Metric, effect: Effect) -> KeyFigure:
 
 
 def uneven_lines(figures: Iterable[KeyFigure], unit: str) -> list[str]:
-    """Return sentences on the rounds that dominate figures, one for each set of rounds. `unit` is 'round' or 'start'.
+    """Return a sentence for each set of rounds that dominates the means of figures. `unit` is 'round' or 'start'.
 
     For example: 'Round 3 was far slower than the others (TLS: 151 ms instead of 14 to 20 ms): it raises the mean of a
     new connection from +15 ms to +24 ms.'
@@ -277,7 +281,7 @@ def _how_far(figure: KeyFigure, uneven: UnevenRounds) -> str:
 
 
 def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str:
-    """Return text such as 'raises the mean of a new connection from +15 ms to +24 ms and that of a query from …'."""
+    """Return text such as 'raises the mean of a connection from +15 ms to +24 ms and that of a query from 1 to 2 ms'."""
     objects: dict[str, list[str]] = {}
     for figure, uneven in group:
         before, after = uneven.without.value, figure.difference.value
@@ -301,7 +305,7 @@ def _two_digits(value: float, *, signed: bool = False) -> str:
 
 
 def interval_verdict(difference: Estimate) -> Verdict:
-    """Return the verdict on a difference that is computed from effects. Only the difference's interval decides."""
+    """Return the verdict on a difference that was computed and not measured: whether its interval contains 0."""
     if difference.low > 0:
         return Verdict.COSTS
     return Verdict.SAVES if difference.high < 0 else Verdict.UNRESOLVED
@@ -313,7 +317,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
     ready = [sentence.text for sentence in index.sentences("verdict")]
     if not ready and not shown:
         ready = [sentence.text for sentence in index.sentences("answer")][:MOST_SENTENCES]
-    # A single warning leaves room for the figures. It is the most serious one.
+    # The first warning is the most serious one. Further warnings would leave no room for the figures.
     first = [sentence.text for sentence in index.sentences("leading_warning")][:1]
     verdict = fmt.without_intervals(" ".join(ready)) or verdict_sentence(shown)
     return Summary(
@@ -329,10 +333,9 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures. If some are predicted for the user's distance, return these first, and leave out times that
-    were measured at another distance.
+    """Return the figures that are predicted for the user's distance, and then the others without measured times.
 
-    The user asks about this distance, so a time at another distance would be read as the answer.
+    A time that was measured at another distance would be read as the answer. If no figure is predicted, return all.
     """
     every = [*figures]
     predicted = [figure for figure in every if figure.predicted]
@@ -342,7 +345,7 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
-    """Return what wins the cost back. Return '' without figures, and for commands without a mitigation."""
+    """Return what wins the cost back; '' if there are no figures, or if a run of commands has no mitigation."""
     text = _first(index, "mitigation")
     if not figures or not (text or any(metric.view != COMMAND for metric in index.core.metrics)):
         return ""
@@ -354,11 +357,11 @@ def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
 
 
 def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures of each arm with those of the verdict first.
+    """Return the figures of each arm, with the figures of the verdict first.
 
-    An application's time leads if it clearly exceeds the first time on the wire, because users wait for the
-    application. If there are several arms, or one quantity in several contexts, nothing else is moved, so that figures
-    stay side by side.
+    The largest time added in an application comes first if it clearly exceeds the first one on the wire, because users
+    wait for the application. Otherwise the order changes only if there is one arm with several quantities, so that the
+    figures of different arms and contexts stay comparable.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -392,10 +395,10 @@ def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
 
 
 def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
-    """Return the figures of an arm that its verdict names, at most `most`, with the cores last.
+    """Return the figures that the verdict on an arm names, at most `most`, with the cores last.
 
-    If it names several, resolved effects go before unresolved ones. A rate goes before the cores if mitigations are
-    judged by it, or if the protection halves it or changes it more than all else.
+    If there are several, resolved effects are preferred to unresolved ones. A rate replaces the cores if mitigations
+    are judged by it, or if the protection halves it or changes it by a larger factor than all other figures.
     """
     cores = [figure for figure in group if figure.name == CORES][: most - 1]
     others = [figure for figure in group if figure.name != CORES]
@@ -418,15 +421,15 @@ def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
 
 
 def _say_the_same(rate: KeyFigure, time: KeyFigure) -> bool:
-    """Return whether a rate of operations, one after the other, only says again what their time says."""
+    """Return whether rate and time are one finding, as those of operations that follow one another."""
     known = rate.ratio is not None and time.ratio is not None and rate.factor > 0 and time.factor > 0
     return known and 1 / SAME_FACTOR < rate.factor / time.factor < SAME_FACTOR
 
 
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
-    """Return the first figures of each arm: the same number for each arm, and not more than `most` in all.
+    """Return the first figures of each arm: the same number for each arm, and at most `most` in total.
 
-    If an arm has more figures than that, all of one quantity in several contexts, return its first and last figures.
+    If all figures of an arm are of one quantity in several contexts, return its first and its last ones.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -436,10 +439,6 @@ def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure
 
 
 def _some(figures: Sequence[KeyFigure], most: int) -> Sequence[KeyFigure]:
-    """Return the first figures.
-
-    If all are of one quantity in several contexts, return the first and the last figures.
-    """
     last = most // 2 if len({figure.name for figure in figures}) == 1 and len(figures) > most else 0
     return [*figures[: most - last], *figures[len(figures) - last :]]
 
@@ -449,9 +448,9 @@ def _first(index: Index, kind: str) -> str:
 
 
 def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
-    """Return one sentence about the first figures of each arm; '' without figures.
+    """Return one sentence about the first figures of one arm, or about the first figure of each of several arms.
 
-    If there are several arms, the sentence has only the first figure of each.
+    Return '' if there are no figures.
     """
     groups: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -467,7 +466,7 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
 
 
 def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
-    """Return one sentence about arms whose first figures are the same quantity; '' unless several are unresolved.
+    """Return one sentence about arms whose first figures are of one quantity; '' if fewer than two are unresolved.
 
     For example: 'An audit of writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point
     select'.'
@@ -496,7 +495,7 @@ def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
 
 
 def _clause(figure: KeyFigure) -> tuple[str, str]:
-    """Return the verb of a clause and the words after it."""
+    """Return the verb and the object of a clause about a figure, such as ('adds', '5.5 ms (+54 %) to a query')."""
     saves = figure.verdict is Verdict.SAVES
     if figure.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         what = "difference" if figure.verdict is Verdict.NO_DIFFERENCE else "cost"

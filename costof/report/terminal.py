@@ -1,7 +1,8 @@
-"""A document on a terminal: sentences first, then tables with intervals, then their limitations.
+"""A document on a terminal.
 
 The layout depends on the terminal's width: from `WIDE` columns on, intervals are beside their values, otherwise below
-them, so that no figure is cut off. No information is only in a colour, and a pipe gets the same text without colours.
+them, so that no figure is cut off. Colour is never the only sign of anything, so a pipe gets the same text without
+colours.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ PROSE = 100
 NAMES = (34, 28, 22, 16)
 """Maximum widths of names, tried in this order until the table fits."""
 HEADING = 16
-"""Width to which the heading of a column of figures may always extend."""
+"""Width up to which the heading of a column of figures is not wrapped, even if the figures are narrower."""
 UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 ROOMY = 96
 """Width from which columns have more space between them."""
@@ -108,7 +109,7 @@ def _body(document: Document, width: int) -> RenderableType:
 
 
 def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
-    """Render for a pipe: no colours, no trailing blanks, and ASCII unless the encoding is Unicode."""
+    """Return the text for a pipe: without colours or trailing blanks, and in ASCII unless `unicode` is true."""
     buffer = io.StringIO()
     Console(file=buffer, width=width, color_system=None).print(body, highlight=False)
     lines = (line.rstrip() for line in buffer.getvalue().splitlines())
@@ -117,7 +118,7 @@ def _plain(body: RenderableType, width: int, *, unicode: bool) -> str:
 
 
 def _text(text: str, style: str = "") -> Text:
-    """Return a text that is not parsed as markup. Its spaces are ordinary ones, so that `grep '14.2 ms'` works."""
+    """Return a text that is not parsed as markup. It has ordinary spaces, so that `grep '14.2 ms'` finds it."""
     return Text(text.replace(fmt.NBSP, " "), style=style)
 
 
@@ -126,16 +127,16 @@ def _prose(text: str, width: int, style: str = "") -> RenderableType:
 
 
 def _filled(text: str, width: int, style: str = "") -> Text:
-    """Return the text in lines that are not broken between a number and its unit."""
+    """Return the text wrapped to the width, without a line break between a number and its unit."""
     return _text(textwrap.fill(text, width, break_on_hyphens=False), style)
 
 
 def marks(checks: Sequence[Check]) -> str:
-    """Return the checks without their details in one line."""
+    """Return all checks in one line, without their details."""
     return "   ".join(each.short.replace(" ", fmt.NBSP) for each in checks)
 
 
-def _led(label: str, text: str, width: int) -> RenderableType:
+def _after_label(label: str, text: str, width: int) -> RenderableType:
     """Return a text after a bold label, as in 'How sure: high'."""
     filled = _filled(f"{label}: {text}", min(width, PROSE + 2) - 2)
     filled.stylize("bold", 0, len(label) + 1)
@@ -147,7 +148,7 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
         case Paragraph(tone="empty"):
             yield Padding(_text(block.text), (1, 0, 0, 2))
         case Paragraph(label=label) if label in BESIDE_VERDICT:
-            yield _led(label, block.text, width)
+            yield _after_label(label, block.text, width)
         case Paragraph():
             yield _prose(block.text, width, STYLES[block.tone])
         case Headlines():
@@ -189,11 +190,11 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
 
 
 COMPUTED = "computed"
-"""The first word of notes. Labels have only this word, and the whole note is below the table."""
+"""The first word of a key figure's note. The table has only this word, in the figure's label; the note is below it."""
 BAR = 11
 """Width of an interval's bar."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
-"""Minimum width of the labels of key figures, and the width for which other columns make room on a wide terminal."""
+"""Minimum width of the labels of key figures, and the width for which the gaps between the columns are narrowed."""
 
 
 class FigureColumn(NamedTuple):
@@ -205,7 +206,6 @@ class FigureColumn(NamedTuple):
 
 
 def _figure_columns(*, relative: bool, ends: bool) -> list[FigureColumn]:
-    """Return the columns, with the relative figures and the ends of the intervals if there is room for them."""
     interval = "95 % interval"
     return [
         FigureColumn("without", lambda figure: figure.one_side(figure.without)),
@@ -219,10 +219,10 @@ def _figure_columns(*, relative: bool, ends: bool) -> list[FigureColumn]:
 
 
 def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[RenderableType]:
-    """Yield a table for each arm with a row for each figure. The bar shows the interval. The bar's '│' is 0.
+    """Yield a table for each arm with a row for each figure, whose interval is drawn as a bar ('│' is 0).
 
-    From `ROOMY` columns on, the ends of the interval are beside the bar. If this leaves little room for the names of
-    the figures, columns come closer, and then the relative figures are left out.
+    On a terminal of at least `ROOMY` columns, the ends of the interval are beside the bar. If this leaves too little
+    room for the figures' names, the gaps become narrower; if it still does, the relative figures are left out.
     """
     layouts = ((2, True), (1, True), (1, False)) if width >= ROOMY else ((1, False),)
     for gap, relative in layouts:
@@ -257,23 +257,23 @@ def _key_figures(figures: Sequence[KeyFigure], width: int) -> Iterator[Renderabl
 
 
 def _shared_end(labels: Sequence[str]) -> str:
-    """Return the end that several labels share, such as ', with data in memory'; '' if there is none."""
+    """Return the end that all labels share, such as ', with data in memory'; '' if there is none or only one label."""
     start, separator, end = labels[0].rpartition(", with ")
     shared = separator + end
     return shared if start and len(labels) > 1 and all(label.endswith(shared) for label in labels) else ""
 
 
 def _bar(difference: Estimate) -> str:
-    """Return an interval as a bar such as '│    ─●─  '.
-
-    The scale reaches from 0, marked '│', to the interval's farthest end.
-    """
+    """Return an interval as a bar such as '│    ─●─  ', on a scale from 0 ('│') to the farthest end of the interval."""
     low, high = min(0.0, difference.low), max(0.0, difference.high)
     return interval_bar(difference, low, high) if high > low else "│"
 
 
 def interval_bar(estimate: Estimate, scale_low: float, scale_high: float, zero_inside: str = "│") -> str:
-    """Return an interval as a bar on a scale that contains 0. `zero_inside` marks a zero within the interval."""
+    """Return an interval as a bar on a scale that contains 0.
+
+    Zero is drawn as '│', or as `zero_inside` if it is within the interval.
+    """
 
     def place(value: float) -> int:
         return round((value - scale_low) / (scale_high - scale_low) * (BAR - 1))
@@ -309,7 +309,7 @@ def _table(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _sentences(table: Table) -> Iterator[str]:
-    """Yield a sentence for each measured row, such as 'connect, ms (tls): costs; control: plain 5.1, …'."""
+    """Yield a sentence for each measured row, such as 'connect, ms (tls): costs; control: plain 5.1, this arm 7.2'."""
     group, head = "", table.group if table.grouped else table.columns[0].text
     unit = f", {head}" if head else ""
     for row in table.rows:
@@ -324,10 +324,10 @@ def _sentences(table: Table) -> Iterator[str]:
 
 
 def _grids(table: Table, width: int) -> Iterator[RenderableType]:
-    """Yield the table as several grids: one for each group of rows, with the group's name above the grid.
+    """Yield a grid for each group of rows, with the group's name above it.
 
-    Column widths are chosen so that no cell is broken. If that is not possible, cells are broken between words, except
-    figures in tables with verdicts.
+    If the terminal is wide enough, no cell is wrapped. Otherwise cells are wrapped between words, except figures in
+    tables with verdicts.
     """
     gap = 2 if width >= (WIDE if table.has_verdicts else ROOMY) else 0
     heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
@@ -348,13 +348,13 @@ def _grids(table: Table, width: int) -> Iterator[RenderableType]:
 
 
 def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap: int) -> Grid:
-    """Return a grid without rows. `heads` is empty if the grid continues another one, whose headings it shares."""
+    """Return a grid without rows. `heads` is empty for a grid that continues the one above it."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, gap, 0, 0), show_header=bool(heads))
     for index, column in enumerate(table.columns):
         figure, width = column.kind == "figure", widths[index] if widths else None
         head = heads[index] if heads else ""
         if width:
-            # In a table with verdicts, a column of figures would cut off a longer heading.
+            # In a table with verdicts, rich does not wrap columns of figures: it would cut off a longer heading.
             head = textwrap.fill(head, width, **UNBROKEN)
         grid.add_column(
             _text(head),
@@ -369,10 +369,10 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
 def _widths(
     table: Table, heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int, *, whole: bool
 ) -> list[int] | None:
-    """Return widths of the columns at which no word is broken. The widest columns are narrowed first.
+    """Return widths of the columns that fit into `room` without breaking a word; None if that is not possible.
 
-    A name in the first column may have several lines already, and none of these lines is broken. With `whole`, no
-    figure, interval or verdict is broken either. Return None if such widths do not fit into `room`.
+    The widest columns are narrowed first. Names in the first column are already wrapped, so their lines are not wrapped
+    again. If `whole` is true, figures, intervals and verdicts are not wrapped either.
     """
     cells = [[text.plain for text in row] for row in rows if len(row) > 1]
     widths, least = [], []
@@ -402,7 +402,7 @@ def _cells(table: Table, index: int, width: int, longest: int) -> list[Text]:
 
 
 def _folded(name: str, longest: int, indent: str = "") -> str:
-    """Return the name in lines that are broken only between words and after '-' and '@'."""
+    """Return the name wrapped to lines of at most `longest` characters, only at spaces and after '-' and '@'."""
     folded = textwrap.fill(
         name.replace("@", "@ "), longest, initial_indent=indent, subsequent_indent=indent + "  ", break_long_words=False
     )

@@ -1,4 +1,4 @@
-"""The lines that `costof versus` prints after its report: each difference with its interval, and warnings."""
+"""The lines that `costof versus` prints after its report: each difference between commands, and warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION, far_above
 from costof.study.commands import COMMAND
 
-#: A command that takes less than this is short compared with the start of a shell, about a millisecond.
+#: A command that takes less than this gets a warning if a shell starts it, because the shell takes about 1 ms to start.
 SHORT_MS = 5.0
 #: Robust standard deviations above the median from which a run is an outlier, as in hyperfine.
 OUTLIER_DEVIATIONS = 10.0
@@ -31,10 +31,10 @@ QUIET = "run it again on a quiet machine"
 
 @dataclass(frozen=True)
 class Tried:
-    """What the user has tried already, so that warnings do not recommend it.
+    """The options that the user has given, so that warnings do not recommend them.
 
-    `shell_needed`: a command contains shell syntax. `single_runs`: a round is one run of each command, so the first run
-    is measured unless there is a warm-up.
+    `shell_needed`: a command contains shell syntax. `single_runs`: each round executes each command once, so the first
+    execution is measured unless there is a warm-up.
     """
 
     in_shell: bool
@@ -76,7 +76,7 @@ def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
 
 
 def warnings(run: Run, names: Mapping[str, str], tried: Tried) -> Iterator[str]:
-    """Yield warnings about the times of commands. They recommend options that the user has not given."""
+    """Yield warnings about the times of commands, which recommend options that the user has not given."""
     metrics = [name for name, metric in run.plan.study.metrics.items() if metric.phase == COMMAND and metric.headline]
     means = {
         arm: float(np.mean(values)) for metric in metrics for arm in names if (values := run.samples.means(metric, arm))
@@ -125,8 +125,10 @@ def _slow_first_run(run: Run, metric: str, arm: str, tried: Tried) -> Iterator[t
 
 
 def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int]]:
-    """If outliers change the arm's mean by a large share, yield this share, the number of outliers, and the number of
-    runs."""
+    """Yield the share by which outliers raise the arm's mean, the number of outliers, and the number of executions.
+
+    Yield nothing if the share is not larger than `CHANGED_MEAN`.
+    """
     encoded = [text for texts in run.histograms(metric, arm).values() for text in texts]
     if not encoded:
         return
@@ -134,7 +136,7 @@ def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int
     values = np.repeat(lower_bounds(counts.buckets).astype(float), counts.counts)
     beyond = values - np.median(values)
     limit = OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
-    # A histogram rounds similar times to the same value, so a spread of 0 may really be a small spread.
+    # A histogram rounds similar times to the same value, so the measured spread may be 0 although the true one is not.
     far = beyond > max(limit, CHANGED_MEAN * float(np.median(values)))
     if len(values) < FEWEST_ROUNDS or not far.any():
         return
