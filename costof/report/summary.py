@@ -103,7 +103,7 @@ class KeyFigure(Model):
 
     @property
     def cores_in_brackets(self) -> str:
-        """Return text such as ' (0.08 → 0.50 cores)': the cores without and with the protection; '' if they are unknown.
+        """Return text such as ' (0.08 → 0.50 cores)' for the cores without and with the protection; '' if unknown.
 
         If servers and client share the machine, the text has the number of its cores.
         """
@@ -281,7 +281,7 @@ def _how_far(figure: KeyFigure, uneven: UnevenRounds) -> str:
 
 
 def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str:
-    """Return text such as 'raises the mean of a connection from +15 ms to +24 ms and that of a query from 1 to 2 ms'."""
+    """Return text such as 'raises the mean of a connection from +15 ms to +24 ms and that of a query from …'."""
     objects: dict[str, list[str]] = {}
     for figure, uneven in group:
         before, after = uneven.without.value, figure.difference.value

@@ -26,8 +26,8 @@ class Section(Generic[Spec, Data]):
     """A part of the report with its own numbers, sentences and blocks.
 
     `spec` is the type of the table `[sections.<name>]` in a study's file. A section without `spec` is in every report.
-    `default` is used for studies without this table. If `default` is None, their reports leave the section out. `data`
-    is the type of the section's numbers in result.json. A section without `data` shows only the core result.
+    If a study has no such table, its spec is `default`; if that is None, its reports leave the section out. `data` is
+    the type of the section's numbers in result.json. A section without `data` shows only the core result.
     """
 
     name: ClassVar[str]
@@ -46,7 +46,7 @@ class Section(Generic[Spec, Data]):
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """Return what the section changes in the answer's sentences about costs."""
+        """Return what this section changes in the answer's sentences about costs, which the section `costs` writes."""
         return Lead()
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:
@@ -57,7 +57,7 @@ class Section(Generic[Spec, Data]):
         return ()
 
     def brief(self, index: Index, data: Data) -> Iterable[Block]:
-        """Return the section's blocks in the short answer on a terminal."""
+        """Return the blocks of this section for the short answer on a terminal."""
         return ()
 
     def blocks(self, index: Index, data: Data) -> Iterable[Block]:

@@ -1,4 +1,4 @@
-"""Ab: for every arm, the figures that ab (ApacheBench) would print, and the effects that this run measured."""
+"""Figures as ab (ApacheBench) prints them, for every arm, beside the effects that this run measured."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AbSection(Section[None, list[AbFigures]]):
     data = list[AbFigures]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[AbFigures] | None:
-        # Without new connections there are no connection times, which ab prints.
+        # ab prints connection times, which workloads without new connections do not have.
         workloads = [
             name
             for name, each in run.plan.study.workloads.items()
@@ -96,7 +96,7 @@ def _figures(index: Index, each: AbFigures) -> Iterator[list[str]]:
 def _time(index: Index, each: AbFigures, name: str) -> Cells:
     line, effect = each.times[name], _effect(index, each, PHASES[name])
     figures = [_ms(figure) for figure in (line.min, line.mean, line.sd, line.median, line.max)]
-    # ab's Connect includes requests on open connections, as 0 ms. The study's metric covers only new connections.
+    # ab counts a connect time of 0 ms for requests on open connections. The study's metric covers only new connections.
     if effect is None or (name == "connect" and each.keep_alive):
         return [fmt.capital(name), *figures, fmt.NONE, fmt.NONE]
     relative = fmt.relative(effect.printed_ratio) if effect.printed_ratio else fmt.NONE

@@ -19,16 +19,15 @@ CHOSEN_END = (
     "run is stopped; --resume completes it."
 )
 MOST_DETAILS = 3
-"""If the answer has more detail sentences than this, a terminal leaves them out, because its tables have the same
-figures. A page shows them after a click."""
+"""If the answer has more detail sentences than this, terminals leave them out, because the tables have their figures.
+Pages show them after a click."""
 
 
 class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return the figures of the command if the run has only one command. Other sections say what protected arms
-        cost."""
+        """Return the figures of the only arm, if the run has just one. Other sections say what protections cost."""
         arms = [arm for arm in index.core.arms if not arm.replicate]
         is_alone = len(arms) == 1 and arms[0].control
         lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []
@@ -58,9 +57,9 @@ class AnswerSection(Section[None, None]):
 
 
 def chosen_end(core: Core) -> str:
-    """Return a sentence that says why intervals are wider, if someone may have ended the run because of its figures.
+    """Return a sentence that says why intervals are wider, if the user may have ended the run because of its figures.
 
-    It continues a text, so it begins with a space. It is empty for any other run.
+    The sentence begins with a space, because it continues a text. Return '' for all other runs.
     """
     return CHOSEN_END.format(times=fmt.number(core.widening, 1)) if core.partial and core.widening > 1 else ""
 
@@ -80,8 +79,7 @@ def too_few_rounds(core: Core) -> str | None:
 
 
 def figures_alone(core: Core, arm: str, label: str) -> list[str]:
-    """Return the headline figures of an arm that is compared with no other arm, such as 'a takes 12.3 ms [12.0,
-    12.6]'."""
+    """Return a text for each headline figure of the only arm of a run, such as 'a takes 12.3 ms [12.0, 12.6]'."""
     metrics = {metric.name: metric for metric in core.metrics if metric.headline}
     values = [value for value in core.values if value.arm == arm and value.metric in metrics]
     return [

@@ -51,7 +51,7 @@ class Point(Model):
 
 
 def whole(operations: float) -> str:
-    """Format a number of operations, rounded up: with the next lower whole number the cost is still above the share."""
+    """Format a number of operations, rounded up, because with one operation fewer the cost is above the share."""
     return fmt.number(-(-operations // 1), 0)
 
 
@@ -142,10 +142,10 @@ def _texts(index: Index, data: list[Point]) -> Iterator[str]:
 
 
 def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
-    """Return clauses about a protection in one view, with '{}' in place of its name.
+    """Return clauses about a protection on the wire or in the application, with '{}' in place of its name.
 
-    They say from which number of queries the protection costs less than a share of the time. They name the contexts in
-    which it never costs less, in which it saves time, and for which the run has no result.
+    They say from how many queries a connection on the protection costs less than 5 % or 1 % of the time. They name the
+    contexts in which it always costs more, in which it saves time, and in which this run cannot tell.
     """
     reached: dict[float, list[str]] = {}
     for arm, p in points:
@@ -219,19 +219,21 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""Metrics to draw, as (phase, end of the name), the preferred metric first.
+"""Metrics to draw, each as (phase, end of the metric's name); the first pair that fits some metric is used.
 
-Metrics of an application's driver have no such phase, so the end of their name selects them.
+The end of the name is for metrics of an application's driver, which have no such phase.
 """
 MOST_NUMBERS = 2
-"""In a panel with more curves, the marks have no numbers, because numbers would overlap."""
+"""In a panel with more curves than this, the marks have no numbers, because numbers would overlap."""
 POINTS = 60
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The costs of one arm, on the wire or in the application: of a connection with its first operation, and of each
-    later one."""
+    """The effects of one arm on a connection with its first operation, and on each later operation.
+
+    Both are measured in the same view: on the wire or in the application.
+    """
 
     view: str
     context: Context
@@ -241,10 +243,10 @@ class Curve:
     operation: Effect
 
     def overhead(self, operations: float) -> tuple[float, float, float]:
-        """Return the relative added time of a connection with `operations` after its first, and the interval's ends.
+        """Return the added share of the time of a connection with 1 + `operations` operations, and its interval's ends.
 
-        The errors of the two effects are assumed to be independent. The break-even points (dots) do not need this
-        assumption, because they are computed from the rounds.
+        The errors of the two effects are assumed to be independent. The break-even points (the dots in the picture) do
+        not need this assumption, because they are computed from the rounds.
         """
         first, each = self.connection.difference, self.operation.difference
         base = self.connection.control_value + operations * self.operation.control_value
@@ -291,7 +293,7 @@ def _caption(curves: list[Curve]) -> list[str]:
 
 
 def _draw(curves: list[Curve], index: Index, data: list[Point], width: int) -> Sheet:
-    """Draw the figure. Its axis of operations ends at 10,000 or, to show all marks, at up to a million."""
+    """Return the picture. Its axis of operations ends at 10,000, or later (up to a million) to show all marks."""
     marks = [item.high or item.operations or 1.0 for item in data]
     reach = float(10 ** min(6, max(4, ceil(log10(max([*marks, 1.0])) + 0.1))))
     panels = []

@@ -37,8 +37,7 @@ TOTAL = "total"
 
 
 class Spec(Model):
-    """The table `[sections.breakdown]` of a study: a metric whose loss the section explains, and the parts of the
-    loss."""
+    """The table `[sections.breakdown]` of a study: a metric whose loss the section explains, and the loss's parts."""
 
     metric: str = Field(description="The metric whose loss is explained.")
     without: str = Field(description="Level of the main factor that measures without the gateway.")
@@ -98,7 +97,7 @@ class BreakdownSection(Section[Spec, list[Step]]):
         return [step for step in steps if step is not None] or None
 
     def lead(self, index: Index, data: list[Step]) -> Lead:
-        """Leave the arm without the gateway out of the answer, because it is not a protection."""
+        """Exclude the arm without the gateway from the answer, because it is not a protection."""
         return Lead(without=frozenset({step.start for step in data} - _controls(index)))
 
     def answer(self, index: Index, data: list[Step]) -> list[Sentence]:
@@ -156,7 +155,7 @@ def _part(
 ) -> Added:
     added = differences(before, after)
     whole = estimate(total) if total else None
-    # A share of an unresolved total means nothing.
+    # Without a resolved total there is nothing to divide into shares.
     resolved = whole is not None and (whole.low > 0 or whole.high < 0)
     return Added(
         metric=name,

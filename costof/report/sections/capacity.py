@@ -32,7 +32,7 @@ from costof.study.several_loads import rate_in_words
 from costof.study.sweep import CAPACITY, Sweep, percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
-#: In the curves, slices whose rates differ by less than this factor count as one rate.
+#: Slices whose rates differ by less than this factor are one point of a curve.
 SAME_RATE = 1.05
 HEAD = ["", "without", "with", "difference", "relative"]
 METHOD = (
@@ -54,7 +54,7 @@ HOW_TO_READ = (
 
 
 class Curve(Model):
-    """Latency of an arm at one rate, over all slices at about this rate, those of the warm-up included."""
+    """One point of a curve: an arm's latency at one rate, over all slices at about this rate, with the warm-up."""
 
     per_second: Finite
     p50_ms: Finite | None = Field(description="None if a command does not report it.")
@@ -66,7 +66,7 @@ class Curve(Model):
 
 
 class ArmCapacity(Model):
-    """The load that one arm carries within the limit. `found`: whether the run shows it, within the sweep's range."""
+    """The latencies of one arm, and whether the run found the load that it carries within the limit (`found`)."""
 
     arm: str
     found: bool
@@ -76,7 +76,7 @@ class ArmCapacity(Model):
 
 
 class Capacities(Model):
-    """The sweep of the run, and the latencies of each arm over the load. The capacities are values of its metric."""
+    """The sweep of the run and the latencies of each arm. The core result has the capacities, as a metric's values."""
 
     load: Load
     sweep: Sweep
@@ -186,7 +186,7 @@ def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
 
 
 def _percentiles(run: Run, sweep: Sweep, answers: Sequence[SliceAnswer]) -> dict[float, float]:
-    """Return the percentiles in ms over all operations of some slices, or the means of those that a command reports."""
+    """Return percentiles in ms over all operations of these slices; for a command, the means of what it reports."""
     limit = sweep.limit
     if limit.figure is None:
         histograms = [each.phases[limit.phase].histogram for each in answers if limit.phase in each.phases]
@@ -248,7 +248,10 @@ def _difference(index: Index, verdict: Verdict, ratio: Estimate) -> str:
 
 
 def _outside(index: Index, data: Capacities, arm: Arm) -> str | None:
-    """Return why an arm has no comparison: a capacity outside of the range, or none that these rounds show."""
+    """Return why an arm cannot be compared with its control, and advice; None if it can.
+
+    A capacity may be outside of the sweep's range, or the rounds may be too few or too disturbed to find it.
+    """
     if index.effect(CAPACITY, arm.name) is not None:
         return None
     texts: list[str] = []

@@ -1,4 +1,4 @@
-"""Carry-over: metrics whose figure in a slice depends on which arm was measured just before."""
+"""Carry-over: warnings about metrics whose figures depend on which arm was measured just before."""
 
 from __future__ import annotations
 

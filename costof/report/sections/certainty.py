@@ -15,10 +15,10 @@ from costof.results.models import Arm, Effect, Metric, Value
 
 NOISE = ["metric", "difference", "relative", "noise up to"]
 ROW_HEIGHT, CROWDED_ROW_HEIGHT = 54, 34
-"""Heights of a row in pixels. Runs with several contexts use the second height in panels with more than three rows."""
+"""Heights of a row in pixels. The second one is for runs with several contexts and more than three rows in a panel."""
 TIMES = ("ms", "us")
 CUT = 0.999
-"""Share of operations at which the curves end, because the slowest operation would squeeze all others into a corner."""
+"""The curves end at this share of operations, because the axis to the slowest one would squeeze the rest together."""
 TICKS = (0.0, 0.5, 0.9, 0.99, 0.999)
 SLOWEST = (
     "The height is the share of operations that took at most the time below, on a scale that spreads out the slowest "
@@ -109,7 +109,7 @@ def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
 
 
 def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool) -> Panel:
-    """Return a panel with a row for each arm and, at the bottom, a row for the control replicate, on one scale."""
+    """Return a panel with a row for each arm and, at the bottom, a row for the control replicate."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
         for arm, effect in _effects(index, metric, context)
@@ -179,7 +179,7 @@ def _points(value: Value) -> list[tuple[float, float]]:
 
 
 def _distribution_caption(index: Index, metric: Metric, context: Context) -> str:
-    """Return text such as 'Connect and first query (wire): p50 5.1 ms on plain and …; p99 …'."""
+    """Return text such as 'Connect and first query (wire): p50 5.1 ms on plain and 7.2 ms on tls; p99 …'."""
     parts = []
     for name in ("p50", "p99"):
         values = [
@@ -220,7 +220,10 @@ def _height(share: float) -> float:
 
 
 def _ticks(low: float, high: float, *, sparse: bool) -> list[float]:
-    """Return ticks for a logarithmic axis: at 1, 2 and 5 of each decade, or fewer if there would be too many."""
+    """Return ticks for a logarithmic axis: mostly at 1, 2 and 5 of each decade, fewer for a long axis.
+
+    If `sparse` is true, return fewer, because a picture of several contexts has narrow panels.
+    """
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     steps: tuple[float, ...] = (1.0,) if high / low > 300 else (1.0, 3.0) if high / low > 30 else (1.0, 2.0, 5.0)
     if high / low < 4:

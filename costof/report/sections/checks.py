@@ -1,4 +1,4 @@
-"""Checks that a run must pass before its figures can be trusted, each with a mark, at the top of the report."""
+"""Checks of the conditions under which a run's figures can be trusted, shown at the top of the report."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _verified(run: Run, core: Core) -> Check:
 
 
 def _names(arms: Sequence[Arm]) -> list[str]:
-    """Return the names of arms. The copy of a control is part of no figure but the noise floor."""
+    """Return the names of the arms that are not copies of a control. Copies affect only the noise floor."""
     return [arm.name for arm in arms if not arm.replicate]
 
 
@@ -102,7 +102,7 @@ def _quiet(run: Run) -> Check:
 
 
 def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
-    """Return how many rounds were disturbed, such as '1 round was discarded', and why; None if none was."""
+    """Return how many rounds were disturbed, such as '1 round was discarded', and why; None if no round was."""
     rounds, usual = run.disturbances, run.disturbances.typical_share
     kept = [number for number, share in rounds.shares.items() if share > usual + LEAST_SHARE]
     disturbed = [*rounds.discarded] or kept
@@ -118,7 +118,10 @@ def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
 
 
 def _own_servers(run: Run) -> str:
-    """Return that the user's own servers count as other programs, because the run does not know their CPU time here."""
+    """Return text such as ' (including your own servers)', for servers whose CPU time this run cannot tell apart.
+
+    Return '' if the run knows the CPU time of the servers, or if they are those of a lab.
+    """
     if run.plan.study.service.kind == COMMAND:
         return " (including your own servers)"
     if run.plan.target is None:
@@ -130,9 +133,9 @@ def _own_servers(run: Run) -> str:
 
 
 def _client(run: Run, core: Core) -> Check:
-    """Check that the load generator did not use most of a core while a headline rate was measured.
+    """Check that the load generator used less than most of one core while headline rates were measured.
 
-    If the load generator uses one whole core, it may itself limit the rate.
+    A load generator that uses a whole core may itself limit the rate.
     """
     busy = {each.workload for each in core.cpu if each.busiest == CLIENT}
     rates = [
@@ -201,7 +204,7 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
 
 
 def _failed_share(core: Core, arms: Sequence[str], metrics: Sequence[str]) -> str:
-    """Return text such as '20 % of operations failed': the highest share of any workload of these arms."""
+    """Return text such as '20 % of operations failed', with the highest share in any workload of these arms."""
     workloads = {metric.workload for metric in core.metrics if metric.name in metrics}
     shares = [each.share for each in core.failures if each.arm in arms and each.workload in workloads]
     return f"{'up to ' if len(shares) > 1 else ''}{fmt.percent(max(shares, default=0.0))} of operations failed"

@@ -57,7 +57,7 @@ class CostsSection(Section[None, None]):
         return statements(index)
 
     def key_figures(self, index: Index, data: None) -> list[KeyFigure]:
-        """Return the effects in headline metrics, except those that another section reports."""
+        """Return the effects in headline metrics, without those of which another section makes key figures."""
         reference = index.reference
         return [
             of_effect(index, metric, effect)
@@ -69,7 +69,7 @@ class CostsSection(Section[None, None]):
         ]
 
     def parts(self, index: Index, data: None) -> list[Part]:
-        """Return the part with the costs, and a separate part with the noise floor for the terminal and Markdown."""
+        """Return the part with the costs and, for terminals and Markdown, a separate part with the noise floor."""
         lines = index.noise_lines()
         noise: list[Block] = [Bullets(lines, label="Noise floor", loose=True, media=TEXT)] if lines else []
         return [*super().parts(index, data), Part("noise_floor", "Noise floor", noise, order=NOISE_FLOOR_ORDER)]
@@ -131,19 +131,19 @@ class Line(NamedTuple):
 
     @property
     def mean_cost(self) -> float:
-        """Return the mean log ratio over the contexts, to rank protections. A higher ratio means a higher cost."""
+        """Return the mean log ratio over the contexts, by which protections are ranked; higher is more expensive."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0
 
 
 def statements(index: Index) -> list[Sentence]:
-    """Return a sentence for each arm on the wire and in the application.
+    """Return the sentences about each arm's costs, on the wire and in the application.
 
     If there are many, only the most important ones are main sentences, and the others are details.
 
-    If another section begins the answer (`Lead.leads`), all sentences are details, except the sentences about that
-    section's reference arm.
+    If another section begins the answer (`Lead.leads`), all sentences are details. If it names a reference arm, the
+    sentences about this arm are main sentences.
     """
     arms, lines = index.answered, _lines(index)
     reference = index.reference
@@ -182,10 +182,10 @@ def _lines(index: Index) -> list[Line]:
 
 
 def _headlines(lines: list[Line]) -> list[tuple[Line, str]]:
-    """Return sentences about the first headline metric of each view: the wire and the application.
+    """Return sentences about the first headline metric on the wire and about the first one in the application.
 
-    If there are more than `MOST_HEADLINES` sentences, return the sentences of one view. If these are still too many,
-    return only the sentences about the most expensive and the cheapest protection.
+    If there are more than `MOST_HEADLINES`, return only those on the wire. If these are still too many, return only the
+    sentences about the most expensive and the cheapest protection.
     """
     first = {line.view: line.metric.name for line in reversed(lines)}
     main = [line for line in lines if line.metric.name == first[line.view]]
@@ -213,14 +213,17 @@ def _overlap(one: Line, other: Line) -> bool:
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return a line as a sentence. `lines` are all lines of the answer. If they have several views (on the wire and in
-    the application), the sentence ends with the view of its line."""
+    """Return a line as a sentence.
+
+    If `lines`, which are all lines of the answer, are partly on the wire and partly in the application, the sentence
+    ends with the words for where its line was measured.
+    """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".") + _noise(line)
 
 
 def _noise(line: Line) -> str:
-    """Return a sentence about the effects that are as small as the noise of this run; '' if there are none."""
+    """Return a sentence about those effects that are no larger than the noise of this run; '' if there are none."""
     hidden = [(arm, effect) for arm, effect in line.effects if hidden_by_noise(effect)]
     if not hidden:
         return ""
@@ -243,9 +246,9 @@ def _clauses(line: Line) -> str:
 def _clause(
     metric: Metric, verdict: Verdict, effects: list[tuple[Arm, Effect]], name: str, *, with_places: bool = False
 ) -> str:
-    """Return a clause about effects with the same verdict. Each effect's context comes before its figure.
+    """Return a clause about effects with the same verdict, such as "lowers 'queries a second' at lan by 12 %".
 
-    `name` is the metric's name, or 'it' if an earlier clause of the sentence names the metric.
+    `name` is the metric's label in quotes, or 'it' if an earlier clause of the sentence names the metric.
     """
     named = name != "it"
     rate = metric.better == "higher"
@@ -282,17 +285,17 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
 
 
 def _place(arm: Arm) -> str:
-    """Return the arm's context, such as 'at us-us'.
+    """Return the arm's context in words, such as 'at us-us'.
 
-    The first context has no name, so its levels are described: 'with 3 nodes'.
+    The name of the first context is empty, so the words are of its levels, such as 'with 3 nodes'.
     """
     return arm.at_place.strip() or arm.context_in_words
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
-    """Return '24.1 % [23.5, 24.8]' for a rate and '14.2 ms [13.8, 14.7] (2.1×)' for a time.
+    """Return text such as '24.1 % [23.5, 24.8]' for a rate and '14.2 ms [13.8, 14.7] (2.1×)' for a time.
 
-    An unresolved effect is relative and has a sign.
+    If the effect is unresolved, return the relative change with its sign for both.
     """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
@@ -306,7 +309,10 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the headline metrics that `shown` lacks; None if it lacks none."""
+    """Return a sentence about the largest cost in the headline metrics that no line in `shown` is about.
+
+    Return None if there are no such metrics.
+    """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]
     effects = [(line, arm, effect) for line in remaining for arm, effect in line.effects]
@@ -327,7 +333,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
-    """Return text such as "TLS adds 14.2 ms [13.8, 14.7] (2.1×) to 'connect' and … on the wire." for each view."""
+    """Return text such as "TLS adds 14.2 ms [13.8, 14.7] (2.1×) to 'connect' on the wire." for each view."""
     texts = []
     for view, words in VIEWS.items():
         metrics = [metric for metric in index.headline_metrics if metric.view == view]
@@ -388,10 +394,10 @@ def views(index: Index) -> list[View]:
 
 
 def table(index: Index, view: View, media: Media) -> Table:
-    """Return the table of a view, that is, of one group of metrics such as those on the wire, in one context.
+    """Return the table of one group of metrics, such as those on the wire, in one context.
 
-    A table for a terminal is smaller in two ways. If all metrics have the same unit, it is only in the heading. In
-    contexts other than the nearest, the table has only headline metrics.
+    A table for a terminal is smaller: in contexts other than the nearest one, it has only headline metrics. If all
+    metrics have the same unit, the unit is only in the heading.
     """
     terminal, effects, unit = media == TERMINAL, view.effects, ""
     if terminal and view.context is not index.nearest:
@@ -421,7 +427,7 @@ def table(index: Index, view: View, media: Media) -> Table:
 
 
 def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Cell) -> Row:
-    """Return a row. Control, value and difference have the same decimals, so that a reader can subtract them."""
+    """Return a row whose control value, value and difference have the same decimals, so that readers can subtract."""
     kind: Literal["headline", "plain"] = "headline" if metric.headline else "plain"
     if effect is None:
         values = [index.value(metric.name, each) if each else None for each in (arm.baseline, arm.name)]
@@ -465,9 +471,9 @@ def side_effects_note(shown: list[View]) -> str:
 
 
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
-    """Return whether an arm with TLS has a cost or saving in a phase that TLS itself does not change.
+    """Return whether the effect of an arm with TLS is a cost or saving in a phase that TLS itself does not change.
 
-    Such phases are those before TLS and, if it became shorter, the first phase after TLS.
+    Such phases are those before TLS. The first phase after TLS is one too, if it became shorter.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
@@ -476,14 +482,14 @@ def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
 
 
 def _two_digits(value: float, decimals: int) -> int:
-    """Return `decimals`, or more if `value` needs more for two significant digits: 0.75 must not be printed as 1."""
+    """Return `decimals`, or as many as `value` needs for two significant digits: 0.75 must not be printed as 1."""
     return max(decimals, fmt.significant_decimals(value, 2))
 
 
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
-    """Yield a row for each figure from the literature, to be compared with the measured one.
+    """Yield a row for each figure from the literature, to compare it with the measured figure.
 
-    With `together`, one row has the lowest and the highest ratio if there are several figures and all are ratios.
+    If `together` is true and all of several figures are ratios, yield one row with the lowest and the highest ratio.
     """
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):

@@ -1,4 +1,4 @@
-"""CPU by role: the CPU seconds of client, server, … per 1,000 operations, and how long each waited for a CPU."""
+"""CPU by role (client, server, …): CPU seconds per 1,000 operations, and the share of time without a CPU."""
 
 from __future__ import annotations
 
@@ -64,8 +64,7 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 def _table(index: Index, context: Context) -> Table:
     arms = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
     roles = _roles(index.core.cpu)
-    # The throttling of a role (client, server, …) has a column only if it is large enough in some arm. The same holds
-    # for steal.
+    # The throttling of a role, and steal, have a column only if they are large enough in some arm.
     waits = [_limits(cpu) for cpu in index.core.cpu]
     limits = [
         name
@@ -93,12 +92,12 @@ def _number(seconds: float) -> str:
 
 
 def _limits(cpu: Cpu) -> dict[str, float]:
-    """Return the shares of time without a CPU, by column heading: throttling of each role, and steal."""
+    """Return the shares of time without a CPU, by heading of their column: throttling of each role, and steal."""
     return {**{f"throttled: {role}": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
 
 
 def _bottlenecks(index: Index) -> Table:
-    """Return a row for each program and workload in which the program used most of one core, the client's first."""
+    """Return a table of the programs that used most of one core, by workload. The client's rows are first."""
     arms: dict[tuple[str, str], list[str]] = {}
     measured: dict[str, int] = {}
     for cpu in index.core.cpu:

@@ -1,7 +1,7 @@
 """Failures: the share of operations that failed with each arm, compared with the control.
 
-All other figures cover only operations that succeeded. If an arm fails more often, perhaps only the easier operations
-succeed, and its latency is misleading. Therefore the answer mentions failures.
+All other figures cover only operations that succeeded. If only the easy operations of an arm succeed, its latency is
+misleading. Therefore the answer mentions failures.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ METHOD = (
     "succeeded."
 )
 SUCCEEDED = "Its other figures cover only operations that succeeded."
-#: The answer mentions failed operations if their share exceeds this number, even if the control fails as often.
+#: If more than this share of operations fail, the answer mentions it, even if as many fail with the control.
 LEAST_REPORTED = 0.001
 
 
@@ -36,7 +36,7 @@ class FailuresSection(Section[None, None]):
             for each in sorted(index.core.failures, key=lambda each: each.share, reverse=True)
             if each.arm not in index.replicates and (each.fails_more or each.share > LEAST_REPORTED)
         ]
-        # The figures that overloaded arms lack are in the section about the load.
+        # The section about the load names the figures that overloaded arms lack.
         texts += [
             missing_words(index, each)
             for each in index.core.missing

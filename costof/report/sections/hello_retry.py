@@ -26,11 +26,10 @@ SENTENCE = (
     "that group (X25519 for most clients), a new connection saves one round trip."
 )
 
-#: The group that most clients offer first.
 MOST_OFFER = "X25519"
 USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
-#: Some servers accept only one group, such as PostgreSQL before version 18. Then only the clients can change.
+#: Servers that accept only one group, such as PostgreSQL before version 18, cannot change it, but their clients can.
 ADVICE = (
     "Each new TLS connection saves 1 round trip if the server accepts {offered}, or if clients offer {groups} first."
 )
@@ -53,9 +52,9 @@ class HelloRetrySection(Section[None, list[HelloRetry]]):
         return [retry for retry in retries if retry is not None]
 
     def answer(self, index: Index, data: list[HelloRetry]) -> list[Sentence]:
-        """Return the change of settings that saves the round trip, for arms of the answer.
+        """Return advice on how to save the additional round trip.
 
-        The summary does not have it, because the run has not measured it.
+        It is a detail and not in the summary, because this run has not measured what it saves.
         """
         answered = {arm.name for arm in index.answered}
         groups = list(dict.fromkeys(each.group for each in data if each.arm in answered))

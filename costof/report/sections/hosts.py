@@ -38,14 +38,14 @@ COMMANDS_METHOD = (
     "The rates that the hosts' programs print are added up. Peak memory is the maximum of all hosts. All other printed "
     "figures, including percentiles, are means over the hosts, because the programs do not print distributions."
 )
-#: Above this share of CPU time in use, a host's CPU may limit the load.
+#: A host that uses more than this share of its CPU time may itself limit the load.
 BUSY = 0.8
 #: Seconds after a connection for which its local port cannot be used again (TIME_WAIT).
 PORT_REUSE_SECONDS = 60.0
 
 
 class HostRow(Model):
-    """One host's part in the run. CPU shares are from 0 to 1, and are means over the host's slices."""
+    """What one host contributed. CPU shares (0 to 1) are means over the host's slices."""
 
     host: str
     cores: int
@@ -178,7 +178,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # Phases are compared by their mean times, even if the metric is a rate. Only a command's figure may be a rate.
+        # A metric that is a rate is compared by the times of its phase, unless a command reports the rate itself.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}
@@ -197,7 +197,7 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
 
 
 def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float, float]:
-    """Return the metric's mean on this host, and its mean on all other hosts. A mean without values is 0."""
+    """Return the metric's mean on this host and its mean on all other hosts, each 0 if there are no values."""
     if name := metric.command_figure:
         figures = {part.host: part.figures[name] for part in parts if name in part.figures}
         mean = figures.pop(host, 0.0)
@@ -209,7 +209,7 @@ def _means(parts: Sequence[HostPart], metric: Metric, host: str) -> tuple[float,
 
 
 def _deciding(run: Run, names: Sequence[str]) -> list[DecidingHost]:
-    """Return each headline verdict that would be different without one of the hosts, and name this host."""
+    """Return the headline verdicts that would be different without one of the hosts, each with this host."""
     if len(names) < 2:
         return []
     verdicts = _verdicts(run, run.samples)
@@ -240,7 +240,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer without this host's part. Only its counts, means and rates are correct."""
+    """Return the slice's answer without this host's part. Its counts, means and rates are correct, nothing else is."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

@@ -1,7 +1,7 @@
 """Intermittent costs: arms that have more outlying slices or more slow operations than their control.
 
-Over a long time, such an arm costs as much as the mean says, but in most rounds it costs less or more. The answer
-therefore gives both the mean and the difference in a typical round.
+The mean cost of such an arm is right over a long time, but its cost in most rounds is different. The answer therefore
+has both the mean and the difference in a typical round.
 """
 
 from __future__ import annotations
@@ -136,10 +136,10 @@ def _threes(run: Run) -> Iterator[tuple[PlannedArm, PlannedArm, PlannedArm]]:
 
 
 def _logs(run: Run, name: str, slices: Mapping[str, Slices], arms: Sequence[PlannedArm]) -> list[list[float]] | None:
-    """Return, for each arm, the logarithms of its slices' figures in the rounds that all arms have.
+    """Return the logarithm of each slice's figure, by arm, for the rounds in which all arms have one.
 
-    A higher logarithm means more cost. The figure is the median time of the slice's operations, which a stall of the
-    machine hardly changes. If the metric has one figure per slice, it is that figure. Return None if a figure is 0.
+    A higher logarithm means a higher cost. The figure is the median time of the slice's operations, which a stall of
+    the machine hardly changes, or the only figure of the slice, such as a rate. Return None if a figure is 0.
     """
     metric = run.plan.study.metrics[name]
     if metric.is_of_whole_slice:
@@ -166,7 +166,7 @@ def _slow_operations(run: Run, name: str, slices: Mapping[str, Slices], comparis
 
 
 def _slices(run: Run, name: str) -> dict[str, Slices]:
-    """Return the latency distributions of each arm's slices; empty if the metric has only one figure per slice."""
+    """Return the latency distributions of each arm's slices; {} if the metric has only one figure for each slice."""
     if run.plan.study.metrics[name].is_of_whole_slice:
         return {}
     return {arm.name: Slices.decode(run.histograms(name, arm.name)) for arm in run.plan.arms}

@@ -29,8 +29,8 @@ from costof.study.several_loads import LOAD, in_words, rate_in_words, unit_in_wo
 from costof.study.sweep import percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
-#: A percentile has a point in the picture if at least this many operations lie beyond it. Its neighbours show whether
-#: it is out of line.
+#: A percentile is shown if at least this many operations are beyond it. So few are enough, because the percentiles at
+#: the neighbouring loads show whether it is an outlier.
 FEWEST_BEYOND = 5
 METHOD = (
     "Each round has a slice of each variant at each load, in random order. Each cost is that of a variant and its "
@@ -43,7 +43,7 @@ HOW_TO_READ = (
 
 
 class LatencyAtLoad(Model):
-    """An operation's latency on an arm at its load, in the metric's unit. A percentile is None if it is not known."""
+    """Percentiles of an operation's latency on an arm, at the arm's load, in the metric's unit."""
 
     arm: str
     metric: str
@@ -120,7 +120,7 @@ class LatencyOverLoadSection(Section[None, LatencyOverLoad]):
         return figures
 
     def brief(self, index: Index, data: LatencyOverLoad) -> Iterator[Block]:
-        """Return a plot of the most important operation's highest percentile that is known, for the first context."""
+        """Return a plot of the highest known percentile of the most important operation, for the first context."""
         for name in data.metrics[-1:]:
             yield from _plots(index, data, index.metrics[name], data.groups[0])
 
@@ -183,7 +183,7 @@ def _not_carried(data: LatencyOverLoad) -> dict[str, Carried]:
 
 
 def _highest(index: Index, data: LatencyOverLoad) -> float | None:
-    """Return the highest load that every variant carries, with all lower loads; None if there is none."""
+    """Return the highest load up to which every variant carries every load; None if one fails at the lowest load."""
     overloaded, highest = _not_carried(data), None
     for rate in data.rates:
         arms = [arm for arm in index.shown_arms if _rate(arm) == rate]
@@ -210,7 +210,7 @@ def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | N
 
 
 def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
-    """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).', or None."""
+    """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).'; None if all arms carry theirs."""
     overloaded = _not_carried(data)
     first: dict[str, Arm] = {}
     for arm in sorted((arm for arm in index.shown_arms if arm.name in overloaded), key=_rate):
@@ -247,13 +247,13 @@ def _series(index: Index, data: LatencyOverLoad, metric: Metric, group: Group, w
 
 
 def _known(data: LatencyOverLoad, metric: Metric, group: Group) -> list[str]:
-    """Return the percentiles that are known of any arm; the mean if there are none."""
+    """Return the names of the percentiles that are known of any arm, such as 'p50'; ['mean'] if there are none."""
     names = dict.fromkeys(name for arm in group.arms for name in _of(data, metric.name, arm))
     return sorted(names, key=lambda name: float(name[1:])) or ["mean"]
 
 
 def _words(metric: Metric) -> str:
-    """Return the operation, such as 'a query'; the label of a figure that a command reports, in quotes."""
+    """Return the operation, such as 'a query', or the label of a command's figure in quotes."""
     return fmt.with_article(metric.label) if metric.view == "wire" else f"'{metric.label}'"
 
 
@@ -274,7 +274,7 @@ def _plots(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) ->
 
 
 def _figure(index: Index, data: LatencyOverLoad, metric: Metric, group: Group) -> Figure:
-    # The first panel is at the top of a page: the highest percentile differs most from load to load.
+    # The first panel may be at the top of a page, so it shows the highest percentile, which the load changes most.
     curves = {what: _series(index, data, metric, group, what) for what in reversed(_known(data, metric, group))}
     points = [point for each in curves.values() for _, series in each for point in series.points]
     times = [time for _, time in points]

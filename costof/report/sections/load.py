@@ -1,7 +1,7 @@
 """At your load: times of connections and queries, and the CPU cores in use, at a load that the user chose.
 
 Only runs with a load (`--load`, `--pool`) have this section. Clients arrive at random times and do not wait for each
-other, or each client pauses between two requests. Other sections report the highest possible rate.
+other, or each client pauses between two requests. Without a load, a run measures the highest possible rates instead.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from costof.study.schema import CPU_PREFIX
 
 #: If at least this share of the machine's CPU time is in use, operations mostly wait for a CPU.
 SATURATED = 0.8
-#: Share of the machine's CPU time that the suggested next load should use, to keep queues short.
+#: A suggested load should use this share of the machine's CPU time, so that queues are short.
 COMFORTABLE = 0.5
-#: The suggested next load is at most this share of the rate that an overloaded arm served.
+#: A suggested load is at most this share of the rate that an overloaded arm served.
 MOST_OF_SERVED = 0.8
 SATURATION = (
     "With {arm}, this machine was {busy} busy, so the times are mostly waits for a CPU and hold for no other machine: "
@@ -155,8 +155,7 @@ class LoadSection(Section[None, AtLoad]):
 
 
 def _room(data: AtLoad, arm: Arm) -> str | None:
-    """Return 'With TLS, the server (0.42 cores) and the client (0.25) need 0.67 of this machine's 2 cores at this
-    load.'
+    """Return text such as 'With TLS, the server (0.42 cores) and the client (0.25) need 0.67 of this machine's 2 …'.
 
     Return None if the arm cannot carry the load, or if servers and client do not share this machine.
     """
@@ -174,7 +173,7 @@ def _room(data: AtLoad, arm: Arm) -> str | None:
 
 
 def _cores(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Iterator[Cores]:
-    """Yield the cores used by the servers and by the client, over the rounds with readings of both arm and control."""
+    """Yield the cores that the servers and the client used, from the rounds with readings of both arm and control."""
     both = [run.counted_slices(WORKLOAD, name) for name in (arm.baseline or "", arm.name)]
     all_roles = dict.fromkeys(role for record in both[1] for role in _seconds(record))
     limited = {role for records in both for record in records for role in record.server_throttled_seconds}
@@ -204,9 +203,10 @@ def _seconds(record: SliceRecord) -> dict[str, float]:
 
 
 def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence[str]) -> dict[int, float]:
-    """Return the cores that these roles used in each round, at the requested rate or, without one, the measured rate.
+    """Return the cores that these roles used together, by round.
 
-    A role without a reading counts as 0. A slice is left out if none of the roles has a reading.
+    They are computed for the requested rate or, if there is none, for the measured rate. A role without a reading
+    counts as 0. A slice without a reading of any of the roles is left out.
     """
     cores = {}
     for record in records:
@@ -280,7 +280,7 @@ def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
 
 
 def _clause(metric: Metric, effect: Effect, unit: str) -> str:
-    """Return 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
+    """Return text such as 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
     what = fmt.with_article(metric.label)
     match effect.verdict:
         case Verdict.COSTS:
@@ -303,7 +303,7 @@ def _clause(metric: Metric, effect: Effect, unit: str) -> str:
 
 
 def _why_it_includes_0(uneven: UnevenRounds | None, unit: str) -> str:
-    """Return text such as 'round 3 makes the interval include 0', if it would not include 0 without this round."""
+    """Return 'the interval includes 0' or, if it is because of one round, 'round 3 makes the interval include 0'."""
     if uneven is None or not uneven.rounds or uneven.without.low <= 0 <= uneven.without.high:
         return "the interval includes 0"
     makes = "makes" if len(uneven.rounds) == 1 else "make"
@@ -316,7 +316,7 @@ def _amount(effect: Effect, sign: int) -> str:
 
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
-    """Return text such as 'the p99 of a query is 12 ms instead of 8 ms'; None if an arm has too few operations."""
+    """Return text such as 'the p99 of a query is 12 ms instead of 8 ms'; None if there are too few operations."""
     values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
     known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
     if len(known) < len(values):
@@ -326,8 +326,7 @@ def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
 
 
 def _cores_in_use(cores: Sequence[Cores]) -> str:
-    """Return "the server keeps 0.56 of this machine's 2 cores busy instead of 0.18 and the client 0.33 instead of
-    0.09"."""
+    """Return text such as "the server keeps 0.56 of this machine's 2 cores busy instead of 0.18 and the client …"."""
     parts: list[str] = []
     for each in cores:
         decimals = max(2, fmt.estimate_decimals(each.added))
@@ -360,8 +359,7 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
 
 
 def _cores_needed(data: AtLoad, carried: Carried) -> str:
-    """Return "For this load the server needs 1.40 cores and the client 0.73, together 106 % of this machine's 2
-    cores."
+    """Return text such as 'For this load the server needs 1.40 cores and the client 0.73, together 106 % of …'.
 
     Return '' if the CPU time of servers and client is unknown.
     """
@@ -388,8 +386,10 @@ def _cores_needed(data: AtLoad, carried: Carried) -> str:
 
 
 def _saturations(data: AtLoad, arms: Sequence[Arm]) -> list[str]:
-    """Return a warning for each arm that carried the load on a machine with hardly any free CPU time, the busiest
-    first."""
+    """Return a warning for each arm that carried the load but left the machine hardly any free CPU time.
+
+    The warning about the busiest arm is first.
+    """
     carried = {each.arm: each for each in data.carried if each.complete and (each.machine_busy or 0.0) >= SATURATED}
     saturated = [(arm, carried[arm.name]) for arm in arms if arm.name in carried]
     # A warning beside an overloaded arm must not suggest a load that this arm cannot carry.
@@ -406,7 +406,7 @@ def _saturations(data: AtLoad, arms: Sequence[Arm]) -> list[str]:
 
 
 def _next_load(carried: Sequence[Carried]) -> str:
-    """Return a load that leaves the machine free CPU time with each of these arms, rounded down to two digits."""
+    """Return a load, rounded down to two digits, at which the machine has free CPU time with each of these arms."""
     value = min(map(_comfortable_load, carried))
     size = 10.0 ** (math.floor(math.log10(value)) - 1) if value > 0 else 1.0
     return fmt.number(math.floor(value / size) * size, 0 if value >= 10 else fmt.significant_decimals(value, 2))

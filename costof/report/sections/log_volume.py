@@ -20,7 +20,7 @@ from costof.study.load import Pool
 
 PHASE = "server.audit_bytes"
 RATES = (100.0, 1_000.0, 10_000.0)
-#: The rate in the answer's sentence, unless the user gave a load.
+#: The rate for which the answer gives the volume if the user has not given a load.
 USUAL_RATE = 1_000.0
 DISK_BYTES = 100e9
 DAY_SECONDS = 86_400.0
@@ -61,7 +61,7 @@ class LogVolumeSection(Section[None, LogVolume]):
         return LogVolume(per_second=[chosen] if chosen else list(RATES), volumes=volumes)
 
     def answer(self, index: Index, data: LogVolume) -> list[Sentence]:
-        """Return a sentence about the arm with the most log, on the first workload."""
+        """Return a sentence about the arm that writes most to its log in the first workload."""
         first = data.volumes[0].workload
         most = max((each for each in data.volumes if each.workload == first), key=lambda each: each.bytes)
         rate = data.per_second[0] if len(data.per_second) == 1 else USUAL_RATE

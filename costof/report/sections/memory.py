@@ -75,7 +75,7 @@ class MemorySection(Section[None, ConnectionMemory]):
 
 
 def _sentence(arm: Arm, memory: ArmMemory) -> str | None:
-    """Return a sentence such as 'TLS adds 36.1 kB [35.2, 37.0] of server memory to each connection, …'."""
+    """Return a sentence such as "TLS adds 36.1 kB [35.2, 37.0] to the servers' memory of a connection: 361 MB …"."""
     added = memory.added
     if added is None:
         return None
@@ -117,7 +117,7 @@ def _missing(index: Index, planned: int, memory: ArmMemory) -> str:
 
 
 def sized(estimate: Estimate, *, signed: bool = False) -> Text:
-    """Format bytes with an interval in the largest unit that leaves a number of at least 1."""
+    """Format bytes with their interval, in the largest unit in which the number is at least 1."""
     largest = max(map(abs, (estimate.value, estimate.low, estimate.high)))
     factor, unit = next(((each, unit) for each, unit in UNITS if largest >= each), (1.0, "B"))
     return fmt.absolute(estimate.through(lambda value: value / factor), unit, signed=signed)

@@ -94,7 +94,7 @@ def _method(index: Index) -> list[str]:
 
 
 def _workload(index: Index, slice_name: str) -> str:
-    """Return the label of the workload that a slice measures, such as “queries on 8 connections”."""
+    """Return the workload of a slice in quotes, such as “queries on 8 connections”."""
     name = slice_name.removesuffix(FAR)
     return f"“{index.workload_label(name)}”" + (" (for distant clients)" if name != slice_name else "")
 
@@ -105,7 +105,7 @@ def _metric(metric: Metric) -> list[str | Cell]:
 
 
 def _flat(facts: Mapping[str, Any], prefix: str = "") -> Iterator[list[str]]:
-    """Yield each fact as a row of name and value. The name of a nested fact includes its parent's name."""
+    """Yield a row of name and value for each fact. The name of a nested fact begins with its parent's name."""
     for key, value in facts.items():
         name = f"{prefix} {key}".strip().replace("_", " ")
         if isinstance(value, Mapping):

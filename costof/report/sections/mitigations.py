@@ -66,8 +66,8 @@ ROW_HEIGHT = 40
 class Spec(Model):
     """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
 
-    `measure` is the value of `--set` with which a run measures a mitigation, for reports of runs without one.
-    `unprotected` has levels that give up the protection, by factor.
+    `measure` is a value for `--set` that makes a run measure a mitigation; reports of runs without one recommend it.
+    `unprotected` has the levels that give up the protection, by factor.
     """
 
     metric: str
@@ -112,9 +112,9 @@ class Mitigations(Model):
 
     @property
     def best(self) -> Mitigation | None:
-        """The mitigation with the largest gain; None if none helps.
+        """Return the mitigation with the largest gain; None if none helps.
 
-        One that keeps the protection goes before a better one that gives it up.
+        Mitigations that keep the protection are preferred to those that give it up.
         """
         helping = [each for each in self.mitigations if each.verdict is Verdict.SAVES]
         return next((each for each in helping if not each.gives_up), next(iter(helping), None))
@@ -147,7 +147,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
         advice = spec.measure
         factor, _, levels = advice.partition("=")
         known = {arm.levels[factor] for arm in run.plan.arms if factor in arm.levels}
-        # The servers of a target have the settings that they have.
+        # A run cannot change the settings of a target's servers.
         measure = "" if run.plan.target or known >= set(levels.split(",")) else advice
         return Mitigations(
             metric=spec.metric,
@@ -191,9 +191,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
 
 
 def _with_installed_advice(study: Study, spec: Spec) -> Spec:
-    """Return the run's spec with the advice of the installed study, because advice is about runs to come.
+    """Return the run's spec with the advice of the installed study of the same name, if there is one.
 
-    A user's own study keeps its advice.
+    The run may be older than the installed study, and the advice is for the next run.
     """
     installed = _installed(study.name)
     if installed is None:
@@ -209,9 +209,9 @@ def _installed(study: str) -> Spec | None:
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
-    """Return the protected arm without a mitigation: the first one, in the first context, with all factors of the spec.
+    """Return the first protected arm of the first context that has all factors of the spec; None if there is none.
 
-    Return None if there is no such arm.
+    It is the arm without a mitigation.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
@@ -245,8 +245,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # The contrast is the change from the arm with the mitigation to the arm without it, so "costs" means that the
-        # mitigation helps. `INVERSE` turns the verdict around.
+        # The contrast compares the arm without the mitigation to the arm with it, so "costs" means that the mitigation
+        # helps. `INVERSE` turns the verdict around.
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -275,9 +275,9 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
 
 
 def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
-    """Return the part of the protection that a mitigation gives up; '' if none.
+    """Return the part of the protection that a mitigation gives up; '' if it gives up nothing.
 
-    Connections are not encrypted if clients send plain text to another host, not to a tunnel's end on their own.
+    Clients without TLS give up the encryption of their connections, unless a tunnel begins on their own host.
     """
     if candidate.level in spec.unprotected.get(candidate.factor, []):
         return "the protection"
@@ -288,7 +288,7 @@ def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
 
 
 def _wins_back(index: Index, data: Mitigations) -> str:
-    """Return what the best mitigation wins back, for the line 'What wins it back' of the summary.
+    """Return the text of the summary's line 'What wins it back'.
 
     For example: 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'
     """
@@ -316,8 +316,11 @@ def _verb(labels: list[str], verb: str) -> str:
 
 
 def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
-    """Return what a mitigation gains, in the unit of the metric: for a rate the figures before and after, for a time
-    the part of the added time that it saves."""
+    """Return what a mitigation gains, in the unit of the metric.
+
+    For a rate, the text has the rates without and with the mitigation; for a time, the part of the added time that it
+    saves.
+    """
     metric = index.metrics[data.metric]
     loss, values = index.effect(metric.name, data.reference), index.value(metric.name, data.reference)
     assert values is not None
@@ -376,8 +379,10 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
 
 
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return what to add to the gain: what the mitigation gives up, and what the protection costs if the control has
-    the mitigation too."""
+    """Return the reservations about a mitigation, to be added to its gain; '' if there are none.
+
+    They are what it gives up, and what the protection still costs if the control has the mitigation too.
+    """
     text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)
     elsewhere = arm is not None and arm.context != index.context(data.reference)
@@ -393,13 +398,12 @@ def _is_rate(index: Index, data: Mitigations) -> bool:
 
 
 def _improvement(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return by how much a mitigation raises a rate, '140 % [131, 149]', or lowers a time, '28 % [25, 31]'."""
+    """Return by how much a mitigation raises a rate or lowers a time, such as '140 % [131, 149]'."""
     return fmt.gain(each.gain) if _is_rate(index, data) else fmt.loss(each.gain)
 
 
 def _gain(index: Index, data: Mitigations, each: Mitigation) -> Text:
-    """Return the gain as text: for a rate '+140 % [131, 149]', for a time the same text as for any other relative
-    change."""
+    """Return the gain as a signed change, such as '+140 % [131, 149]'. A rate's gain is never a multiple ('2.4×')."""
     if not _is_rate(index, data) or each.gain.value < 1:
         return fmt.relative(each.gain)
     shown = fmt.gain(each.gain)

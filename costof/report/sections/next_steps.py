@@ -15,10 +15,10 @@ from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
 from costof.statistics.estimate import Verdict
 
-#: The advised budget has this multiple of the estimated further time. After the estimated time, an effect has a verdict
-#: in only half of the runs, and the budget includes the preparation between slices.
+#: The advised budget allows for this multiple of the estimated further time, because an effect has a verdict after the
+#: estimated time in only half of the runs, and because the preparation between slices takes time too.
 RESERVE = 1.5
-#: Steps to which the advised budget is rounded up, each with the longest budget in seconds for which it is used.
+#: (longest budget in seconds, step in seconds): an advised budget is rounded up to a multiple of the step.
 STEPS = ((90, 10), (10 * 60, 60), (60 * 60, 5 * 60), (math.inf, 30 * 60))
 
 
@@ -40,10 +40,10 @@ class NextSection(Section[None, None]):
 
 
 def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list[str]:
-    """Return the next steps of the short answer: the command that resolves headline effects, or what else would help.
+    """Return the line 'Next' of the short answer: the command that resolves headline effects, or what else would help.
 
-    `folder` is the run's folder. `figures` are those of the short answer: if none of them is unresolved, it does not
-    say that an effect cannot be resolved, because its reader sees no such effect.
+    Return [] if there is nothing to resolve, or if more rounds do not help and all `figures` of the short answer have a
+    verdict. `folder` is the run's folder.
     """
     waiting, noisy = _unresolved(index)
     lines = []
@@ -72,7 +72,10 @@ def _longest(waiting: Sequence[Effect]) -> float:
 
 
 def _resume_options(index: Index, folder: str, waiting: Sequence[Effect]) -> str:
-    """Return the options of `costof run` that continue the run long enough for these effects; '' if it cannot be."""
+    """Return the options with which `costof run` continues the run long enough to resolve these effects.
+
+    Return '' if the run cannot be continued so long.
+    """
     core = index.core
     more, rounds = RESERVE * _longest(waiting), core.resumable_rounds
     if core.budget_seconds is None or not core.rounds or more / core.measured_seconds * core.rounds > rounds:
@@ -95,16 +98,12 @@ def _rounded_up(seconds: float) -> str:
 
 
 def _longer_options(index: Index, waiting: Sequence[Effect]) -> str:
-    """Return the option with which a new run would have enough rounds, or starts of the servers."""
+    """Return the option that gives a new run enough rounds, or enough starts of the servers, such as '--rounds 370'."""
     core = index.core
     option, units = ("--restarts", len(core.starts)) if core.starts else ("--rounds", core.rounds)
     needed = math.ceil(units * (1 + RESERVE * _longest(waiting) / core.measured_seconds))
     step = 10 ** max(0, len(str(needed)) - 2)
     return f"{option} {math.ceil(needed / step) * step}"
-
-
-def _most(index: Index) -> str:
-    return f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
 
 
 def _longer_slices(index: Index) -> str:
@@ -131,9 +130,10 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     if costs:
         largest = fmt.with_unit(fmt.number(100 * max(costs), 1), "%")
         unlikely, size = f" A cost above {largest} is unlikely.", f"a cost of up to {largest}"
+    most = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
     margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
     return (
-        f"{_names(index, noisy)} would stay unresolved even with {_most(index)}.{reason}{unlikely} Measure on an "
+        f"{_names(index, noisy)} would stay unresolved even with {most}.{reason}{unlikely} Measure on an "
         f"idle machine, or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise 'margin' "
         f"in the study's file (now {margins})."
     )

@@ -104,7 +104,7 @@ class OneSideSection(Section[None, OneSide]):
 
 
 def _connection(run: Run, workload: str, arm: str) -> ConnectionAlone | None:
-    """Return the times of a new connection; None if the workload does not use TLS or has too few rounds."""
+    """Return the measurements of a new connection; None if the workload does not use TLS or has too few rounds."""
     records = run.counted_slices(workload, arm)
     names = [name for name in PHASES if any(name in record.answer.phases for record in records)]
     if not set(TLS) & set(names):

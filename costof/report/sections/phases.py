@@ -1,4 +1,4 @@
-"""The section 'Why': the times of a new connection's phases, and how much of an application's time is on the wire."""
+"""The section 'Why': the phases of a new connection, and how much of an application's added time is on the wire."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ COLOURS = {
 }
 """Colours of a connection's phases, in the order they happen. A lab has no phase `resolve` (name resolution)."""
 LIGHT_INK = {"tls", "auth"}
-"""Phases whose bar has a dark colour, so that the text in it is light."""
+"""Phases with a dark colour, so that the text in their bars is light."""
 BAR = 0.46
 FEW_BARS = 3
-"""A picture with at most this many bars has higher bars, with two lines of text in each phase."""
+"""A picture with at most this many bars has room for two lines of text in each phase of a bar."""
 HOW_TO_READ = (
     "Each bar is one connection from its first packet to its first answer. Its parts are the mean times of the phases, "
     "one after the other, with the round trips that each of them waits for."
@@ -94,7 +94,7 @@ class PhasesSection(Section[list[Explanation], list[Explained]]):
 
 
 def _explained(run: Run, explanation: Explanation, name: str) -> Explained | None:
-    """Return the times that the arm adds in the application and on the wire; None if too few rounds have both times."""
+    """Return the times that the arm adds in the application and on the wire; None if too few rounds have both."""
     arms = (run.plan.arm(name).baseline or "", name)
     pairs = [(metric, arm) for metric in (explanation.application, explanation.wire) for arm in arms]
     numbers = run.common_values(*pairs, fewest=FEWEST_ROUNDS)
@@ -129,13 +129,11 @@ def _sentence(index: Index, arm: Arm, each: Explained) -> str:
 
 
 def _extra_client_cpu_ms(index: Index, workload: str, arm: Arm) -> float | None:
-    """Return the CPU milliseconds that the arm adds to the client per operation; None if a reading is missing.
-
-    CPU seconds per 1,000 operations are milliseconds per operation.
-    """
+    """Return the CPU milliseconds that the arm adds to the client for each operation; None if a reading is missing."""
     control = arm.baseline or next(other.name for other in index.core.arms if other.control)
     used = {cpu.arm: cpu.seconds_per_1000.get("client") for cpu in index.core.cpu if cpu.workload == workload}
     value, base = used.get(arm.name), used.get(control)
+    # Seconds for 1,000 operations are milliseconds for each operation.
     return value - base if value is not None and base is not None else None
 
 
@@ -151,8 +149,8 @@ def _connections_per_client(arm: Arm) -> float | None:
 def _phases(index: Index) -> list[Metric]:
     """Return the metrics of a new connection's phases, in the order in which the phases happen.
 
-    Both the wire and the application may have such metrics. Return those of the view that has most of them. Return []
-    if no view has at least two.
+    If both the wire and the application have such metrics, return those of the view with more of them. Return [] if no
+    view has at least two.
     """
     order, best = list(COLOURS), list[Metric]()
     for view in dict.fromkeys(metric.view for metric in index.core.metrics):
@@ -197,8 +195,7 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     few = len(shown) == 1 and len(shown[0][1]) <= FEW_BARS
 
     def draw(width: int) -> Sheet:
-        # Each context has its own time axis: on the axis of a connection across an ocean, the times on a LAN would not
-        # be visible.
+        # Each context has its own time axis, because times on a LAN would be invisible on an axis for an ocean.
         sizes = [54 + 78 * len(arms) if few else (54 if len(shown) == 1 else 68) + 46 * len(arms) for _, arms in shown]
         panels = [_panel(index, timed, arms, title, width, two_lines=few) for title, arms in shown]
         return Sheet(width, panels, sizes)
@@ -263,7 +260,7 @@ def _bar(
 
 
 def _inside(metric: Metric, value: Value, pixels: float, *, two_lines: bool) -> list[str]:
-    """Return the lines that fit into a phase's part of a bar: time and round trips, only the time, or nothing."""
+    """Return the lines that fit into a bar's part of so many pixels: time and round trips, only the time, or none."""
     time = fmt.absolute(value.mean, metric.unit).value
     if two_lines and value.round_trips is not None and pixels > 86:
         return [time, fmt.round_trips(value.round_trips)]

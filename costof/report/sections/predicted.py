@@ -29,7 +29,7 @@ from costof.statistics.intervals import Mean, estimate, ratio
 from costof.statistics.uneven import UnevenRounds, disagrees, ratio_of_means, uneven_rounds
 from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals
 
-#: The units of metrics that can be predicted, with the number of units in a millisecond.
+#: The units of predictable metrics, each with how many of it are in a millisecond.
 UNITS = {"ms": 1.0, "us": 1000.0}
 HEAD = ["", "without", "with", "difference", "relative", "round trips"]
 METHOD = (
@@ -59,7 +59,7 @@ class PredictedEffect(Model):
 
 
 class OpenConnections(Model):
-    """The predicted mean number of connections that the clients of a load hold open at once, for a distance."""
+    """The predicted mean number of connections that are open at once, with an arm and at a distance."""
 
     arm: str
     round_trip_ms: Finite
@@ -153,9 +153,9 @@ class PredictedSection(Section[None, Predicted]):
 
 
 def _predictable(run: Run) -> list[str]:
-    """Return the metrics that can be predicted: times of operations on the wire with counted round trips.
+    """Return the metrics that can be predicted.
 
-    The operations must not wait for each other.
+    They are times on the wire, with counted round trips, of operations that do not wait for each other.
     """
     study = run.plan.study
     return [
@@ -198,7 +198,7 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
 
 
 def _round_trips(run: Run, name: str, arm: str) -> float:
-    """Return the mean round trips of an operation; 0 for a control without the phase."""
+    """Return the mean round trips of an operation; 0 for an arm without the metric's phase, such as TLS."""
     metric = run.plan.study.metrics[name]
     answers = (record.answer for record in run.counted_slices(metric.workload, arm))
     return mean_count([phase for each in answers if (phase := each.phases.get(metric.phase))], "round_trips") or 0.0
@@ -247,7 +247,7 @@ def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str |
 
 
 def _clause(index: Index, each: PredictedEffect) -> str:
-    """Return 'adds 5.1 ms (95 % interval 5.0 to 5.2, +66 %) to a new connection'."""
+    """Return text such as 'adds 5.1 ms (95 % interval 5.0 to 5.2, +66 %) to a new connection'."""
     what = fmt.with_article(index.metrics[each.metric].label)
     is_saving = each.difference.high < 0
     size = each.difference.through(lambda value: -value) if is_saving else each.difference

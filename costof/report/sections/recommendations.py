@@ -61,7 +61,7 @@ class Finding:
 
     @property
     def same(self) -> bool:
-        """Return whether the arm's servers had, in all slices, exactly the same set-up as the control's."""
+        """Return whether the arm's servers had the same set-up as the control's in all slices."""
         return self.arm.baseline in self.arm.same_set_up
 
 
@@ -128,8 +128,8 @@ class RecommendationsSection(Section[Spec, Recommendations]):
 def _conditions(core: Core, study: Study, spec: Spec, arm: Arm) -> list[str]:
     """Return an arm's conditions in words, such as ['w:1'].
 
-    The conditions are the arm's levels of the factors `spec.by`, and its levels of other context factors that are not
-    the default. Levels of `spec.scale` are included only if the run varies them.
+    They are its levels of the factors in `spec.by`, and its levels of other context factors unless they are the
+    default. A factor in `spec.scale` is included only if the run varies it.
     """
     levels = arm.levels
     scale = {name for name in spec.scale if len({each.levels.get(name) for each in core.arms}) == 1}
@@ -200,7 +200,7 @@ def _advice(metric: Metric, unit: str, findings: list[Finding]) -> str:
 
 
 def _sizes(some: Sequence[Finding], all_: Sequence[Finding], unit: str) -> str:
-    """Return 'from 7 nodes on' if `some` are the findings of the largest sizes, else such as 'at 3 and 7 nodes'."""
+    """Return 'from 7 nodes on' if `some` are the findings at the largest sizes, otherwise 'at 3 and 7 nodes'."""
     upwards = 0 < len(some) < len(all_) and all_[-len(some) :] == some
     return f"from {some[0].size} {unit} on" if upwards else _at(some, unit)
 
@@ -210,8 +210,10 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
-    """Return text such as "'operations a second' with 7 nodes +38 % [35, 41] and …". A single finding is given without
-    its size."""
+    """Return text such as "'operations a second' with 7 nodes +38 % [35, 41] and with 9 nodes +44 % [40, 48]".
+
+    If there is only one finding, the text does not have its size.
+    """
     parts = []
     for each in some:
         ratio = each.effect.ratio

@@ -1,7 +1,7 @@
 """Saturation: workloads whose workers are always busy, with their highest rate and the resource that limits it.
 
-In a loop of such workers, workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). Rate and time
-are therefore one finding, and the answer reports only the rate.
+If the workers are always busy, workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). Rate and
+time are therefore one finding, and the answer has only the rate.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, estimate
 from costof.study.arms import PlannedArm
 from costof.study.schema import WHOLE_SLICE
 
-#: Workers count as always busy if they spend at least this share of the time on operations. The share cannot reach 1,
-#: because workers are idle at the beginning and the end of a slice.
+#: Workers count as always busy if they spend at least this share of the time on operations. It is below 1, because
+#: workers are idle at the beginning and the end of a slice.
 BUSY = 0.9
-#: A slice with fewer operations per worker than this is a burst (each worker connects once), not a loop of operations.
+#: A slice in which each worker has fewer operations than this is a burst (such as one connection for each worker).
 LEAST_OPERATIONS = 2
 #: A role's CPU quota counts as the limit if the role had used it up for at least this share of the time.
 THROTTLED = 0.2
@@ -67,8 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Leave the times of a loop out of the answer if the answer has the loop's rate, from which the times
-        follow."""
+        """Exclude times from the answer that follow from a rate in the answer, because workers were always busy."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -99,9 +98,9 @@ class SaturationSection(Section[None, list[Loop]]):
 
 
 def _loop(run: Run, core: Core, workload: str, arm: PlannedArm) -> Loop | None:
-    """Return the loop of a workload on an arm; None if the workers are not always busy or if there are too few rounds.
+    """Return the loop of a workload on an arm; None if its workers are not always busy, or if there are too few rounds.
 
-    A burst, which has hardly more operations than workers, is not a loop.
+    Return None for a burst too, in which the workers have only a few operations each.
     """
     records, workers = (
         [r for r in run.counted_slices(workload, arm.name) if r.answer.phases],
@@ -146,9 +145,9 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Return the headline metrics with the time of the loop's operation.
+    """Return the headline metrics that are the time of the loop's operation and follow from its rate.
 
-    Return [] if no headline metric is the loop's rate, or if the control's workers are not always busy.
+    Return [] if the rate is not a headline metric, or if the control's workers are not always busy.
     """
     arm = index.arm(loop.arm)
     metrics = [metric for metric in index.headline_metrics if metric.workload == loop.workload]

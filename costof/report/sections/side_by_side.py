@@ -1,4 +1,4 @@
-"""A picture of all arms side by side: the first headline rate or, without a rate, the first headline time."""
+"""A picture of all arms side by side in the first headline rate or, without a rate, in the first headline time."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from costof.results.models import Arm, Metric, Value
 
 BAR = 0.42
 LETTERS = 11.5
-"""The size of an arm's label."""
+"""Font size of an arm's label in pixels."""
 MOST_IN_COLUMN, EDGES = 2, 40
-"""The number of panels from which two columns are used if the labels fit, and the width that a panel's edges take."""
+"""More panels than this are in two columns, if the labels fit; `EDGES` is the width of a panel's edges in pixels."""
 MOST_RATIO = 20
-"""Contexts share one scale unless their values differ by more than this factor."""
+"""The panels of all contexts have one scale, unless their values differ by more than this factor."""
 HOW_TO_READ = (
     "Each bar is the mean of an arm over all {unit}s, and the line at its end the 95 % interval of this mean. The "
     "percentage compares the arm with the control in the same {unit}s, so it can be surer than the lines suggest."

@@ -3,10 +3,10 @@
 A burst is many clients that connect at the same time. The number follows from the role's CPU time for one client: cores
 = clients x CPU time of one client / seconds.
 
-The model is checked against measured bursts. A burst lasts longer than its CPU time, because the last client sends its
-request only after its handshake and then waits for the service. The predicted time therefore has two terms: the time of
-the burst without the protection on the same cores, and clients x the CPU time that the protection adds / cores. The two
-are added. (If handshakes and waiting fully overlapped, the predicted time would be the larger of the two.)
+The model is checked against measured bursts. The predicted time of a burst is the sum of two terms: the time of the
+burst without the protection on the same cores, and clients x the CPU time that the protection adds / cores. They are
+added, because the last client sends its request only after its handshake and then waits for the service. (If handshakes
+and waiting fully overlapped, the predicted time would be the larger of the two.)
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ MODEL = (
 
 
 class Spec(Model):
-    """The role (such as the balancer) whose number of cores is computed, and the workload that measures the role.
-
-    The workload is a burst of clients. It gives the role's CPU time for each client.
-    """
+    """The role (such as the balancer) whose number of cores is computed, and the burst that measures its CPU time."""
 
     role: str
     workload: str = Field(description="A burst: all workers open one connection each at the same time.")
@@ -186,10 +183,7 @@ def _without(run: Run, spec: Spec, arm: PlannedArm) -> str:
 
 
 def _cpu_ms(run: Run, spec: Spec, arm: str) -> ByRound:
-    """Return, for each round, how many CPU milliseconds the role in `spec` used for each client of the burst.
-
-    In a burst, many clients connect at the same time.
-    """
+    """Return how many CPU milliseconds the role in `spec` used for each client of the burst, by round."""
     return {
         record.round: record.server_cpu_seconds[spec.role] * 1e3 / record.answer.operations
         for record in run.counted_slices(spec.workload, arm)

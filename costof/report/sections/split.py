@@ -1,8 +1,9 @@
-"""Split: which part of a protection's cost is that of the way to it, and which part that of the protection alone.
+"""Split: how much of a protection's cost comes from the way through it, and how much from the protection itself.
 
-An arm in between has the way alone, such as two proxies without encryption. The first step goes from the control to
-this arm, the second step from there to the protected arm. Both are paired by round. The share of the second step has
-Fieller's interval. Percentiles are those of all operations, with a bootstrap over rounds (`statistics/tails.py`).
+An arm between control and protected arm has only the way, such as two proxies that do not encrypt. The first step of
+the cost is the difference between this arm and the control, the second step that between the protected arm and this
+arm. Both are paired by round. The share of the second step has Fieller's interval. Percentiles cover all operations and
+have a bootstrap over rounds (`statistics/tails.py`).
 """
 
 from __future__ import annotations
@@ -48,14 +49,16 @@ class Spec(Model):
     """An entry of `[[sections.split]]` of a study: the two steps of a protection's cost, and the metrics to split."""
 
     protected: str = Field(description="Level of the main factor with the protection.")
-    between: str = Field(description="Level of the main factor that has the way to the protection alone.")
+    between: str = Field(
+        description="Level of the main factor with the first step alone, such as proxies that do not encrypt."
+    )
     first: str = Field(description="Words for the first step, such as 'the way through the proxies'.")
     second: str = Field(description="Words for the second step, such as 'the encryption'.")
     metrics: list[str] = Field(description="The metrics to split. The answer has a sentence about the first one.")
 
 
 class Figure(Model):
-    """A figure of a metric (its mean or a percentile of its operations), and what each of the two steps adds to it."""
+    """A figure of a metric (its mean or a percentile), and what each of the two steps adds to it."""
 
     metric: str
     figure: str = Field(description="'mean', 'p50' or 'p99'.")
@@ -70,7 +73,7 @@ class Figure(Model):
 
 
 class Split(Model):
-    """The split of the cost of the arm `protected`, by way of the arm `between`."""
+    """The cost of the arm `protected`, split into two steps by the arm `between`."""
 
     protected: str
     between: str
@@ -82,7 +85,7 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    # The section comes before that of the cost model, so that its reason is the one in the short answer.
+    # The short answer has the first section's reason, so this section is before that of the cost model.
     name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
 
@@ -112,9 +115,9 @@ class SplitSection(Section[list[Spec], list[Split]]):
         return splits or None
 
     def lead(self, index: Index, data: list[Split]) -> Lead:
-        """Leave the arms in between out of the answer, because they are not protections.
+        """Exclude the arms in between from the answer, because they are not protections.
 
-        If the run's first arm is split, the answer is about this arm alone.
+        If the cost of the run's first arm is split, the answer is about this arm alone.
         """
         reference = data[0].protected if _is_first(index, data[0]) else None
         return Lead(reference=reference, without=frozenset(each.between for each in data))
@@ -142,7 +145,7 @@ def _is_first(index: Index, split: Split) -> bool:
 
 
 def _arm_between(run: Run, spec: Spec, arm: PlannedArm) -> PlannedArm | None:
-    """Return the arm in the same context that has the way alone, and otherwise the levels of `arm`; None if absent."""
+    """Return the arm of the same context that has only the first step, with the other levels of `arm`; None if none."""
     main = run.plan.study.main_factor
     for other in run.plan.protected:
         same = all(arm.levels.get(name) == level for name, level in other.levels.items() if name != main)

@@ -92,7 +92,7 @@ def _row(index: Index, data: Sweep, arm: Arm) -> list[str | Text | Cell]:
 
 
 def _published(figure: PublishedFigure | None, metric: Metric) -> str:
-    """Return the figures of control and arm from the literature, and the loss, such as '260.55 → 237.64 (8.79 %)'."""
+    """Return the published figures of control and arm with the loss, such as '260.55 → 237.64 (8.79 %)'."""
     if figure is None or not figure.control_value or not figure.value:
         return fmt.NONE
     more = figure.value / figure.control_value - 1

@@ -1,4 +1,4 @@
-"""Sync trees: which member replicates from which in each arm, read before and after every slice."""
+"""Sync trees: which member of a replica set replicates from which, in each arm, before and after every slice."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Tree(Model):
 
     @property
     def root(self) -> str:
-        """Return the member that follows no other member; the first member if the followers form a circle."""
+        """Return the member that replicates from no other; the first member if all replicate in a circle."""
         following = {name for names in self.followers.values() for name in names}
         return next((source for source in self.followers if source not in following), next(iter(self.followers), ""))
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """A sync tree and every arm, in any context, that had this tree."""
+    """A sync tree, and all arms that had it in any context."""
 
     tree: Tree
     arms: list[Arm]
@@ -119,13 +119,13 @@ class SyncTreeSection(Section[None, list[Tree]]):
 
 
 def followers_of(tree: str) -> dict[str, list[str]]:
-    """Return the followers of each source from 'primary: secondary-1, secondary-2; secondary-1: hidden'."""
+    """Parse text such as 'primary: secondary-1, secondary-2; secondary-1: hidden' into the followers of each source."""
     pairs = (part.partition(": ") for part in tree.split("; ") if part)
     return {source: names.split(", ") for source, _, names in pairs}
 
 
 def shape(tree: Tree) -> str:
-    """Return a tree as text: 'all 6 follow primary', 'primary → secondary-1 → …', or each source with its followers."""
+    """Return a tree as text, such as 'all 6 follow primary', 'primary → secondary-1 → hidden' or 'a: b, c; b: d'."""
     sources = list(tree.followers.items())
     if len(sources) == 1:
         source, names = sources[0]
@@ -139,9 +139,9 @@ def shape(tree: Tree) -> str:
 
 
 def places(tree: Tree) -> Places:
-    """Return (row, column) of each member in the picture: the column is the number of hops from the root.
+    """Return the position (row, column) of each member in the picture.
 
-    A source is in the middle of the rows of its followers.
+    The column is the number of hops from the root. The row of a source is the mean row of its followers.
     """
     positions: Places = {}
     free = 0
@@ -157,7 +157,7 @@ def places(tree: Tree) -> Places:
 
     put(tree.root, 0)
     for name in tree.followers:
-        # Members that follow each other in a circle cannot be reached from the root.
+        # Members that replicate from each other in a circle are not reached from the root.
         if name not in positions:
             put(name, 0)
     return positions
@@ -184,10 +184,7 @@ def _panel(shown: Distinct, positions: Places, deepest: int) -> Panel:
 
 
 def initials(name: str) -> str:
-    """Return a member's short name, such as 'S2' for 'secondary-2'.
-
-    Names that the lab has not chosen stay unchanged.
-    """
+    """Return the short name of a lab's member, such as 'S2' for 'secondary-2', and any other name unchanged."""
     role, _, number = name.rpartition("-") if name[-1:].isdigit() else (name, "", "")
     return SHORT[role] + number if role in SHORT else name
 

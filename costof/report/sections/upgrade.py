@@ -1,4 +1,4 @@
-"""Upgrades: what another version of the server costs the same variant, such as TLS on version 18 instead of version 15.
+"""Upgrades: what a variant, such as TLS, costs or gains on another version of the server.
 
 All versions run at the same time in one lab, and their figures are paired by round, so the drift of the machine affects
 both alike.
@@ -32,7 +32,7 @@ METHOD = (
 
 
 class Spec(Model):
-    """The factor whose levels are versions of the server. It must be a context, so that each version has a control."""
+    """The factor whose levels are versions of the server. It must be a context, so each version has its own control."""
 
     factor: str
 
@@ -52,7 +52,10 @@ class VersionChange(Model):
 
 
 class Upgrade(Model):
-    """The changes between the first version and each other version. `versions` has their names in sentences, by arm."""
+    """The changes between the first version and each other version.
+
+    `versions` has, for each arm, the name of its version as in a sentence, such as 'PostgreSQL 18'.
+    """
 
     factor: str
     versions: dict[str, str]
@@ -116,7 +119,7 @@ class UpgradeSection(Section[Spec, Upgrade]):
 
 
 def version_pairs(arms: Sequence[PlannedArm], factor: str) -> list[tuple[PlannedArm, PlannedArm]]:
-    """Return the pairs of arms that differ only in this factor. The first one of a pair has the run's first level."""
+    """Return the pairs of arms that differ only in this factor. The first arm of a pair has the run's first level."""
     measured = [arm for arm in arms if not arm.replicate and factor in arm.levels]
     if not measured:
         return []

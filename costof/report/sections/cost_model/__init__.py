@@ -49,8 +49,7 @@ from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 
-#: The position of the cost model's tables, late in the report. The calculator comes early, at the section's own
-#: position.
+#: Position of the cost model's tables, late in the report. The calculator is at the section's own position, early.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 TITLE_WITH_FLUSHES = "The cost on any disk"
@@ -94,10 +93,9 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Lead the answer if the run has several distances and at most `MOST_SENTENCES` protections.
+        """Begin the answer if the run has several distances and at most `MOST_SENTENCES` protections.
 
-        Even if the section does not lead, no other sentence repeats effects that are in the sentences about the example
-        service.
+        In any case, other sentences do not repeat the effects that the sentences about the example service have.
         """
         if data.load is not None:
             # The run measured the costs at this load, so the answer does not begin with an example service.
@@ -112,7 +110,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
-            # Effects at other distances are in other sentences, which also compare the distances.
+            # If there are several distances, other sentences compare them, so these may repeat effects.
             follow=frozenset() if index.many_contexts else measured,
             computed_away=away and not distances(index, data),
             words=words,
@@ -139,15 +137,15 @@ COMPUTED = "computed from a run on one machine"
 LEAST_ROUND_TRIPS, LEAST_BYTES = 0.05, 100
 #: Sentences do not mention a distance shorter than this.
 LEAST_DISTANCE_MS = 0.01
-#: If the run has at most this many protections, the answer has a sentence about each. If it has more, the answer has a
-#: sentence about only the first protection. The calculator always has all protections.
+#: If the run has more protections than this, the answer has a sentence about only the first one. The calculator always
+#: has all of them.
 MOST_SENTENCES = 3
 
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, for a service with …'.
 
-    The service is the run's load, or the calculator's example, at a distance that the run measured.
+    The service has the load and distance of `measured_load`.
     """
     load = measured_load(index, model)
     far = f",{away}" if (away := _away(model, load)) else ""
@@ -180,7 +178,7 @@ def _on_disk(model: CostModel) -> str:
 
 
 def flush_sources(model: CostModel) -> list[str]:
-    """Return the sentence that says where the flushes come from; empty if the run measured none."""
+    """Return the sentence that says how flushes were counted and timed; [] if the run measured none."""
     if model.flush_ms is None:
         return []
     return [
@@ -193,12 +191,12 @@ def flush_sources(model: CostModel) -> list[str]:
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """Yield the time that each protection adds to a connection and to an operation, and the cores that it adds.
 
-    The service is the run's load, or the calculator's example, at a distance that the run measured.
+    They are for the load and distance of `measured_load`.
     """
     load = measured_load(index, model)
     reference, away = index.reference, _away(model, load)
-    # If the answer also has figures of an application's driver or of another distance, the name marks this figure as
-    # computed, or as measured on the wire.
+    # If the answer also has figures of another distance or of an application's driver, the label says that this figure
+    # is computed, or that it is measured on the wire.
     computed = index.computed_away
     at = ", on the wire" if index.many_views and not computed else ""
     first_arms = {arm.protection: arm for arm in reversed(index.arms)}
@@ -262,7 +260,7 @@ def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
 
 
 def reasons(index: Index, model: CostModel) -> list[str]:
-    """Return sentences such as 'A connection with TLS needs 2 more round trips …'."""
+    """Return a sentence about the first protection, such as 'A new connection with TLS needs 2 more round trips.'."""
     texts = []
     connects = has_connections(model)
     for each in extras(index, model)[:1]:
@@ -294,8 +292,7 @@ def _in_sentences(index: Index, model: CostModel) -> list[Extras]:
 
 
 def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterator[tuple[str, Effect]]:
-    """Yield the measured effects on a connection and on an operation, as (name, effect), at the distance of the example
-    service.
+    """Yield the measured effects on a connection and on an operation, as (name, effect), at the service's distance.
 
     Yield nothing if the run did not measure at this distance.
     """
@@ -310,7 +307,10 @@ def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterat
 
 
 def _time_change(operation: str, computed: Estimate, measured: Effect | None) -> str:
-    """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection', measured if possible."""
+    """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'.
+
+    It has the measured effect or, if there is none, the computed one.
+    """
     ms = measured.difference if measured is not None else computed
     if ms.low <= 0 <= ms.high:
         return f"changes {operation} by at most {fmt.at_most(ms, 'ms')}"
@@ -354,7 +354,7 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
     head = ["with", "at", "predicted", "measured", "error"]
-    # Leave out predictions for the distance from which the model was computed.
+    # A metric without predictions for other distances than the model's own has nothing to compare.
     tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
     for name in tested:
         shown = [each for each in model.predictions if each.metric == name]
@@ -364,7 +364,7 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
 
 
 def _predicted(index: Index, each: Prediction) -> list[str | Text]:
-    # A prediction can have a narrower interval than the measurement, but is printed with no more digits.
+    # A prediction is printed with no more digits than the measurement, even if its interval is narrower.
     decimals = min(fmt.estimate_decimals(estimate) for estimate in (each.predicted, each.measured) if estimate)
     error = fmt.percent(each.error, signed=True) if each.error is not None else fmt.NONE
     return [
@@ -377,7 +377,7 @@ def _predicted(index: Index, each: Prediction) -> list[str | Text]:
 
 
 def worst(index: Index, model: CostModel) -> str | None:
-    """Return a sentence about the largest error of a tested prediction; None if none was tested."""
+    """Return a sentence about the prediction with the largest error; None if no prediction can be compared."""
     tested = [each for each in model.predictions if each.error is not None and not each.local]
     if not tested:
         return None
@@ -391,7 +391,7 @@ def worst(index: Index, model: CostModel) -> str | None:
 
 
 def summaries(index: Index, model: CostModel) -> list[str]:
-    """Return text for each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
+    """Return a text about each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
     if not has_connections(model):
         return [
             f"{fmt.capital(each.label)}: {_summary(each.operation)} for each operation."
@@ -457,7 +457,10 @@ class Line:
         return own.value + far, own.low + far, own.high + far
 
     def lost(self, round_trip_ms: float) -> tuple[float, float, float]:
-        """Return the percentage of throughput that a client loses if it waits for each operation, and its interval."""
+        """Return the percentage of throughput that is lost, and its interval's ends.
+
+        It holds for a client that waits for each operation before it starts the next.
+        """
         base = self.control.own_ms.value + self.control.round_trips * round_trip_ms
         value, low, high = (100 * each / (base + each) for each in self.added(round_trip_ms))
         return value, low, high
@@ -492,7 +495,7 @@ def _lines(index: Index, model: CostModel, operation: str) -> list[Line]:
 
 
 def _measured(index: Index, model: CostModel, metric: str, protection: str) -> list[tuple[float, Effect]]:
-    """Return the measured effects of the arms that have predictions, as (round-trip time, effect)."""
+    """Return the measured effects on a metric, as (round-trip time, effect), of the arms that have predictions."""
     distances, predicted = index.core.distances, {each.arm for each in model.predictions}
     arms = [arm for arm in index.arms if arm.protection == protection and arm.name in predicted]
     effects = [(arm.context, index.effect(metric, arm.name)) for arm in arms]
@@ -524,7 +527,7 @@ def _draw(operations: dict[str, list[Line]], reach: float, width: int) -> Sheet:
         far = [2 * (reach / 2) ** (each / POINTS) for each in range(POINTS + 1)]
         share = _panel(lines, [*near, *far], Line.lost, lost)
         share.title = f"{name}s a second lost, %"
-        # The axis is linear to 1 ms and logarithmic beyond, to show a LAN as well as a distance across an ocean.
+        # The axis is linear up to 1 ms and logarithmic beyond, to show a LAN as well as an ocean.
         share.x = Scale(-0.1, reach * 1.1, near_zero(1.0, 0.78))
         share.x_ticks = [each for each in (0.0, 1.0, 10.0, 100.0, 1000.0) if each <= reach]
         panels += [time, share]
@@ -546,7 +549,7 @@ def _panel(lines: list[Line], steps: list[float], read: Read, measure: Measure) 
         panel.band(steps, lows, highs, line.colour)
         overlapping = [other for other in lines if _overlap(line, other)]
         position = overlapping.index(line)
-        # Overlapping lines alternate their dashes, so none covers the others.
+        # The dashes of overlapping lines alternate, so that no line covers another.
         dashes = f"{DASH} {DASH * (len(overlapping) - 1)}" if len(overlapping) > 1 else ""
         panel.line(list(zip(steps, values, strict=True)), line.colour, 1.8, dashes=dashes, offset=-DASH * position)
         # The dots of overlapping lines are drawn side by side.

@@ -41,8 +41,8 @@ WITHOUT = {
     "queries.",
     "clients": "“clients={value}” in this page's address has no effect: a run at a load has no number of clients.",
 }
-"""By the key of a field that a run at a load does not have: the message if the page's address has a value for it."""
-#: Disks of which the reader may have one, with the time of a flush in ms: orders of magnitude, not measurements.
+"""Messages for values in the page's address that a run at a load cannot use, by the key of their field."""
+#: Typical disks with the time of a flush in ms. These are orders of magnitude, not measurements.
 USUAL_DISKS = {"fast NVMe, 0.05 ms": 0.05, "cloud volume, 1.2 ms": 1.2, "hard disk, 8 ms": 8.0}
 FLUSH = (
     "Flushes were counted by the servers. The time of a flush is that of fdatasync after a write of 8 kB; on the "
@@ -55,9 +55,9 @@ Term = tuple[float, Estimate]
 
 @dataclass(frozen=True)
 class Load:
-    """A service whose added costs are calculated: its load, distance, bandwidth, disk and price of CPU time.
+    """The service for which costs are calculated: its load, distance, bandwidth, disk and price of CPU time.
 
-    If the study opens no connections, each operation counts as a connection without cost that carries it.
+    If the study opens no connections, each operation counts as a connection with one operation, which costs nothing.
     """
 
     round_trip_ms: float
@@ -74,7 +74,7 @@ class Extras:
     """The cost that a protection adds to a connection and to an operation.
 
     `inside` is the number of operations (0 or 1) that the measured cost of the connection already includes.
-    `memory_bytes` is what the connection takes of the servers' memory; None if it was not measured.
+    `memory_bytes` is what the protection adds to the servers' memory of a connection; None if it was not measured.
     """
 
     protection: str
@@ -169,7 +169,10 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 
 
 def _sum(terms: list[Term]) -> Estimate:
-    """Return the sum of factor × estimate. The ends of the interval are summed alike, since no factor is negative."""
+    """Return the sum of factor × estimate over the terms. The ends of the intervals are summed like the values.
+
+    No factor is negative.
+    """
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
         low=sum(factor * each.low for factor, each in terms),
@@ -189,9 +192,9 @@ class Output:
 
 
 def outputs(model: CostModel) -> list[Output]:
-    """Return the figures of the calculator.
+    """Return the figures that the calculator of this run has.
 
-    In a run at a load, the cores of the servers are apart from those of the client, as in the answer.
+    In a run at a load, the servers' cores and the client's are separate figures, as in the answer.
     """
     roles = {role for extra in model.extras for role in extra.roles}
     times = [
@@ -221,14 +224,14 @@ def shown(costs: Added, figures: Sequence[Output]) -> list[Text]:
 
 
 def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
-    """Return the context and round-trip time of each distance, from near to far: the measured and predicted ones."""
+    """Return (context, round-trip time in ms) of each measured or predicted distance, the nearest first."""
     if model.way_ms is not None:
         return [("", ms) for ms in sorted({model.way_ms, *model.predicted_ms})]
     return sorted(index.core.distances.items(), key=lambda pair: pair[1])
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load with which the calculator begins: that of `measured_load` at the distance that the user gave."""
+    """Return the load with which the calculator begins: `measured_load`, at the distance that the user gave, if any."""
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 
@@ -255,7 +258,7 @@ def measured_load(index: Index, model: CostModel) -> Load:
 
 
 def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text]]]:
-    """Return rows of distance, protection and figures at the default load, for pages whose script does not run."""
+    """Return rows of (distance or disk, protection, figures) for the default load, for pages without scripts."""
     load, figures = default_load(index, model), outputs(model)
     loads = [(where(context, ms), replace(load, round_trip_ms=ms)) for context, ms in distances(index, model)]
     loads += [(name, replace(load, flush_ms=ms)) for name, ms in disks(model).items()]
@@ -265,7 +268,7 @@ def fixed_rows(index: Index, model: CostModel) -> list[tuple[str, str, list[Text
 
 
 def disks(model: CostModel) -> dict[str, float]:
-    """Return the time of a flush by the name of a disk: of this run's disk, and of usual ones; none without flushes."""
+    """Return the time of a flush in ms on this run's disk and on typical ones, by name; {} if none was measured."""
     return {"this run's disk": model.flush_ms.value, **USUAL_DISKS} if model.flush_ms else {}
 
 
@@ -337,10 +340,9 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
 
 
 def _fixed(model: CostModel) -> dict[str, float]:
-    """Return the fields that the user cannot change, with their values; empty for a run without a load.
+    """Return the values of the fields that the user cannot change, by field.
 
-    In a run at a load, the CPU time of a connection includes its queries, so the user cannot change the number of
-    queries.
+    In a run at a load, the CPU time of a connection includes its queries, so their number is fixed.
     """
     disk = {} if model.flush_ms else {"flush_ms": 0.0}
     if not has_connections(model):
@@ -396,7 +398,7 @@ def _instead(index: Index, model: CostModel) -> list[Block]:
 
 
 def _numbers(extra: ExtraCost) -> dict[str, object]:
-    """Return the cost for the script, with estimates as [value, low, high, rounds]."""
+    """Return the cost as the page's script reads it, with estimates as [value, low, high, rounds]."""
     estimates = {
         "own_ms": extra.own_ms,
         "cpu_ms": extra.cpu_ms,

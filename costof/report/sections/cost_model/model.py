@@ -31,12 +31,12 @@ from costof.statistics.intervals import ROUNDS_FOR_INTERVAL, Mean, combined, dif
 from costof.study.arms import PlannedArm
 from costof.study.load import Arrivals
 
-#: A commit waits at most for the flush that is under way and for the next one.
+#: A commit waits for at most two flushes: the one that is under way, and the next one.
 MOST_WAITS = 2.0
 
 
 class Operation(Model):
-    """The metric of a study whose times the cost model of a connection or of an operation uses."""
+    """The metric from whose times the cost model of a connection or of an operation is computed."""
 
     operation: Literal["connection", "operation"]
     metric: str
@@ -84,7 +84,7 @@ class ExtraCost(Model):
 
 
 class Prediction(Model):
-    """A predicted figure for a distance, with the measured figure if there is one."""
+    """A figure that the cost model predicts for an arm's distance, with the measured figure if there is one."""
 
     arm: str
     metric: str
@@ -97,10 +97,7 @@ class Prediction(Model):
 
 
 class RequestedLoad(Model):
-    """The load of a run with --load.
-
-    Such a run measures only the CPU time of a connection together with its queries.
-    """
+    """The load of a run with --load, which measures the CPU time of a connection only together with its queries."""
 
     connections_per_second: Finite
     queries_per_connection: int
@@ -181,9 +178,9 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
 
 
 def round_trip(run: Run, arm: PlannedArm) -> Mean:
-    """Return the mean round-trip time of the arm's link in milliseconds, measured by TCP over all starts.
+    """Return the mean round-trip time of the arm's link in milliseconds, measured by TCP in all starts.
 
-    Without a measurement, return the configured time, without uncertainty. For a target, return the round-trip time to
+    If it was not measured, return the configured time, without uncertainty. For a target, return the round-trip time to
     the target.
     """
     if run.plan.target is not None:
@@ -201,9 +198,9 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 
 
 def flush_time(run: Run) -> Mean:
-    """Return the mean time of a flush in milliseconds, over the measurements before, between and after the rounds.
+    """Return the mean time of a flush in milliseconds, from the measurements before, between and after the rounds.
 
-    Without a measurement, return 0, without uncertainty.
+    If it was not measured, return 0, without uncertainty.
     """
     if not run.flushes:
         return Mean(0.0, 0.0, math.inf)
@@ -213,11 +210,11 @@ def flush_time(run: Run) -> Mean:
 
 
 def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
-    """Return the flushes that one operation waits for.
+    """Return the number of flushes that one operation waits for.
 
-    An operation that is alone waits for each of its flushes. If several are in flight, they share flushes, and a flush
-    serves one group after the other, so each operation waits for as many flushes as there are in the time of all: the
-    flushes of one operation times the operations in flight, up to `MOST_WAITS`.
+    An operation that is alone waits for each of its flushes. Operations that are in flight together share flushes, so
+    each has only a part of one, but waits for all flushes in its time: its part times the operations in flight, up to
+    `MOST_WAITS`.
     """
     workload = run.plan.study.metrics[operation.metric].workload
     records = [
@@ -236,8 +233,7 @@ def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
     """Return the slices that measured the operation's CPU time.
 
-    A run with --load has no such slices for a query, because a query's CPU time counts as part of its connection's CPU
-    time.
+    Return [] for the queries of a run with --load, whose CPU time is part of their connection's.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return []
@@ -252,7 +248,7 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     trips = mean_count(phases, "round_trips") or 0.0
     moved = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
-    # The client's end of a tunnel answers the TCP handshake, so the round trip of the handshake crosses no link.
+    # The client's end of a tunnel answers the TCP handshake, so the handshake's round trip does not cross the link.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, moved
 
@@ -263,7 +259,7 @@ def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
 
 
 def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | None:
-    """Return the cost that the arm adds to its control, paired by round; None if the two have no common rounds."""
+    """Return the cost that the arm adds to one operation of its control; None if the two have no common rounds."""
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
@@ -293,11 +289,11 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
 def _extra_cpu_ms(
     run: Run, operation: Operation, control: PlannedArm, arm: PlannedArm, only: Set[str] | None = None
 ) -> Estimate:
-    """Return the CPU milliseconds that the arm adds to one operation, all roles together, paired by round.
+    """Return the CPU milliseconds that the arm adds to one operation, paired by round.
 
-    If `only` is given, return those of these roles.
+    They are those of all roles together or, if `only` is given, of these roles.
 
-    Rounds without a reading of every role are left out. If too few rounds remain, the roles without a reading in some
+    Rounds without a reading of every role are left out. If too few rounds remain, roles without a reading in every
     round are left out instead.
     """
     if run.plan.load is not None and operation.operation == "operation":
@@ -331,8 +327,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
     distance = study.distance_factor or ""
     here = {**local.levels, distance: ""}
     for arm in run.plan.arms:
-        # The prediction holds only for arms that differ from the arm at the nearest distance in nothing but the
-        # distance.
+        # The prediction holds only for arms that differ from `local` in nothing but the distance.
         is_same_protection = arm.protection == cost.protection and not arm.replicate
         if not is_same_protection or {**arm.levels, distance: ""} != here:
             continue
@@ -341,7 +336,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
-                # The metric is the rate of one worker.
+                # Only rates of a single worker are predicted.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             predictions.append(

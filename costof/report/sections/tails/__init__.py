@@ -1,7 +1,8 @@
-"""Percentiles: the cost of each headline latency from its fastest operations to its slowest, and p50 to p99.9.
+"""Fast and slow operations: what a protection costs at each percentile of the headline latencies.
 
-Percentiles cover all operations of a run. Their ratio to the control's percentiles has an interval, and the differences
-at all percentiles together have a band (`statistics/tails.py`). Percentiles with too few operations are left out.
+Percentiles cover all operations of a run. A table has p50 to p99.9, with an interval for their ratio to the control's.
+A picture has the differences at all percentiles, with a band for the whole curve (`statistics/tails.py`). Percentiles
+with too few operations are left out.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ from costof.statistics.tails import (
 from costof.study.schema import Metric
 
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
-#: The table at the top of the report: its percentiles, its position after checks and limits, and the maximum number of
-#: metrics in it.
+#: The table of percentiles at the top of the report: its percentiles, its position (after checks and limits), and the
+#: maximum number of metrics in it.
 IN_HEAD, HEAD_ORDER, MOST_IN_HEAD = PERCENTILES[:3], 3, 4
-#: A curve is shown if it reaches at least up to this percentile (and down to p10).
+#: A curve is shown only if it reaches from p10 or lower to this percentile or higher.
 LEAST_CURVE = 90.0
 METHOD = (
     "Percentiles cover all operations of all rounds. The interval of the ratio is a bootstrap over whole {unit}s. A "
     f"percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
 )
 METHOD_OF_CURVE = (
-    " The band of a curve is computed from the same resamples: it is as many standard errors wide as contains the "
-    "whole curve of 95 % of them (Montiel Olea & Plagborg-Møller 2019)."
+    " The band of a curve is computed from the same resamples: its width in standard errors is chosen so that it "
+    "contains the whole curves of 95 % of them (Montiel Olea & Plagborg-Møller 2019)."
 )
 
 
@@ -175,10 +176,7 @@ def _in_head(index: Index, data: Tails) -> Iterator[Block]:
 def _tails(
     name: str, metric: Metric, arm: str, control: Measured, protected: Measured, rounds: int
 ) -> Iterator[Tail | UndeterminedPercentile]:
-    """Yield each percentile for which arm and control have enough operations.
-
-    Then yield the first percentile for which they do not.
-    """
+    """Yield the percentiles for which arm and control have enough operations, and then the first one without enough."""
     places = range(len(PERCENTILES))
     estimates = ratios(control.percentiles.at(places), protected.percentiles.at(places), rounds)
     for place, ratio in enumerate(estimates):
@@ -216,7 +214,7 @@ def _curve(
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return the highest percentile of each metric and arm if its relative cost clearly exceeds that of the mean."""
+    """Return the highest percentile of each metric and arm, if its relative cost clearly exceeds the mean's."""
     highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []
     for tail in highest.values():
@@ -268,8 +266,7 @@ def _rows(index: Index, data: Tails) -> Iterator[Row]:
 
 
 def _metric_label(index: Index, metric: ShownMetric) -> str:
-    """Return the metric's label. If the headline metrics have several views (wire and application), the label begins
-    with the metric's view: 'wire: …'."""
+    """Return the metric's label, with its view (as 'wire: query') if some headline metric has another view."""
     views = {each.view for each in index.headline_metrics}
     return f"{metric.view}: {metric.label}" if len(views) > 1 else metric.label
 

@@ -1,4 +1,4 @@
-"""The cost at each percentile, from the fastest operations to the slowest, with a band that holds for all of them."""
+"""The cost at each percentile, from the fastest operations to the slowest, with a band for the whole curve."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from costof.results.index import Context, Index
 from costof.results.models import Arm, Metric
 from costof.statistics.estimate import Estimate
 
-#: The percentiles in the picture's axis, and those in the table.
+#: The percentiles that the picture's axis marks, and those in the table.
 TICKS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 IN_TABLE = frozenset({1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99})
 MEDIAN = 50
-#: The axis of costs is logarithmic beyond twice the median cost if the highest cost is larger by more than this.
+#: If the highest cost is more than this many times the median cost, the axis is logarithmic beyond twice the median.
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
     "Left are the fastest operations, right the slowest. The line is by how much the percentile is higher than the "
@@ -42,7 +42,7 @@ READING = (
 
 
 class CurvePoint(Model):
-    """The percentile of arm and control, in the metric's unit, and the difference between them."""
+    """A percentile of the control and of the arm, in the metric's unit, and the difference between them."""
 
     percentile: Finite
     control_value: Finite
@@ -142,14 +142,14 @@ def _panel(index: Index, metric: Metric, context: Context, shown: list[tuple[Arm
 
 
 def _from_middle(percentile: float) -> float:
-    """Return the place of a percentile on a scale that spreads out the fastest and the slowest operations alike."""
+    """Return the position of a percentile on an axis that stretches the fastest and the slowest operations."""
     return log10(percentile / (100 - percentile))
 
 
 def _costs_axis(points: Sequence[CurvePoint]) -> tuple[Scale, dict[float, str] | None]:
-    """Return an axis for all points with their bands, and its ticks.
+    """Return an axis for all points with their bands, and its ticks (None for round numbers).
 
-    It is linear, or logarithmic beyond a threshold if the slowest operations would squeeze all others into a line.
+    The axis is linear. If very high costs would squeeze all others together, it is logarithmic beyond a threshold.
     """
     low, high = min(0.0, *(point.low for point in points)), max(0.0, *(point.high for point in points))
     usual = median(abs(point.difference) for point in points)
@@ -188,7 +188,7 @@ def percentile_name(percentile: float) -> str:
 
 
 def _sentence(index: Index, curve: Curve) -> str:
-    """Return a sentence that says whether all operations pay the same and, if not, which of them pay more or less."""
+    """Return a sentence that says whether all operations cost the same more and, if not, which cost more or less."""
     metric, points = index.metrics[curve.metric], curve.points
     subject, what = fmt.capital(index.label_at(curve.arm)), index.metric_in_view(curve.metric)
     first, last = (percentile_name(point.percentile) for point in (points[0], points[-1]))
@@ -205,7 +205,7 @@ def _sentence(index: Index, curve: Curve) -> str:
         where = f"from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
             f"{subject} {about} {what} {where}. This cost fits every percentile from {first} to {last}, but at some of "
-            "them this run cannot tell it from none."
+            "them this run cannot tell it from no cost."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
@@ -222,7 +222,7 @@ def _sentence(index: Index, curve: Curve) -> str:
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Return the points from the lowest percentile on whose bands all contain the same cost."""
+    """Return as many points as possible, from the lowest percentile on, whose bands all contain one common cost."""
     alike: list[CurvePoint] = []
     low, high = float("-inf"), float("inf")
     for point in points:
@@ -234,7 +234,7 @@ def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
 
 
 def _about(metric: Metric, low: float, high: float) -> str:
-    """Return 'adds about 0.05 ms to' for the costs between two limits, or 'takes about … off'."""
+    """Return text for a cost between two limits: 'adds about 0.05 ms to' or 'takes about 0.05 ms off'."""
     cost = (low + high) / 2
     decimals = min(fmt.decimals_for((high - low) / 2) or fmt.MOST_DECIMALS, fmt.significant_decimals(cost))
     amount = fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
