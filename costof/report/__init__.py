@@ -38,14 +38,15 @@ from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
 from costof.report.summary import BREAK_EVEN, MOST_TILES, ROUNDS, first_of_each_arm, summary
 from costof.results.core import build_core
-from costof.results.index import Index, Lead
+from costof.results.index import Index
 from costof.results.ledger import Ledger
 from costof.results.models import Core, Sentence
 from costof.results.run import read_run
 
 __all__ = [
     "analyse",
-    "answer",
+    "build_result",
+    "document",
     "render_embedded",
     "render_html",
     "render_markdown",
@@ -67,36 +68,27 @@ def analyse(ledger: Ledger) -> Result:
 
 def build_result(core: Core, sections: Sections) -> Result:
     """Return the core result with its sections, and with the answer and the summary made from them."""
-    leads = _leads(core, sections)
-    sentences = _answer(Index(core, leads), sections)
-    index = Index(core, leads, sentences)
+    leads = [section.lead(Index(core), data) for section, data in _present(sections)]
+    answer = _answer(Index(core, leads), sections)
+    index = Index(core, leads, answer)
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
     brief = summary(index, figures)
     sure = how_sure(index, first_of_each_arm(brief.figures, MOST_TILES), sections.checks or [])
-    return Result(**dict(core), answer=sentences, summary=brief.model_copy(update={"sure": sure}), sections=sections)
+    return Result(**dict(core), answer=answer, summary=brief.model_copy(update={"sure": sure}), sections=sections)
 
 
-def answer(core: Core, sections: Sections) -> list[Sentence]:
+def _answer(index: Index, sections: Sections) -> list[Sentence]:
     """Return the sentences of all sections.
 
     If the run has too few rounds, return only a sentence that says so, the warnings, and whether an arm was overloaded.
     """
-    return _answer(Index(core, _leads(core, sections)), sections)
-
-
-def _answer(index: Index, sections: Sections) -> list[Sentence]:
     answers = [sentence for section, data in _present(sections) for sentence in section.answer(index, data)]
     if (too_few := too_few_rounds(index.core)) is None:
         return answers
     kept = [sentence for sentence in answers if sentence.kind in ("leading_warning", "warning", "verdict")]
     is_overloaded = any(sentence.kind == "verdict" for sentence in kept)
     return [*kept, *sentences("verdict" if is_overloaded else "answer", [too_few])]
-
-
-def _leads(core: Core, sections: Sections) -> list[Lead]:
-    index = Index(core)
-    return [section.lead(index, data) for section, data in _present(sections)]
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:

@@ -9,18 +9,11 @@ from costof import format as fmt
 from costof.report.blocks import Handout
 from costof.report.canvas import BOLD, text_width
 from costof.report.markdown import escape
-from costof.report.palette import COLOURS
+from costof.report.palette import COLOURS, VERDICT_COLOURS
 from costof.report.summary import MOST_TILES, KeyFigure, first_of_each_arm
-from costof.statistics.estimate import Estimate, Verdict
+from costof.statistics.estimate import Estimate
 
 HANDOUT_FILE = "costof-{run}"
-VERDICT_COLOURS = {
-    Verdict.COSTS: "costs",
-    Verdict.SAVES: "saves",
-    Verdict.NO_DIFFERENCE: "none",
-    Verdict.NO_COST: "none",
-    Verdict.UNRESOLVED: "unresolved",
-}
 MARGIN = 1.08
 """A bar's scale reaches this many times as far from 0 as the interval that the bar shows."""
 

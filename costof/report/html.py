@@ -32,7 +32,7 @@ from costof.report.blocks import (
     select_blocks,
 )
 from costof.report.canvas import Picture, Sheet, picture
-from costof.report.handout import HANDOUT_FILE, VERDICT_COLOURS, XML_NAMESPACE, card, interval_scale, markdown, tiles
+from costof.report.handout import HANDOUT_FILE, XML_NAMESPACE, card, interval_scale, markdown, tiles
 
 HEAD_WIDTH, HEAD_HEIGHT = 690, 420
 """Size in pixels of the picture at the top of the page. The calculator fits beside it on a screen of 1280 × 800."""
@@ -79,7 +79,7 @@ def _render(template: str, document: Document) -> str:
         palette=palette,
         picture=picture,
         scale=interval_scale,
-        verdict_colours=VERDICT_COLOURS,
+        verdict_colours=palette.VERDICT_COLOURS,
     )
     environment.filters["breakable"] = _breakable
     handout = document.handout

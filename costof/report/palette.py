@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from costof.results.index import Index
 from costof.results.models import Arm
+from costof.statistics.estimate import Verdict
 
 COLOURS: dict[str, tuple[str, str]] = {
     "paper": ("#fdfcfa", "#15181c"),
@@ -39,6 +40,13 @@ COLOURS: dict[str, tuple[str, str]] = {
     "none": ("#2a6b52", "#7fcfae"),
     "unresolved": ("#6b4a7d", "#cfa9e3"),
     "error": ("#a02c2c", "#f19a94"),
+}
+VERDICT_COLOURS = {
+    Verdict.COSTS: "costs",
+    Verdict.SAVES: "saves",
+    Verdict.NO_DIFFERENCE: "none",
+    Verdict.NO_COST: "none",
+    Verdict.UNRESOLVED: "unresolved",
 }
 ARMS = ("arm1", "arm2", "arm3", "arm4", "arm5", "arm6")
 ROLES = ("role1", "role2", "role3", "role4", "role5")

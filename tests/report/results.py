@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 
 from costof import format as fmt
-from costof.report import answer, render_html, render_terminal
+from costof.report import build_result, render_html, render_terminal
 from costof.report.result import Result
 from costof.results.models import Core, Effect, Sentence, Value
 from costof.statistics.estimate import Estimate
@@ -119,8 +119,9 @@ def with_sections(result: Result, **changes: Any) -> Result:
 
 
 def answer_texts(result: Result, kind: str) -> list[str]:
-    """Return the sentences of one kind in the answer to this result, after its changes."""
-    return sentence_texts(answer(result, result.sections), kind)
+    """Return the sentences of one kind in the answer that this result gets after a test has changed it."""
+    core = Core.model_construct(**{name: getattr(result, name) for name in Core.model_fields})
+    return sentence_texts(build_result(core, result.sections).answer, kind)
 
 
 def without_figures(result: Result, arm: str, error: str) -> Result:

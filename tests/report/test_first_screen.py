@@ -89,11 +89,11 @@ def test_time_at_a_distance_that_was_measured_is_the_measured_one() -> None:
 def test_certainty_is_limited_by_a_failed_check_that_touches_a_figure() -> None:
     index, figures = Index(mongodb()), [figure("a read"), figure("a write")]
     failed = Check(passed=False, label="busy", doubt="the machine was 61 % busy", metrics=["a read"])
-    assert how_sure(index, figures, [failed]) == "limited: the machine was 61 % busy, which touches a read."
+    assert how_sure(index, figures, [failed]) == "limited: the machine was 61 % busy, which affects a read."
     every = failed.model_copy(update={"metrics": None})
-    assert how_sure(index, figures, [every]) == "limited: the machine was 61 % busy, which touches every figure."
+    assert how_sure(index, figures, [every]) == "limited: the machine was 61 % busy, which affects every figure."
     other = failed.model_copy(update={"metrics": ["a third one"]})
-    assert how_sure(index, figures, [other]).startswith("high: 10 rounds; the failed check (busy) touches none of")
+    assert how_sure(index, figures, [other]).startswith("high: 10 rounds; the failed check (busy) affects none of")
     assert how_sure(index, figures, [Check(passed=True, label="quiet")]) == "high: 10 rounds, all checks passed."
 
 

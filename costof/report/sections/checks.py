@@ -10,12 +10,11 @@ from costof.report.how_sure import Check
 from costof.report.sections import Section
 from costof.results.disturbances import LEAST_SHARE, NEIGHBOURS_WORTH_A_WORD, STEAL_WORTH_A_WORD
 from costof.results.index import Index
-from costof.results.load import carried_loads, servers_are_here
+from costof.results.load import CLIENT, carried_loads, servers_are_here
 from costof.results.models import Arm, Core
 from costof.results.run import Run
 from costof.study.commands import COMMAND
 
-CLIENT = "client"
 QUIET = "machine quiet"
 NO_EVIDENCE = "no evidence for {arms}, whose figures may be of something else"
 BUSY = "; all figures are less certain, and times may be too long"

@@ -10,9 +10,9 @@ from costof.report.canvas import Legend, Panel, Scale, Sheet, columns_for, grid,
 from costof.report.palette import role_colour
 from costof.report.sections import Section
 from costof.results.index import Context, Index
+from costof.results.load import CLIENT
 from costof.results.models import Cpu
 
-CLIENT = "client"
 LEAST_SHOWN = 0.005
 """Smaller shares of throttling and steal are not shown."""
 MEANINGS = {

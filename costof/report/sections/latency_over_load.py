@@ -210,7 +210,7 @@ def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | N
 
 
 def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
-    """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).'; None if all arms carry theirs."""
+    """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).'; None if it can."""
     overloaded = _not_carried(data)
     first: dict[str, Arm] = {}
     for arm in sorted((arm for arm in index.shown_arms if arm.name in overloaded), key=_rate):

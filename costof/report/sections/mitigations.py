@@ -20,6 +20,7 @@ from costof.format import Text
 from costof.model import Model
 from costof.report.blocks import FILES, HTML, Block, Figure, Paragraph, Table
 from costof.report.canvas import NARROW, Panel, Scale, Sheet
+from costof.report.palette import VERDICT_COLOURS
 from costof.report.sections import Section, sentences
 from costof.report.summary import NO_MITIGATION
 from costof.results.index import Index, Lead
@@ -53,13 +54,6 @@ HOW_TO_READ = (
 )
 ALL = 1.0
 INVERSE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
-COLOURS = {
-    Verdict.SAVES: "saves",
-    Verdict.COSTS: "costs",
-    Verdict.NO_DIFFERENCE: "none",
-    Verdict.NO_COST: "none",
-    Verdict.UNRESOLVED: "unresolved",
-}
 ROW_HEIGHT = 40
 
 
@@ -423,7 +417,7 @@ def _draw(shown: list[tuple[Mitigation, Estimate]], width: int) -> Sheet:
     panel.upright(0, "ink", 1)
     panel.upright(100, "soft", 1, dashes="4 3")
     for row, (each, share) in enumerate(shown):
-        colour = COLOURS[each.verdict]
+        colour = VERDICT_COLOURS[each.verdict]
         panel.line([(share.low * 100, row), (share.high * 100, row)], colour, 3)
         panel.dot(share.value * 100, row, colour, 9)
     return Sheet(width, [panel], [76 + ROW_HEIGHT * len(shown)])

@@ -50,7 +50,10 @@ def _figure(index: Index, metric: Metric, shown: list[tuple[Context, list[tuple[
         for context, values in shown
     ]
     means = [value.mean.value for _, values in shown for _, value in values]
-    ends = [max(_end(value) for _, value in values) for _, values in shown]
+    ends = [
+        max(max(value.mean.value, value.mean.high if value.mean.rounds > 1 else 0.0) for _, value in values)
+        for _, values in shown
+    ]
     if max(means) <= MOST_RATIO * min(means):
         ends = [max(ends)] * len(ends)
 
@@ -72,10 +75,6 @@ def _figure(index: Index, metric: Metric, shown: list[tuple[Context, list[tuple[
     reading = HOW_TO_READ.format(unit=index.unit)
     title = fmt.capital(fmt.titled(index.metric_title(metric.name), metric.unit))
     return Figure("arms", f"{title}, by arm", caption, draw, reading=reading, rank=1, media=HTML)
-
-
-def _end(value: Value) -> float:
-    return max(value.mean.value, value.mean.high) if value.mean.rounds > 1 else value.mean.value
 
 
 def _panel(index: Index, metric: Metric, title: str, values: list[tuple[Arm, Value]], end: float, width: int) -> Panel:
