@@ -22,7 +22,7 @@ from tests.fake_run import STARTED, Truth, fake_result
 from tests.noise import Noise
 from tests.support import store
 from tests.support.small_plans import plan_of
-from tests.truths import TRUTHS
+from tests.truths import SMALL, TRUTHS
 from tests.truths.at_load import AtLoad, FarAway, Stalled
 
 MONGODB, TRANSPORT, HTTP = "mongodb-tls", "mysql-transport", "http-tls-termination"
@@ -30,6 +30,8 @@ POSTGRES, POOLING, REDIS = "postgres-tls", "postgres-pooling", "redis-tls"
 REPLICATION, ENCRYPTION = "mongodb-chained-replication", "mysql-column-encryption"
 POSTGRES_AUDIT = "postgres-audit-logging"
 SERVICE = "service-mtls"
+#: Studies whose smallest runs together have every section that a study can ask for.
+ALL_SECTIONS = (ENCRYPTION, HTTP, POSTGRES_AUDIT, REPLICATION, SERVICE, TRANSPORT)
 NOISE = Noise(0.01, drift=0.03)
 DISTANCES = ("lan", "us-us", "us-eu")
 TUNNELS = ("ssh-aes256-cbc", "ssh-aes256-ctr", "ssh-chacha20-poly1305", "ssh-aes256-gcm")
@@ -57,6 +59,11 @@ def result_of(
         new.write_text(result.model_dump_json())
         new.rename(stored)
     return result
+
+
+def small(study: str) -> Result:
+    """Return the result of the study's smallest simulated run that has all its sections."""
+    return result_of(study, "quick", *SMALL.get(study, ()))
 
 
 def mongodb(**changes: Any) -> Result:

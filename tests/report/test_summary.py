@@ -1,94 +1,80 @@
-"""The summary's verdict: one sentence about the key figures of each arm."""
+"""The summary: the verdict, the lines below it (how sure it is, and what wins the cost back), and the key figures.
+
+The golden files of the short answers in `golden/short` have the summaries of all studies.
+"""
 
 from __future__ import annotations
 
+import re
+from html import unescape
 from typing import Any
 
 import pytest
 
 from costof import format as fmt
-from costof.report.summary import CORES, KeyFigure, first_of_each_arm, verdict_sentence
+from costof.report import document, render_markdown
+from costof.report.handout import card
+from costof.report.how_sure import Check, how_sure
+from costof.report.sections import section_spec
+from costof.report.sections.mitigations import SECTION as MITIGATIONS
+from costof.report.summary import CORES, KeyFigure, first_of_each_arm, verdict_figures, verdict_sentence
+from costof.results.index import Index
 from costof.statistics.estimate import Estimate, Verdict
-from costof.study.load import CONNECTION, FIRST_QUERY, RequestedLoad
-from tests.report.results import at_load, printed, spaced, stalled
+from costof.studies import study_names
+from costof.study.library import load_study
+from tests.report.results import HTTP, at_load, drawn, mongodb, printed, small, spaced, stalled
+from tests.support.small_plans import plan_of
 
 
 def estimate(value: float, half: float = 0.1) -> Estimate:
     return Estimate(value=value, low=value - half, high=value + half, rounds=9)
 
 
-def figure(arm: str, words: str, value: float, verdict: Verdict = Verdict.COSTS, **changes: Any) -> KeyFigure:
-    changes = {"unit": "ms", "margin": 0.05, **changes}
-    return KeyFigure(
-        name=words,
-        arm=arm,
-        arm_label=arm,
-        label=words,
-        words=words,
-        difference=estimate(value),
-        verdict=verdict,
-        **changes,
-    )
+def figure(
+    words: str, change: float = 5.0, verdict: Verdict = Verdict.COSTS, arm: str = "TLS", **changes: Any
+) -> KeyFigure:
+    names = dict.fromkeys(("name", "label", "words"), words) | dict.fromkeys(("arm", "arm_label"), arm)
+    values = {**names, "unit": "ms", "metrics": [words], "margin": 0.05, **changes}
+    return KeyFigure(difference=estimate(change), verdict=verdict, **values)
 
 
 def text(*figures: KeyFigure) -> str:
-    return verdict_sentence(figures).replace("\N{NO-BREAK SPACE}", " ")
-
-
-def test_verdict_on_a_single_arm_names_the_first_three_figures() -> None:
-    figures = [
-        figure("TLS", "a connection", 5.5, ratio=estimate(1.54, 0.02)),
-        figure("TLS", "a query", 0.5),
-        figure("TLS", "cores at 100 connections a second", 0.6, unit=CORES),
-        figure("TLS", "a fourth figure", 9.0),
-    ]
-    expected = "TLS adds 5.50 ms (+54.0 %) to a connection and 0.50 ms to a query, and needs 0.60 more cores at 100 "
-    assert text(*figures) == f"{expected}connections a second."
+    return spaced(verdict_sentence(figures))
 
 
 def test_verdict_on_savings_and_rates_has_the_direction_in_its_verb() -> None:
     rate = {"unit": "per_second", "better": "higher"}
-    assert text(figure("a pool", "a connection", -3.0, Verdict.SAVES)) == "A pool shortens a connection by 3.00 ms."
-    slower = figure("TLS", "'queries a second'", -30.0, ratio=estimate(0.7, 0.01), **rate)
+    assert text(figure("a connection", -3.0, Verdict.SAVES, "a pool")) == "A pool shortens a connection by 3.00 ms."
+    slower = figure("'queries a second'", -30.0, ratio=estimate(0.7, 0.01), **rate)
     assert text(slower) == "TLS lowers 'queries a second' by 30.0 %."
-    faster = figure("TLS", "'queries a second'", 30.0, Verdict.SAVES, ratio=estimate(1.3, 0.01), **rate)
+    faster = figure("'queries a second'", 30.0, Verdict.SAVES, ratio=estimate(1.3, 0.01), **rate)
     assert text(faster) == "TLS raises 'queries a second' by 30.0 %."
 
 
-def test_verdict_names_the_cores_before_and_after_and_those_of_a_shared_machine() -> None:
-    cores = figure("TLS", "cores of the server", 0.4, unit=CORES).model_copy(update={"without": 1.05, "value": 1.45})
+def test_verdict_has_the_cores_of_servers_that_do_not_share_the_clients_machine() -> None:
+    cores = figure("cores of the server", 0.4, unit=CORES, without=1.05, value=1.45)
     assert text(cores) == "TLS needs 0.40 more cores of the server (1.05 → 1.45 cores)."
-    shared = cores.model_copy(update={"available": 2})
-    of = "1.05 → 1.45 of this machine's 2, which the client shares"
-    assert text(shared) == f"TLS needs 0.40 more cores of the server ({of})."
-
-
-def test_verdict_calls_an_unresolved_effect_unresolved_and_gives_an_upper_bound() -> None:
-    unresolved = figure("TLS", "a query", 0.05, Verdict.UNRESOLVED)
-    assert text(unresolved) == "TLS has an unresolved effect of at most 0.15 ms on a query."
 
 
 def test_arms_with_equal_effects_share_one_clause_of_the_verdict() -> None:
-    same = [figure(arm, "a query", 0.0, Verdict.NO_DIFFERENCE) for arm in ("one", "two")]
-    other = figure("three", "a query", 2.0)
+    same = [figure("a query", 0.0, Verdict.NO_DIFFERENCE, arm) for arm in ("one", "two")]
+    other = figure("a query", 2.0, arm="three")
     assert text(*same, other) == "One and two make no difference above 5 % to a query; three adds 2.00 ms to a query."
 
 
-def test_increase_of_a_rate_is_called_a_gain_and_not_a_saving() -> None:
-    faster = figure("TLS", "'queries a second'", 30.0, Verdict.SAVES, unit="per_second", better="higher")
-    assert faster.verdict_word == "gains"
-    assert figure("a pool", "a connection", -3.0, Verdict.SAVES).verdict_word == "saves"
+def test_verdict_names_a_halved_rate_instead_of_the_cores() -> None:
+    ratio = Estimate(value=0.4, low=0.39, high=0.41, rounds=9)
+    times, cores = [figure("a connection"), figure("a read")], figure(CORES, unit=CORES)
+    rate = figure("reads a second", -90.0, unit="per_second", better="higher", ratio=ratio)
+    small_loss = rate.model_copy(update={"ratio": ratio.through(lambda each: each * 2)})
+    assert verdict_figures([*times, cores, rate], 3) == [*times, rate]
+    assert verdict_figures([*times, cores, small_loss], 3) == [*times, cores]
 
 
 def test_first_figures_of_one_metric_at_many_sizes_include_those_of_the_largest_sizes() -> None:
-    sizes = [figure("chain", "'operations a second'", value) for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
+    sizes = [figure("'operations a second'", value, arm="chain") for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
-
-
-def test_load_of_one_query_per_connection_has_the_time_of_the_first_query_as_a_key_figure() -> None:
-    names = [figure.name for figure in at_load(load=RequestedLoad("300/s", "1")).summary.figures]
-    assert names == [CONNECTION, FIRST_QUERY, CORES]
 
 
 def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_fit_each_other() -> None:
@@ -112,3 +98,43 @@ def test_wide_terminal_prints_the_ends_of_intervals_beside_their_bars() -> None:
     assert [end in wide for end in ends] == [True] * len(ends)
     assert not [end for end in ends if end in narrow]
     assert max(map(len, wide.splitlines())) <= 96
+
+
+def test_certainty_is_limited_by_a_failed_check_that_affects_a_figure() -> None:
+    index, figures = Index(mongodb()), [figure("a read"), figure("a write")]
+    failed = Check(passed=False, label="busy", doubt="the machine was 61 % busy", metrics=["a read"])
+    assert how_sure(index, figures, [failed]) == "limited: the machine was 61 % busy, which affects a read."
+    every = failed.model_copy(update={"metrics": None})
+    assert how_sure(index, figures, [every]) == "limited: the machine was 61 % busy, which affects every figure."
+    other = failed.model_copy(update={"metrics": ["a third one"]})
+    assert how_sure(index, figures, [other]).startswith("high: 10 rounds; the failed check (busy) affects none of")
+    assert how_sure(index, figures, [Check(passed=True, label="quiet")]) == "high: 10 rounds, all checks passed."
+
+
+def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
+    index, unresolved = Index(mongodb()), figure("a read", verdict=Verdict.UNRESOLVED)
+    assert how_sure(index, [unresolved, unresolved], []) == "low: 10 rounds leave every figure unresolved."
+    assert how_sure(index, [unresolved, figure("a write")], []) == "limited: 10 rounds leave a read unresolved."
+
+
+@pytest.mark.parametrize("study", study_names())
+def test_option_that_reports_recommend_for_a_mitigation_is_valid(study: str) -> None:
+    spec = section_spec(MITIGATIONS, load_study(study))
+    if spec is not None:
+        factor, _, levels = spec.measure.partition("=")
+        assert factor in spec.factors
+        plan = plan_of(study, "quick", spec.measure)
+        assert {arm.levels[factor] for arm in plan.arms if factor in arm.levels} == set(levels.split(","))
+
+
+def test_page_card_markdown_and_terminal_have_the_same_lines_below_the_verdict() -> None:
+    result = small(HTTP)
+    handout = document(result).handout
+    assert handout is not None
+    page, markdown, short = drawn(result), render_markdown(result), printed(result, 80, full=False)
+    words = re.sub(r"<[^>]+>", " ", card(handout))
+    for label, line in result.summary.beside_verdict:
+        assert f"<strong>{label}:</strong> {line}" in unescape(page)
+        assert f"**{label}:** {spaced(line)}" in markdown.replace("\\", "")
+        for shown in (short, unescape(words)):
+            assert f"{label}: {spaced(line)}" in " ".join(spaced(shown).split())
