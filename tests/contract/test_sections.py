@@ -16,18 +16,18 @@ from costof.report.sections import Section, check, every_section
 from costof.results.index import Index
 from costof.results.models import CarryOver
 from costof.statistics.estimate import Estimate
-from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.load import RequestedLoad
 from tests.fake_hosts import fake_run_of_hosts
-from tests.fake_run import Truth, fake_run
+from tests.fake_run import Truth, fake_result, fake_run
 from tests.noise import Noise
-from tests.report.results import at_load, result_of
+from tests.report.results import ALL_SECTIONS, at_load, mongodb, small
 from tests.support.memory_steps import CONNECTIONS, memory_steps
 from tests.support.small_plans import plan_of
 from tests.support.sweeps import fake_sweep
 from tests.truths.at_load import AtLoad
 from tests.truths.misleading import Stalling
+from tests.truths.postgres_tls import PostgresTruth
 
 
 def test_committed_schema_matches_the_result_model() -> None:
@@ -40,48 +40,43 @@ def test_names_and_orders_of_sections_are_unique() -> None:
     assert len({section.name for section in sections}) == len({section.order for section in sections}) == len(sections)
 
 
-@pytest.mark.parametrize("section", every_section(), ids=lambda section: section.name)
-def test_every_section_appears_in_the_report_of_some_test_run(
-    section: Section[Any, Any], unusual_results: list[Result]
-) -> None:
-    assert any(blocks_of(section, result) for result in [*map(result_of, study_names()), *unusual_results])
+def test_every_section_appears_in_the_report_of_some_test_run(unusual_results: list[Result]) -> None:
+    results = [*map(small, ALL_SECTIONS), *unusual_results]
+    sections = every_section()
+    assert [each.name for each in sections if not any(blocks_of(each, result) for result in results)] == []
 
 
-@pytest.mark.parametrize("study", study_names())
+@pytest.mark.parametrize("study", ALL_SECTIONS)
 def test_report_can_be_rebuilt_from_result_json(study: str) -> None:
-    result = result_of(study)
+    result = small(study)
     again = Result.model_validate_json(result.model_dump_json())
     assert render_markdown(again) == render_markdown(result)
 
 
-@pytest.fixture(scope="module")
-def unusual_results(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
-    """Return results of unusual runs: intermittent costs, much noise, a load, limits, several hosts, a target with a
-    predicted distance, carry-over, a server that refuses the control, measured memory, two versions, a sweep, and
-    several loads."""
-    folder, plan = tmp_path_factory.mktemp("unusual"), plan_of("mongodb-tls")
-    intermittent = fake_run(folder / "intermittent", plan, Stalling(5.0), rounds=60)
-    noisy = fake_run(folder / "noisy", plan, Truth(), rounds=8, noise=Noise(0.1))
-    limited = fake_run(
-        folder / "limited", plan_of("mongodb-tls", limits=[("query on open connection", "+10%")]), Truth(), rounds=6
-    )
-    of_hosts = fake_run_of_hosts(folder, plan_of("redis-tls"), {"load-2": 1.2})
-    carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
-    remembering = analyse(noisy).model_copy(update={"carry_over": [carried]})
-    distant = fake_run(folder / "distant", plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth())
-    refused = dict.fromkeys(("plain", "plain-copy"), "the server requires TLS")
-    one_sided = fake_run(folder / "one-sided", plan_of("postgres-tls"), Truth(), refused=refused)
-    measured = fake_run(folder / "memory", plan.model_copy(update={"memory": CONNECTIONS}), Truth())
+@pytest.fixture
+def unusual_results(tmp_path: Path) -> list[Result]:
+    """Return results with the sections that the usual runs of studies do not have."""
+    plan = plan_of("mongodb-tls", limits=[("query on open connection", "+10%")])
+    noisy = fake_run(tmp_path / "noisy", plan.model_copy(update={"memory": CONNECTIONS}), Truth(), noise=Noise(0.1))
     for record in memory_steps("plain", 4_000) + memory_steps("tls", 20_000):
-        measured.append(record)
-    versions = fake_run(
-        folder / "versions", plan_of("postgres-tls", "quick", "server_version=15,18"), Truth(), rounds=6
-    )
-    runs = (intermittent, noisy, limited, of_hosts, distant, one_sided, measured, versions)
-    sweep = analyse(fake_sweep(folder / "sweep", {"plain": 500.0, "tls": 400.0}))
+        noisy.append(record)
+    carried = CarryOver(metric="wire.reused_query", ratio=Estimate(value=1.4, low=1.3, high=1.5, rounds=8))
+    refused = dict.fromkeys(("plain", "plain-copy"), "the server requires TLS")
+    two_handshakes = plan_of("postgres-tls", "quick", "transport=plain,tls", "group=first-choice")
     loads = plan_of("postgres-tls", load=RequestedLoad("100/s,300/s", pool="8"))
-    several = analyse(fake_run(folder / "loads", loads, AtLoad()))
-    return [*map(analyse, runs), at_load(), remembering, sweep, several]
+    versions = plan_of("postgres-tls", "quick", "server_version=15,18")
+    return [
+        analyse(noisy).model_copy(update={"carry_over": [carried]}),
+        fake_result(plan_of("mongodb-tls"), Stalling(5.0), rounds=60),
+        fake_result(plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth()),
+        fake_result(two_handshakes, PostgresTruth(), refused=refused),
+        fake_result(versions, Truth(), rounds=6),
+        fake_result(loads, AtLoad()),
+        at_load(),
+        mongodb(),
+        analyse(fake_sweep(tmp_path / "sweep", {"plain": 500.0, "tls": 400.0})),
+        analyse(fake_run_of_hosts(tmp_path, plan_of("redis-tls"), {"load-2": 1.2})),
+    ]
 
 
 def blocks_of(section: Section[Any, Any], result: Result) -> list[Block]:

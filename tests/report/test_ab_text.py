@@ -1,4 +1,4 @@
-"""Tests of the output in the layout of ab."""
+"""Output in the layout of ab (ApacheBench)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the page's calculator in a real browser, against the same arithmetic in Python."""
+"""The page's calculator in a real browser computes the same figures as Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ LOADS = [
     Load(3.5, 2, 0, 0),
     Load(2, 20, 300, 0.05, clients=25_000),
 ]
-# Reads the rendered text of the figures of all protections.
 READ_ALL = """
 Array.from(document.querySelectorAll("#calculator-all tbody tr"))
     .map(row => [row.dataset.protection, Array.from(row.cells).slice(1).map(cell => cell.innerText)])
@@ -79,13 +78,13 @@ def put_load(page: Page, load: Load) -> None:
 
 
 def read_all(page: Page) -> dict[str, list[str]]:
-    """Return the figures of all protections."""
+    """Return the displayed figures of each protection."""
     rows: list[tuple[str, list[str]]] = page.evaluate(READ_ALL)
     return {protection: [" ".join(figure.split()) for figure in figures] for protection, figures in rows}
 
 
 def shown_outputs(page: Page) -> list[str]:
-    """Return the figures of the chosen protection beside the fields."""
+    """Return the displayed figures of the chosen protection."""
     figures: list[str] = page.evaluate(READ_SHOWN)
     return [" ".join(figure.split()) for figure in figures]
 
@@ -106,7 +105,7 @@ def error_text(page: Page, name: str) -> str:
     return page.locator(f"#calculator-{name}-error").inner_text()
 
 
-def test_calculator_works_from_a_file_without_network(page: Page, result: Result) -> None:
+def test_calculator_of_a_local_file_shows_the_figures_for_the_default_load(page: Page, result: Result) -> None:
     assert page.locator("#calculator-form").is_visible()
     assert not page.locator("#calculator-fixed").is_visible()
     default = computed(result, default_load(Index(result), result.sections.cost_model))
@@ -114,12 +113,19 @@ def test_calculator_works_from_a_file_without_network(page: Page, result: Result
     assert shown_outputs(page) == default["tls"]
 
 
-def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(chromium: Browser, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    written = tmp_path_factory.mktemp("load") / "report.html"
+    written.write_text(drawn(target_at_load()), encoding="utf-8")
+    return written
+
+
+def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
+    chromium: Browser, path_at_load: Path
+) -> None:
     """Regression: it began at the measured distance, and its cores were those of servers and client together."""
     result = target_at_load()
-    written = tmp_path / "load.html"
-    written.write_text(drawn(result), encoding="utf-8")
-    with opened(chromium, written) as page:
+    with opened(chromium, path_at_load) as page:
         default = default_load(Index(result), result.sections.cost_model)
         assert default == Load(2.0, 20, 300)
         fields = page.locator("#calculator-form input[name]").evaluate_all("all => all.map(each => each.name)")
@@ -137,7 +143,7 @@ def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(chr
             assert shown_outputs(page) == computed(result, load)["tls"]
 
 
-def test_calculator_of_commits_answers_for_the_users_disk(chromium: Browser, tmp_path: Path) -> None:
+def test_calculator_of_commits_has_the_cost_on_a_chosen_disk(chromium: Browser, tmp_path: Path) -> None:
     result = result_of("mariadb-durability")
     written = tmp_path / "commits.html"
     written.write_text(drawn(result), encoding="utf-8")
@@ -151,10 +157,8 @@ def test_calculator_of_commits_answers_for_the_users_disk(chromium: Browser, tmp
         assert page.url.endswith("#flush=1.2")
 
 
-def test_values_in_the_url_that_do_not_apply_at_a_load_are_named(chromium: Browser, tmp_path: Path) -> None:
+def test_value_in_the_url_that_has_no_effect_at_a_load_is_named(chromium: Browser, path_at_load: Path) -> None:
     result = target_at_load()
-    written = tmp_path / "load.html"
-    written.write_text(drawn(result), encoding="utf-8")
     for fragment, message in (
         ("#connections=100&rtt=12&queries=20", ""),
         (
@@ -162,12 +166,12 @@ def test_values_in_the_url_that_do_not_apply_at_a_load_are_named(chromium: Brows
             "“queries=5” in this page's address has no effect: each connection of this run has 20 queries.",
         ),
     ):
-        with opened(chromium, written, fragment) as page:
+        with opened(chromium, path_at_load, fragment) as page:
             assert shown_outputs(page) == computed(result, Load(12, 20, 100))["tls"]
             assert page.locator("#calculator-without").inner_text() == message
 
 
-def test_figures_for_values_typed_into_the_calculator_equal_those_computed_in_python(
+def test_figures_for_entered_values_equal_those_computed_in_python(
     page: Page, result: Result
 ) -> None:
     for load in LOADS:
@@ -204,7 +208,7 @@ def test_invalid_input_is_explained_next_to_the_input_field_and_gives_no_figures
         assert fmt.NONE not in read_all(page)["tls"]
 
 
-def test_buttons_set_the_distances_of_the_run(page: Page, result: Result) -> None:
+def test_button_of_a_distance_sets_the_round_trip_time(page: Page, result: Result) -> None:
     buttons = page.locator(".presets button")
     assert buttons.all_inner_texts() == ["lan", "us-us", "us-eu"]
     buttons.nth(2).press("Enter")
@@ -222,7 +226,7 @@ def test_slider_and_number_field_of_a_value_change_together(page: Page, result: 
     assert float(slider.input_value()) == 0
 
 
-def test_url_of_the_page_contains_the_load_entered_in_the_calculator(
+def test_url_of_the_page_has_the_entered_load_and_restores_it(
     page: Page, chromium: Browser, path: Path, result: Result
 ) -> None:
     put(page, "connections_per_second", "300")
@@ -252,7 +256,7 @@ def test_calculator_shows_only_the_protection_chosen_in_the_menu(page: Page, res
     assert shown_outputs(page) == read_all(page)["ssh-aes256-gcm"]
 
 
-def test_page_without_scripts_shows_the_figures_of_the_first_load(
+def test_page_without_scripts_shows_the_figures_for_the_default_load(
     chromium: Browser, path: Path, result: Result
 ) -> None:
     with opened(chromium, path, "#calculator", java_script_enabled=False, **size(1280, 800)) as page:

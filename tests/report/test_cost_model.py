@@ -1,4 +1,4 @@
-"""Tests of the cost model: its tables, and the calculator's arithmetic in Python."""
+"""The cost model: its predictions, and the calculator's arithmetic in Python."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ import pytest
 
 from costof import format as fmt
 from costof.lab.host import LINK_ROLE
+from costof.report.blocks import Interactive
 from costof.report.result import Result
+from costof.report.sections.cost_model import figure
 from costof.report.sections.cost_model.calculator import (
     HOURS_A_MONTH,
     USUAL_DISKS,
     Extras,
     Load,
     added,
+    calculator,
     default_load,
     extras,
     fixed_rows,
@@ -30,7 +33,7 @@ from costof.study.load import CONNECTION
 from costof.study.plan import Plan
 from tests.fake_run import Slice, fake_result
 from tests.noise import Chance, Noise
-from tests.report.results import Page, at_load, drawn, result_of, sentence_texts, transport
+from tests.report.results import at_load, result_of, sentence_texts, transport
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.durability import FLUSH_MS, DurabilityTruth
@@ -61,7 +64,7 @@ def ends(estimate: Estimate) -> tuple[float, float, float]:
     return estimate.value, estimate.low, estimate.high
 
 
-def test_added_time_at_a_load_adds_exact_round_trips_and_the_bounds_of_intervals() -> None:
+def test_added_time_is_own_time_and_round_trips_with_the_interval_of_the_own_time() -> None:
     costs = added(tls(), Load(40, operations=10, connections_per_second=50, price=0.1))
     assert ends(costs.connection_ms) == pytest.approx((41.0, 40.9, 41.2))
     assert ends(costs.operation_ms) == pytest.approx((0.1, 0.0, 0.2))
@@ -70,12 +73,12 @@ def test_added_time_at_a_load_adds_exact_round_trips_and_the_bounds_of_intervals
     assert ends(costs.money) == pytest.approx(tuple(each * HOURS_A_MONTH * 0.1 for each in (0.125, 0.11, 0.14)))
 
 
-def test_limited_bandwidth_adds_the_time_of_extra_bytes() -> None:
+def test_limited_bandwidth_adds_the_transmission_time_of_additional_bytes() -> None:
     costs = added(tls(), Load(0, bandwidth_mbit=10))
     assert ends(costs.connection_ms) == pytest.approx((3.0, 2.9, 3.2)), "2,500 bytes at 10 Mbit/s are 2 ms"
 
 
-def test_operation_inside_a_connection_is_not_counted_twice() -> None:
+def test_first_operation_that_the_connection_metric_includes_is_not_counted_twice() -> None:
     load = Load(40, operations=1)
     assert added(tls(inside=1), load).request_ms == added(tls(inside=1), load).connection_ms
     assert added(tls(), load).request_ms.value == pytest.approx(41.1)
@@ -88,7 +91,7 @@ def phased(result: Result, phase: str) -> Result:
     return result.model_copy(update={"metrics": [changed(metric) for metric in result.metrics]})
 
 
-def test_connection_cost_includes_an_operation_only_if_the_connection_metric_covers_the_first_operation() -> None:
+def test_cost_of_a_connection_includes_an_operation_only_if_its_metric_does() -> None:
     result = transport()
     assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {0}
     assert {
@@ -123,10 +126,8 @@ def test_calculator_defaults_to_the_load_of_the_run() -> None:
     assert not [text for text in sentence_texts(result.answer, "answer") if "A service with" in text]
 
 
-@pytest.mark.parametrize(
-    ("study", "level", "flushes"), [("mariadb-durability", "1-1", 2), ("redis-durability", "each-answer", 1)]
-)
-def test_flushes_predict_the_cost_on_another_disk(study: str, level: str, flushes: int) -> None:
+def test_flushes_predict_the_cost_on_another_disk() -> None:
+    study, level, flushes = "mariadb-durability", "1-1", 2
     plan, truth = plan_of(study, "quick", "clients=1"), TRUTHS[study]
     assert isinstance(truth, DurabilityTruth)
     result = fake_result(plan, truth, noise=Noise(0.01))
@@ -156,7 +157,7 @@ def test_study_without_connections_has_only_the_costs_of_operations() -> None:
     )
 
 
-def test_table_for_pages_without_scripts_has_every_distance_and_protection() -> None:
+def test_calculator_without_scripts_has_a_row_for_every_distance_and_protection() -> None:
     rows = fixed_rows(Index(transport()), transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(" (")[0]) for where, label, _ in rows] == [
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
@@ -195,13 +196,13 @@ def test_cores_of_the_cost_model_include_only_the_programs_named_in_the_report(
     true -= sum(cpu for role, cpu in CONNECTION_CPU_MS["plain"].items() if role in roles)
     found = next(e.cpu_ms for e in model.extras if (e.protection, e.operation) == ("tls", "connection"))
     assert found.value == pytest.approx(true, rel=0.05)
-    assert sentence in Page(drawn(result)).text
+    (form,) = (block for block in calculator(Index(result), model) if isinstance(block, Interactive))
+    assert sentence in " ".join(form.notes)
 
 
 def test_cost_model_predicts_nothing_for_a_second_tls_library_at_a_distance() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=lan", "tls_library=installed,aws-lc")
     result = fake_result(plan, TransportTruth())
     assert {each.arm for each in result.sections.cost_model.predictions} == {"plain", "tls", "ssh-aes256-ctr"}
-    page = drawn(result)
-    assert "with TLS library aws-lc" in page
-    assert "distance-wide-title" not in page
+    assert figure(Index(result), result.sections.cost_model) is None
+    assert any("with TLS library aws-lc" in arm.at for arm in result.arms)

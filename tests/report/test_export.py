@@ -1,4 +1,4 @@
-"""Tests of exports: other programs read the same figures, to the last digit."""
+"""Exports: other programs read the same figures, to the last digit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from costof.cli.export import FORMATS, export
+from costof.cli.export import export
 from costof.errors import CostofError
 from costof.report import analyse
 from costof.report.export import rows
@@ -57,8 +57,7 @@ def test_csv_has_every_phase_of_every_slice(ledger: Ledger, run: Run, tmp_path: 
             assert float(row["p99_ns"]) == merged([phase.histogram]).at_percentiles([99.0])[0]
 
 
-def test_slice_without_any_successful_operation_has_a_row(tmp_path: Path) -> None:
-    ledger = fake_run(tmp_path / "run", plan_of("mongodb-tls"), MongodbTruth(), rounds=2)
+def test_slice_without_any_successful_operation_has_a_row(ledger: Ledger) -> None:
     run = read_run(ledger)
     run.slices[0] = run.slices[0].model_copy(
         update={"answer": run.slices[0].answer.model_copy(update={"phases": {}, "operations": 0})}
@@ -161,8 +160,6 @@ def test_missing_library_is_an_error_with_the_install_command(
 
 
 def test_export_without_a_file_goes_to_standard_output(ledger: Ledger, tmp_path: Path) -> None:
-    for form in FORMATS:
+    for form in ("csv", "openmetrics"):
         printed = CliRunner().invoke(export, [str(ledger.folder), "--to", form], catch_exceptions=False).stdout_bytes
-        if form != "parquet":
-            assert printed == exported(ledger, form, tmp_path / form).read_bytes()
-        assert printed
+        assert printed == exported(ledger, form, tmp_path / form).read_bytes()

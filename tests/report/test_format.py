@@ -1,4 +1,4 @@
-"""Tests of formatted numbers."""
+"""Formatted numbers, durations and lists."""
 
 from __future__ import annotations
 

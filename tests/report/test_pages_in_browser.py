@@ -1,4 +1,4 @@
-"""Tests of whole pages in a real browser: the kept runs of all studies and a comparison of two commands."""
+"""Whole pages in a real browser. Slow tests look at the kept runs of all studies and at a comparison of commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of pictures: scales, ticks, and positions of marks and labels."""
+"""Pictures: scales, ticks, and positions of marks and labels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDS = st.floats(-1e9, 1e9).filter(lambda value: value == 0 or abs(value) > 1e-6
 
 
 def texts(svg: str) -> dict[str, tuple[float, float]]:
-    """Return the labels with their positions."""
+    """Return the position (x, y) of each text in a picture."""
     texts = re.findall(r'<text x="([-\d.]+)" y="([-\d.]+)"[^>]*>([^<]*)</text>', svg)
     return {text: (float(x), float(y)) for x, y, text in texts}
 
@@ -37,7 +37,7 @@ def dots(svg: str) -> list[tuple[float, float]]:
         (0.3, 1.7, 1, [0.5, 1.0, 1.5]),
     ],
 )
-def test_ticks_are_few_round_numbers(low: float, high: float, most: int, ticks: list[float]) -> None:
+def test_ticks_are_round_numbers_and_at_most_as_many_as_given(low: float, high: float, most: int, ticks: list[float]) -> None:
     assert Scale(low, high).ticks(most) == pytest.approx(ticks)
 
 
@@ -50,7 +50,7 @@ def test_every_axis_has_at_least_two_ticks(values: list[float], most: int) -> No
     assert all(0 < scale.share(value) < 1 for value in values), "a margin at both ends"
 
 
-def test_scales_can_be_logarithmic_or_reversed() -> None:
+def test_scale_can_be_logarithmic_or_run_from_high_to_low() -> None:
     assert Scale(1, 100, log).share(10) == pytest.approx(0.5)
     bend = near_zero(0.01, 0.67)
     assert [bend(value) for value in (0, 0.01, 0.1, -0.1)] == pytest.approx([0, 0.67, 1.67, -1.67])
@@ -62,7 +62,7 @@ def test_tick_labels_have_no_trailing_zeros() -> None:
 
 
 def drawn(width: int, columns: int = 2) -> str:
-    """Draw four panels, each with a dot in two corners of its axes and one dot outside, and return the picture."""
+    """Return a picture of four panels. Each has a dot in two corners of its axes and one dot outside of them."""
     panels = []
     for index, name in enumerate(("a", "b", "c", "a much longer name")):
         panel = Panel(title=f"title {index}", x=Scale(0, 40_000), y=Scale(0, 1), y_ticks={0.5: f"{name} {index}"})
@@ -119,8 +119,8 @@ def test_labels_are_escaped_and_split_into_lines() -> None:
     assert '<desc id="name-desc">&lt;d&gt;</desc>' in svg
 
 
-def test_report_imports_no_slow_library(tmp_path: Path) -> None:
-    """Importing them would take longer than rendering the page."""
+@pytest.mark.slow
+def test_report_is_made_without_importing_a_library_that_is_slow_to_import(tmp_path: Path) -> None:
     code = (
         "import json, pathlib, sys; from tests.report.results import mongodb; from costof.report import write_reports; "
         "import costof.results, costof.statistics.intervals; costof.statistics.intervals.estimate([1.0, 2.0, 4.0]); "

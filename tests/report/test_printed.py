@@ -1,4 +1,4 @@
-"""Tests of the report as PDF, with a real browser."""
+"""The report as PDF, printed by a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of the section on another version of the server: a known change between two versions is found on every arm."""
+"""The section about another version of the server finds a known change between two versions on every arm."""
 
 from __future__ import annotations
 
@@ -64,5 +64,5 @@ def test_answer_names_both_versions_and_the_arm(result: Result) -> None:
     assert "plain: PostgreSQL 18 instead of PostgreSQL 15" in printed(result, 100)
 
 
-def test_arms_of_one_version_make_no_pair() -> None:
+def test_run_of_one_version_has_no_pairs_to_compare() -> None:
     assert version_pairs(plan_of("postgres-tls", "quick").arms, "server_version") == []
