@@ -171,9 +171,7 @@ def test_value_in_the_url_that_has_no_effect_at_a_load_is_named(chromium: Browse
             assert page.locator("#calculator-without").inner_text() == message
 
 
-def test_figures_for_entered_values_equal_those_computed_in_python(
-    page: Page, result: Result
-) -> None:
+def test_figures_for_entered_values_equal_those_computed_in_python(page: Page, result: Result) -> None:
     for load in LOADS:
         put_load(page, load)
         assert read_all(page) == computed(result, load), load

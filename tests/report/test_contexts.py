@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from costof import format as fmt
 from costof.report.blocks import FILES, Table
 from costof.report.palette import colour_of
 from costof.report.result import Result
@@ -13,15 +12,10 @@ from costof.report.sections.costs import table, views
 from costof.results.index import Index
 from costof.results.models import Effect
 from costof.statistics.estimate import Verdict
-from costof.study.schema import PublishedFigure
 from tests.fake_run import fake_result
 from tests.report.results import (
     DISTANCES,
-    EVERY_TRANSPORT,
-    EVIL,
-    Page,
     answer_texts,
-    drawn,
     mongodb,
     printed,
     sentence_texts,

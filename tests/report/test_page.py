@@ -13,7 +13,18 @@ from costof.report import render_html
 from costof.report.result import Result
 from costof.results.models import Cpu, ErrorCount
 from costof.statistics.estimate import Verdict
-from tests.report.results import ALL_SECTIONS, EVIL, MONGODB, Page, drawn, empty, mongodb, result_of, small, with_sections
+from tests.report.results import (
+    ALL_SECTIONS,
+    EVIL,
+    MONGODB,
+    Page,
+    drawn,
+    empty,
+    mongodb,
+    result_of,
+    small,
+    with_sections,
+)
 
 
 @cache
@@ -133,5 +144,3 @@ def test_page_without_published_figures_replicate_or_cpu_time_omits_their_sectio
     assert "published" not in Page(text).text
     assert "Noise floor" not in text
     assert 'id="cpu"' not in text
-
-

@@ -37,7 +37,7 @@ def dots(svg: str) -> list[tuple[float, float]]:
         (0.3, 1.7, 1, [0.5, 1.0, 1.5]),
     ],
 )
-def test_ticks_are_round_numbers_and_at_most_as_many_as_given(low: float, high: float, most: int, ticks: list[float]) -> None:
+def test_ticks_are_round_and_at_most_as_many_as_allowed(low: float, high: float, most: int, ticks: list[float]) -> None:
     assert Scale(low, high).ticks(most) == pytest.approx(ticks)
 
 
