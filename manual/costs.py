@@ -14,7 +14,7 @@ from costof import __version__
 from costof import format as fmt
 from costof.format import Text
 from costof.report import markdown
-from costof.report.handout import VERDICT_COLOURS
+from costof.report.palette import VERDICT_COLOURS
 from costof.report.sections.cost_model.model import ExtraCost, Operation, extra_cost
 from costof.report.sections.memory import CLIENTS, size_text, sized
 from costof.report.summary import interval_verdict

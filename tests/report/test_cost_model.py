@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import pytest
 
-from costof import format as fmt
 from costof.lab.host import LINK_ROLE
 from costof.report.blocks import Interactive
-from costof.report.result import Result
 from costof.report.sections.cost_model import figure
 from costof.report.sections.cost_model.calculator import (
     HOURS_A_MONTH,
@@ -22,18 +19,15 @@ from costof.report.sections.cost_model.calculator import (
     default_load,
     extras,
     fixed_rows,
-    outputs,
 )
 from costof.report.sections.cost_model.model import ExtraCost
 from costof.results.index import Index
-from costof.results.models import Metric
 from costof.statistics.estimate import Estimate
 from costof.study.arms import PlannedArm
-from costof.study.load import CONNECTION
 from costof.study.plan import Plan
 from tests.fake_run import Slice, fake_result
 from tests.noise import Chance, Noise
-from tests.report.results import at_load, result_of, sentence_texts, transport
+from tests.report.results import mongodb, result_of, transport
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 from tests.truths.durability import FLUSH_MS, DurabilityTruth
@@ -84,19 +78,9 @@ def test_first_operation_that_the_connection_metric_includes_is_not_counted_twic
     assert added(tls(), load).request_ms.value == pytest.approx(41.1)
 
 
-def phased(result: Result, phase: str) -> Result:
-    def changed(metric: Metric) -> Metric:
-        return metric.model_copy(update={"phase": phase}) if metric.name == "wire.connect" else metric
-
-    return result.model_copy(update={"metrics": [changed(metric) for metric in result.metrics]})
-
-
 def test_cost_of_a_connection_includes_an_operation_only_if_its_metric_does() -> None:
-    result = transport()
-    assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {0}
-    assert {
-        each.inside for each in extras(Index(phased(result, "connect_and_first_operation")), result.sections.cost_model)
-    } == {1}
+    for result, inside in ((transport(), 0), (mongodb(), 1)):
+        assert {each.inside for each in extras(Index(result), result.sections.cost_model)} == {inside}
 
 
 def test_default_distance_of_the_calculator_is_the_shortest_of_at_least_1_ms() -> None:
@@ -105,25 +89,6 @@ def test_default_distance_of_the_calculator_is_the_shortest_of_at_least_1_ms() -
     assert default_load(Index(result), model).round_trip_ms == 44.648
     near = result.model_copy(update={"distances": {"": 0.05}})
     assert default_load(Index(near), model).round_trip_ms == 0.05
-
-
-def test_calculator_defaults_to_the_load_of_the_run() -> None:
-    result = at_load()
-    model = result.sections.cost_model
-    (tls,) = extras(Index(result), model)
-    load = default_load(Index(result), model)
-    assert (load.connections_per_second, load.operations, load.round_trip_ms) == (300, 20, 2.0)
-    costs = added(tls, load)
-    # The CPU time of a connection includes its queries, which are not counted again.
-    measured = sum(each.added.value for each in result.sections.load.cores)
-    assert costs.cores.value == pytest.approx(measured, rel=0.01)
-    (effect,) = (each for each in result.effects if (each.metric, each.arm) == (CONNECTION, "tls"))
-    assert costs.connection_ms.value == pytest.approx(effect.difference.value)
-    # TLS adds one round trip, here 8 ms longer.
-    assert added(tls, replace(load, round_trip_ms=10.0)).connection_ms.value == pytest.approx(
-        effect.difference.value + 8
-    )
-    assert not [text for text in sentence_texts(result.answer, "answer") if "A service with" in text]
 
 
 def test_flushes_predict_the_cost_on_another_disk() -> None:
@@ -143,26 +108,15 @@ def test_flushes_predict_the_cost_on_another_disk() -> None:
         assert value - low < 0.03 * flushes
 
 
-def test_study_without_connections_has_only_the_costs_of_operations() -> None:
-    result = result_of("postgres-durability")
-    index, model = Index(result), result.sections.cost_model
-    assert [each.name for each in outputs(model)] == ["operation", "cores", "money"]
-    load = default_load(index, model)
-    assert (load.operations, load.flush_ms) == (1.0, model.flush_ms.value)
-    assert {where for where, _, _ in fixed_rows(index, model)} == {"this run's disk", *USUAL_DISKS}
-    text = " ".join(sentence_texts(result.answer, "answer"))
-    assert "connection" not in text
-    assert re.search(
-        r"for 1,000 operations a second, on a disk that needs 0\.62\d* ms for a flush", text.replace(fmt.NBSP, " ")
-    )
-
-
-def test_calculator_without_scripts_has_a_row_for_every_distance_and_protection() -> None:
+def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_protection() -> None:
     rows = fixed_rows(Index(transport()), transport().sections.cost_model)
     assert [(where.split(",")[0], label.split(" (")[0]) for where, label, _ in rows] == [
         (where, label) for where in ("lan", "us-us", "us-eu") for label in ("TLS", "SSH tunnel")
     ]
     assert all(figure.interval for *_, figures in rows for figure in figures)
+    commits = result_of("postgres-durability")
+    disks = {where for where, _, _ in fixed_rows(Index(commits), commits.sections.cost_model)}
+    assert disks == {"this run's disk", *USUAL_DISKS}
 
 
 class Carried(TransportTruth):

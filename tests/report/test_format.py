@@ -19,7 +19,7 @@ def plain(text: object) -> str:
 @pytest.mark.parametrize(
     ("half_width", "decimals"), [(0.45, 1), (1.1, 1), (0.25, 2), (0.299, 1), (12, 0), (400, 0), (0.0007, 4), (0, 0)]
 )
-def test_number_of_decimals_follows_from_the_interval(half_width: float, decimals: int) -> None:
+def test_number_of_decimals_follows_from_the_width_of_the_interval(half_width: float, decimals: int) -> None:
     assert fmt.decimals_for(half_width) == decimals
 
 
@@ -47,7 +47,7 @@ def test_absolute_change_has_value_unit_and_interval(estimate: Estimate, text: s
         (an_estimate(1.00001, 0.99999, 1.00003), "0.00 % [0.00, 0.00]"),
     ],
 )
-def test_relative_change_is_in_percent_or_a_factor(ratio: Estimate, text: str) -> None:
+def test_relative_change_is_a_percentage_or_a_multiple_if_it_is_large(ratio: Estimate, text: str) -> None:
     assert plain(fmt.relative(ratio)) == text
 
 
@@ -61,12 +61,12 @@ def test_relative_change_is_in_percent_or_a_factor(ratio: Estimate, text: str) -
     ],
     ids=str,
 )
-def test_intervals_are_removed_from_a_sentence_but_not_other_brackets(shown: fmt.Text) -> None:
+def test_intervals_are_removed_from_a_sentence_and_other_brackets_are_kept(shown: fmt.Text) -> None:
     assert shown.interval
     assert fmt.without_intervals(f"'a [b, 2]' adds {shown} to x[1, y].") == f"'a [b, 2]' adds {shown.value} to x[1, y]."
 
 
-def test_rounded_zero_has_no_sign() -> None:
+def test_number_that_is_rounded_to_zero_has_no_sign() -> None:
     assert fmt.number(-0.0004, 2, signed=True) == "0.00"
     assert fmt.number(0.0004, 2, signed=True) == "0.00"
 
@@ -84,12 +84,12 @@ def test_rough_duration_has_one_unit(seconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "text"), [(642, "642 B"), (1310, "1.31 kB"), (2_500_000, "2.50 MB")])
-def test_bytes_have_a_decimal_prefix(value: float, text: str) -> None:
+def test_bytes_have_a_decimal_unit_prefix(value: float, text: str) -> None:
     assert plain(fmt.bytes_text(value)) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(2.0, "2"), (2.98, "2.98"), (1310.4, "1,310"), (1.999, "2")])
-def test_counts_have_no_decimals(value: float, text: str) -> None:
+def test_count_has_decimals_only_if_it_is_small_and_not_whole(value: float, text: str) -> None:
     assert fmt.count(value) == text
 
 
@@ -104,6 +104,6 @@ def test_percentage_has_no_trailing_zeros() -> None:
     assert plain(fmt.share(0.005)) == "0.5 %"
 
 
-def test_ratio_to_a_published_value_of_0_is_omitted() -> None:
+def test_ratio_to_a_control_of_0_is_a_dash() -> None:
     assert fmt.plain_ratio(0, 3) == fmt.NONE
     assert plain(fmt.plain_ratio(0.7506, 0.7643)) == "+1.8 %"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from costof.report import analyse, render_embedded, render_html
-from costof.report.handout import tiles
 from costof.report.result import Result
 from costof.results.ledger import Ledger
 from manual.reports import DOCS, results
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 LAPTOP, DESKTOP, PHONE = (1280, 800), (1920, 1080), (360, 740)
-#: Pictures are left out, because checking the thousands of their elements takes minutes. Each has a title and a text.
+#: Pictures are left out, because they have thousands of elements, whose check takes minutes.
 RUN_AXE = "axe.run({exclude: [['svg']]}, {resultTypes: ['violations']})"
 OPEN_ALL = "document.querySelectorAll('details').forEach(each => each.open = true)"
 BOTTOM = """names => Math.max(...names.map(name =>
@@ -32,11 +31,11 @@ BOTTOM = """names => Math.max(...names.map(name =>
         .map(each => each.getBoundingClientRect().bottom)
 ).flat())"""
 HEAD = [".verdict", ".tiles", ".fold .picture svg", "#calculator-outputs"]
-"""The answer: sentence, figures, picture and load."""
+"""The parts of the answer at the top of a page: sentence, figures, picture and calculator."""
 
 
 def serious(page: Page) -> list[str]:
-    """Return the serious and critical violations that axe finds."""
+    """Return the serious and critical violations of accessibility rules that axe finds in the page."""
     package = find_spec("axe_playwright_python")
     assert package is not None
     assert package.origin is not None
@@ -46,12 +45,12 @@ def serious(page: Page) -> list[str]:
 
 
 def scrolls_sideways(page: Page) -> bool:
-    # Places of elements are not whole pixels.
+    # Elements may begin and end between two pixels.
     return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth + 1"))
 
 
 def check_fit(page: Page, window: tuple[int, int]) -> None:
-    """Check that nothing extends beyond the window sideways and, on a laptop, that the answer needs no scrolling."""
+    """Assert that the page needs no scrolling sideways and, on a laptop, that the answer needs no scrolling at all."""
     if window == LAPTOP:
         assert page.locator(".fold .picture").count() == 1
         assert page.evaluate(BOTTOM, HEAD) <= LAPTOP[1]
@@ -86,7 +85,7 @@ def page(chromium: Browser, path: Path) -> Iterator[Page]:
         yield page
 
 
-def test_link_to_a_section_opens_the_section(page: Page) -> None:
+def test_link_to_a_section_opens_and_shows_it(page: Page) -> None:
     table = page.locator("#costs table").first
     assert not table.is_visible()
     page.locator('nav a[href="#costs"]').click()
@@ -114,7 +113,7 @@ def test_markdown_copied_from_the_page_has_the_answer(page: Page) -> None:
     assert result.command in copied
 
 
-def test_picture_for_sharing_has_the_answer_and_can_be_saved_as_svg_and_png(page: Page, tmp_path: Path) -> None:
+def test_picture_for_sharing_has_the_answer_and_is_saved_as_svg_or_png(page: Page, tmp_path: Path) -> None:
     page.locator('.bar a[href="#pass-on"]').click()
     with page.expect_download() as download:
         page.locator("#card-svg").click()
@@ -146,7 +145,7 @@ def test_print_has_the_answer_on_its_first_page_and_all_sections(chromium: Brows
 
 
 @pytest.mark.parametrize("window", [LAPTOP, PHONE])
-def test_frame_with_picture_and_calculator_gets_the_height_of_its_content(
+def test_embedded_picture_and_calculator_get_a_frame_of_their_height(
     chromium: Browser, window: tuple[int, int], tmp_path: Path
 ) -> None:
     (tmp_path / "embedded.html").write_text(render_embedded(mongodb()), encoding="utf-8")
@@ -167,20 +166,18 @@ def test_frame_with_picture_and_calculator_gets_the_height_of_its_content(
 
 
 @pytest.fixture(scope="module")
-def every_page(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[Result, Path]]:
-    """Return the results and pages of all kept runs and of a comparison of two commands."""
+def every_page(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Return the pages of all kept runs and of a comparison of two commands."""
     kept, folder = results(), tmp_path_factory.mktemp("versus") / "run"
     command = [sys.executable, "-m", "costof", "versus", "true", "sleep 0.01", "--rounds", "4", "--out", folder]
     subprocess.run(command, check=True, capture_output=True)
     kept["versus"] = analyse(Ledger.open(folder))
-    return [(result, written(result, tmp_path_factory.mktemp(name))) for name, result in kept.items()]
+    return [written(result, tmp_path_factory.mktemp(name)) for name, result in kept.items()]
 
 
 @pytest.mark.slow
-def test_every_page_is_accessible_and_fits_every_window(
-    chromium: Browser, every_page: list[tuple[Result, Path]]
-) -> None:
-    for _, path in every_page:
+def test_every_page_is_accessible_and_fits_every_window(chromium: Browser, every_page: list[Path]) -> None:
+    for path in every_page:
         for window in (LAPTOP, DESKTOP, PHONE):
             for scheme in ("light", "dark"):
                 with opened(chromium, path, **size(*window), color_scheme=scheme, bypass_csp=True) as page:
@@ -188,30 +185,3 @@ def test_every_page_is_accessible_and_fits_every_window(
                     # Checked in one window for each scheme, because it takes seconds.
                     if window == (PHONE if scheme == "light" else LAPTOP):
                         assert not serious(page)
-
-
-@pytest.mark.slow
-def test_copied_text_has_the_figures_of_a_page_and_the_url_has_the_entered_load(
-    chromium: Browser, every_page: list[tuple[Result, Path]]
-) -> None:
-    for result, path in every_page:
-        with opened(chromium, path, **size(*LAPTOP)) as page:
-            copied = page.locator("#answer-markdown").input_value()
-            assert not [text for text in figures(result) if text not in copied]
-            assert spaced(result.summary.verdict) in copied
-            words = spaced(page.locator(".card").text_content())
-            assert not [key.added for key in tiles(result.summary.figures) if spaced(key.added) not in words]
-            assert result.command in words
-            if result.sections.cost_model is not None:
-                before = shown_figures(page)
-                page.locator("#calculator-connections_per_second").fill("300")
-                after, fragment = shown_figures(page), "#" + page.url.partition("#")[2]
-                # Without connections the calculator is for a rate of operations.
-                assert fragment in {"#connections=300", "#rate=300"}
-                assert after != before
-                with opened(chromium, path, fragment) as other:
-                    assert shown_figures(other) == after
-
-
-def shown_figures(page: Page) -> list[str]:
-    return page.locator("#calculator-outputs td").all_inner_texts()

@@ -217,10 +217,6 @@ def test_run_without_a_load_predicts_only_operations_that_do_not_queue() -> None
     assert not {name for name in names if "32" in name or "per_second" in name}
 
 
-def test_run_without_a_distance_predicts_nothing() -> None:
-    assert fake_result(plan(), AtLoad()).sections.predicted is None
-
-
 OWN_MS, NEAR_MS, FAR_MS = 0.3, 0.05, 45.0
 #: Standard deviation of the mean of a round, and of a probe of the link.
 ROUND_DEVIATION, PROBE_DEVIATION = 0.02, 0.06

@@ -39,7 +39,7 @@ from tests.truths import mysql_column_encryption as encryption
 from tests.truths.http_tls_termination import HttpTruth
 from tests.truths.mongodb_chained_replication import ReplicationTruth
 from tests.truths.mysql_column_encryption import EncryptionTruth
-from tests.truths.mysql_transport import LATE, LATE_MS, PHASES, TransportTruth
+from tests.truths.mysql_transport import PHASES, TransportTruth
 from tests.truths.postgres_tls import PostgresTruth
 
 DISTANCES = {"lan": 0.0, "us-us": 44.648, "us-eu": 170.126}
@@ -52,20 +52,6 @@ ROUNDS = 8
 @cache
 def everywhere() -> Result:
     return fake_result(plan_of(TRANSPORT, "default", f"distance={','.join(DISTANCES)}"), TransportTruth(), rounds=12)
-
-
-def test_effects_at_each_distance_match_the_simulated_costs() -> None:
-    result = everywhere()
-    arms = {f"{arm}@{where}" for arm in ("tls", "ssh-aes256-ctr") for where in DISTANCES}
-    assert {effect.arm for effect in result.effects} == arms, "copies of the control have no effects"
-    assert {floor.context for floor in result.noise_floor} == set(DISTANCES)
-    near_by, far = (effect_of(result, "wire.connect", f"tls@{where}").difference for where in ("lan", "us-eu"))
-    assert near_by.low <= TLS_MS <= near_by.high
-    assert far.low <= TLS_MS + 170.126 * LATE + LATE_MS <= far.high
-    loss = effect_of(result, "wire.connections_per_second", "tls@us-eu")
-    assert loss.ratio is not None
-    assert (loss.verdict, loss.ratio.value) == (Verdict.COSTS, pytest.approx(3 / 4, abs=0.01))
-    assert effect_of(result, "wire.connections_per_second", "ssh-aes256-ctr@us-eu").verdict is Verdict.SAVES
 
 
 def test_cost_model_finds_the_simulated_parameters_and_predicts_far_distances() -> None:
