@@ -67,7 +67,7 @@ def analyse(ledger: Ledger) -> Result:
 
 
 def build_result(core: Core, sections: Sections) -> Result:
-    """Return the core result with its sections, and with the answer and the summary made from them."""
+    """Return a result: the core result and the sections, with the answer and the summary that are made from them."""
     leads = [section.lead(Index(core), data) for section, data in _present(sections)]
     answer = _answer(Index(core, leads), sections)
     index = Index(core, leads, answer)

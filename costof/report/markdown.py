@@ -47,7 +47,7 @@ def render_blocks(blocks: Iterable[Block]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Return the text with its markup characters escaped, so that nothing in it is markup, HTML or a cell's end."""
+    """Return the text with its markup characters escaped, so that it has no markup, no HTML and no end of a cell."""
     return SPECIAL.sub(lambda special: "\\" + special.group(), " ".join(text.split()))
 
 

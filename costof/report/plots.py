@@ -42,7 +42,7 @@ def plot(series: Sequence[Series], width: int, limit: float | None = None) -> li
 
 
 def legend(series: Sequence[Series]) -> str:
-    """Return text such as 'o plain   x TLS   * both'."""
+    """Return the legend of a plot, such as 'o plain   x TLS   * both'."""
     shown = [each for each in series if each.points]
     texts = [f"{mark} {each.label}" for mark, each in zip(MARKS, shown, strict=False)]
     return "   ".join([*texts, f"{SHARED} {'both' if len(shown) == 2 else 'several'}"] if len(shown) > 1 else texts)

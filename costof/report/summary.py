@@ -270,7 +270,7 @@ def _uneven_line(group: Sequence[tuple[KeyFigure, UnevenRounds]], unit: str, *, 
 
 
 def rounds_in_words(uneven: UnevenRounds, unit: str) -> str:
-    """Return text such as 'rounds 3 and 7'."""
+    """Return the numbers of uneven rounds in words, such as 'rounds 3 and 7'."""
     return f"{unit}{'' if len(uneven.rounds) == 1 else 's'} {fmt.listed([*map(str, uneven.rounds)])}"
 
 
@@ -281,7 +281,7 @@ def _how_far(figure: KeyFigure, uneven: UnevenRounds) -> str:
 
 
 def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str:
-    """Return text such as 'raises the mean of a connection from +15 ms to +24 ms and that of a query from …'."""
+    """Return in words how uneven rounds move figures, such as 'raises the mean of a query from +1.5 ms to +2.4 ms'."""
     objects: dict[str, list[str]] = {}
     for figure, uneven in group:
         before, after = uneven.without.value, figure.difference.value
@@ -483,7 +483,10 @@ def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
 
 
 def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
-    """Return text such as 'adds 5.5 ms (+54 %) to a new connection and needs 0.65 more cores'."""
+    """Return the predicate of a verdict, such as 'adds 5.5 ms (+54 %) to a connection, and needs 0.65 more cores'.
+
+    `clauses` are (verb, object) for a single subject. With several subjects, verbs are in the plural.
+    """
     objects: dict[str, list[str]] = {}
     for verb, words in clauses:
         if subjects > 1:

@@ -175,7 +175,7 @@ def _clauses(points: list[tuple[Arm, Point]]) -> list[str]:
 
 
 def _from(point: Point) -> str:
-    """Return text such as 'from 52 queries a connection upwards [48, 57]'."""
+    """Return a break-even point in words, such as 'from 52 queries a connection upwards [48, 57]'."""
     if point.high is not None and point.high <= 1:
         return "even with a single query a connection"
     high = whole(point.high) if point.high is not None else "no upper end in this run"
@@ -184,7 +184,7 @@ def _from(point: Point) -> str:
 
 
 def _below(saves: SavingsLimit) -> str:
-    """Return text such as 'on connections with fewer than 52 queries [48, 57]'."""
+    """Return in words which connections save time, such as 'on connections with fewer than 52 queries [48, 57]'."""
     high = whole(saves.high) if saves.high is not None else "no upper end in this run"
     queries = fmt.plural_formatted(whole(saves.operations), "query", "queries")
     return f"on connections with fewer than {queries} [{whole(saves.low)}, {high}]"

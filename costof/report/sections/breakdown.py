@@ -168,7 +168,7 @@ def _part(
 
 
 def _sentence(index: Index, step: Step) -> str:
-    """Return text such as "The gateway's presence lowers 'transactions a second' by 10 % [9, 11]. It adds …"."""
+    """Return the sentences about a step: its effect on the metric, and the CPU time that it adds in each program."""
     metric = index.metrics[step.metric]
     if 1 - metric.margin <= step.ratio.low and step.ratio.high <= 1 + metric.margin:
         change = f"makes no difference above {fmt.share(metric.margin)} to '{metric.label}'"

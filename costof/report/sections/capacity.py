@@ -222,8 +222,11 @@ def _of(data: Capacities, arm: str) -> ArmCapacity | None:
 
 
 def _sentence(index: Index, data: Capacities, arm: Arm) -> str | None:
-    """Return text such as 'With TLS, 1,910 [1,850, 1,970] connections a second keep the p99 of a query within 10 ms,
-    instead of 2,340: 18 % [16, 21] fewer.'"""
+    """Return the sentence about an arm's capacity and its loss; None if the arm cannot be compared.
+
+    For example: 'With TLS, 1,910 [1,850, 1,970] connections a second keep the p99 of a query within 10 ms, instead of
+    2,340: 18 % [16, 21] fewer.'
+    """
     effect = index.effect(CAPACITY, arm.name)
     value = index.value(CAPACITY, arm.name)
     if effect is None or value is None or effect.ratio is None:

@@ -179,7 +179,10 @@ def _points(value: Value) -> list[tuple[float, float]]:
 
 
 def _distribution_caption(index: Index, metric: Metric, context: Context) -> str:
-    """Return text such as 'Connect and first query (wire): p50 5.1 ms on plain and 7.2 ms on tls; p99 …'."""
+    """Return the percentiles of a panel's curves in words, for readers who cannot see the picture.
+
+    For example: 'Connect and first query (wire): p50 5.1 ms on plain and 7.2 ms on tls; p99 …'.
+    """
     parts = []
     for name in ("p50", "p99"):
         values = [

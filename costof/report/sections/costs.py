@@ -233,7 +233,10 @@ def _noise(line: Line) -> str:
 
 
 def _clauses(line: Line) -> str:
-    """Return text such as "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %"."""
+    """Return the predicate of a line's sentence, with a clause for each verdict.
+
+    For example: "lowers 'connections a second' at lan by 66.4 %, and raises it at us-us by 49 %".
+    """
     name, parts = f"'{line.metric.label}'", []
     for verdict in dict.fromkeys(effect.verdict for _, effect in line.effects):
         effects = [(arm, effect) for arm, effect in line.effects if effect.verdict is verdict]
@@ -275,7 +278,7 @@ def _clause(
 
 
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
-    """Return text such as ' at us-us and us-eu'."""
+    """Return the contexts of effects as text, such as ' at us-us and us-eu'; '' if there is only one context."""
     arms = [arm for arm, _ in effects if arm.context]
     if not arms:
         return ""
@@ -293,7 +296,7 @@ def _place(arm: Arm) -> str:
 
 
 def _amount(metric: Metric, effect: Effect) -> str:
-    """Return text such as '24.1 % [23.5, 24.8]' for a rate and '14.2 ms [13.8, 14.7] (2.1×)' for a time.
+    """Return the size of an effect: '24.1 % [23.5, 24.8]' for a rate, '14.2 ms [13.8, 14.7] (2.1×)' for a time.
 
     If the effect is unresolved, return the relative change with its sign for both.
     """
@@ -333,7 +336,7 @@ def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) 
 
 
 def _costs(index: Index, arm: Arm) -> list[str]:
-    """Return text such as "TLS adds 14.2 ms [13.8, 14.7] (2.1×) to 'connect' on the wire." for each view."""
+    """Return a sentence about an arm's effects for each view, such as "TLS adds 14.2 ms to 'connect' on the wire."."""
     texts = []
     for view, words in VIEWS.items():
         metrics = [metric for metric in index.headline_metrics if metric.view == view]

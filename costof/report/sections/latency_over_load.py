@@ -194,8 +194,10 @@ def _highest(index: Index, data: LatencyOverLoad) -> float | None:
 
 
 def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | None:
-    """Return text such as 'TLS adds 0.03 ms (+16 %) to a query at 1,000 queries a second, the highest of these loads
-    that every variant carries.'"""
+    """Return the sentence about the costs at the highest load that every variant carries; None if there is none.
+
+    For example: 'TLS adds 0.03 ms (+16 %) to a query at 1,000 queries a second, the highest of these loads.'
+    """
     figures, group = [], data.groups[0]
     for arm in index.answered:
         for name in data.metrics if _rate(arm) == highest and arm.name in group.arms else []:
@@ -210,7 +212,10 @@ def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | N
 
 
 def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
-    """Return text such as 'TLS cannot carry 3,000 queries a second (it served 2,510).'; None if it can."""
+    """Return the sentence that names the lowest load that each overloaded variant cannot carry, and why; None if none.
+
+    For example: 'TLS cannot carry 3,000 queries a second (it served 2,510).'
+    """
     overloaded = _not_carried(data)
     first: dict[str, Arm] = {}
     for arm in sorted((arm for arm in index.shown_arms if arm.name in overloaded), key=_rate):

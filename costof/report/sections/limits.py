@@ -49,7 +49,7 @@ class LimitsSection(Section[None, list[Limit]]):
 
 
 def limit_words(index: Index, outcome: Outcome) -> str:
-    """Return text such as "'query on open connection' on the wire +10%"."""
+    """Return a limit in words, such as "'query on open connection' on the wire +10%"."""
     return f"{index.metric_in_view(outcome.limit.metric)} {outcome.limit.said}"
 
 

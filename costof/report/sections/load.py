@@ -155,7 +155,7 @@ class LoadSection(Section[None, AtLoad]):
 
 
 def _room(data: AtLoad, arm: Arm) -> str | None:
-    """Return text such as 'With TLS, the server (0.42 cores) and the client (0.25) need 0.67 of this machine's 2 …'.
+    """Return the sentence that says how many of this machine's cores the servers and the client need with an arm.
 
     Return None if the arm cannot carry the load, or if servers and client do not share this machine.
     """
@@ -219,7 +219,7 @@ def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence
 
 
 def _sentence(index: Index, data: AtLoad, arm: Arm) -> str | None:
-    """Return text such as 'TLS adds 15.1 ms (…) to a new connection, at 300 new connections a second, …'"""
+    """Return the sentences about an arm at the load: its costs, its p99 and its cores, or that it is overloaded."""
     carried = next((each for each in data.carried if each.arm == arm.name), None)
     far = f", {fmt.away(away)} away" if (away := data.round_trips_ms.get(arm.context)) else ""
     label = f"{arm.label}{'' if far else arm.at}"
@@ -280,7 +280,7 @@ def _effects(index: Index, arm: Arm) -> Iterator[tuple[Metric, Effect]]:
 
 
 def _clause(metric: Metric, effect: Effect, unit: str) -> str:
-    """Return text such as 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a new connection'."""
+    """Return a clause about an effect, such as 'adds 15.1 ms (95 % interval 14.2 to 16.0, +86 %) to a connection'."""
     what = fmt.with_article(metric.label)
     match effect.verdict:
         case Verdict.COSTS:
@@ -316,7 +316,7 @@ def _amount(effect: Effect, sign: int) -> str:
 
 
 def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
-    """Return text such as 'the p99 of a query is 12 ms instead of 8 ms'; None if there are too few operations."""
+    """Return a clause such as 'the p99 of a query is 12 ms instead of 8 ms'; None if there are too few operations."""
     values = [index.value(metric.name, name) for name in (arm.name, arm.baseline or "")]
     known = [value for value in values if value is not None and value.operations >= operations_needed(99)]
     if len(known) < len(values):
@@ -326,7 +326,11 @@ def _tail(index: Index, metric: Metric, arm: Arm) -> str | None:
 
 
 def _cores_in_use(cores: Sequence[Cores]) -> str:
-    """Return text such as "the server keeps 0.56 of this machine's 2 cores busy instead of 0.18 and the client …"."""
+    """Return a clause about the cores with and without the arm.
+
+    For example: "the server keeps 0.56 of this machine's 2 cores busy instead of 0.18 and the client 0.33 instead of
+    0.09".
+    """
     parts: list[str] = []
     for each in cores:
         decimals = max(2, fmt.estimate_decimals(each.added))
@@ -359,9 +363,10 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
 
 
 def _cores_needed(data: AtLoad, carried: Carried) -> str:
-    """Return text such as 'For this load the server needs 1.40 cores and the client 0.73, together 106 % of …'.
+    """Return the sentence about the cores that the load needs with an arm; '' if its CPU time is unknown.
 
-    Return '' if the CPU time of servers and client is unknown.
+    For example: "For this load the server needs 1.40 cores and the client 0.73, together 106 % of this machine's 2
+    cores."
     """
     who = (
         (f"the {carried.servers}", carried.server_cores_needed),

@@ -154,7 +154,10 @@ def _labels(index: Index, data: OneSide) -> str:
 
 
 def _sentence(index: Index, each: ConnectionAlone) -> str:
-    """Return text such as 'A new connection with TLS takes 3.1 ms (…); TLS accounts for 1.2 ms (…) of it, 39 %, …'."""
+    """Return sentences about a connection: its time, the part that TLS takes, and the client's CPU time.
+
+    For example: 'A new connection with TLS takes 3.1 ms (…); TLS accounts for 1.2 ms (…) of it, 39 %, …'.
+    """
     tls = [phase for phase in each.phases if phase.phase in TLS]
     whole, part = (fmt.with_interval(mean, "ms") for mean in (each.whole_ms, each.tls_ms))
     share = fmt.share(round(each.tls_share, 2))

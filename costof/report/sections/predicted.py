@@ -198,7 +198,7 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
 
 
 def _round_trips(run: Run, name: str, arm: str) -> float:
-    """Return the mean round trips of an operation; 0 for an arm without the metric's phase, such as TLS."""
+    """Return the mean round trips of an operation; 0 if the arm has no such phase, like a control without TLS."""
     metric = run.plan.study.metrics[name]
     answers = (record.answer for record in run.counted_slices(metric.workload, arm))
     return mean_count([phase for each in answers if (phase := each.phases.get(metric.phase))], "round_trips") or 0.0
@@ -228,7 +228,10 @@ def _key_figure(index: Index, arm: Arm, each: PredictedEffect, here_ms: float) -
 
 
 def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str | None:
-    """Return text such as 'TLS adds 5.1 ms (95 % interval 5.0 to 5.2) to a new connection, 2 ms away (predicted …).'"""
+    """Return the sentence about an arm at a distance; None if it has no headline effects.
+
+    For example: 'TLS adds 5.1 ms (95 % interval 5.0 to 5.2) to a new connection, 2 ms away (predicted …).'
+    """
     effects = [each for each in data.effects if (each.round_trip_ms, each.arm) == (distance, arm)]
     clauses = [_clause(index, each) for each in effects if index.metrics[each.metric].headline]
     if not clauses:
@@ -247,7 +250,7 @@ def _sentence(index: Index, data: Predicted, distance: float, arm: str) -> str |
 
 
 def _clause(index: Index, each: PredictedEffect) -> str:
-    """Return text such as 'adds 5.1 ms (95 % interval 5.0 to 5.2, +66 %) to a new connection'."""
+    """Return a clause about an effect: 'adds 5.1 ms (95 % interval 5.0 to 5.2, +66 %) to a new connection'."""
     what = fmt.with_article(index.metrics[each.metric].label)
     is_saving = each.difference.high < 0
     size = each.difference.through(lambda value: -value) if is_saving else each.difference

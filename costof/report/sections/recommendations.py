@@ -210,7 +210,7 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 
 
 def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
-    """Return text such as "'operations a second' with 7 nodes +38 % [35, 41] and with 9 nodes +44 % [40, 48]".
+    """Return findings in words, such as "'operations a second' with 7 nodes +38 % [35, 41] and with 9 nodes +44 %".
 
     If there is only one finding, the text does not have its size.
     """

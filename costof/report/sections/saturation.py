@@ -175,7 +175,7 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
 
 
 def _capacities(index: Index, loops: list[Loop]) -> str:
-    """Return text such as "586 /s [580, 592] with 'plain' and 131 /s [130, 132] with 'TLS'".
+    """Return the highest rate of each arm as text, such as "586 /s [580, 592] with 'plain' and 131 /s with 'TLS'".
 
     If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
     """

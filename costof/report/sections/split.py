@@ -218,9 +218,9 @@ def _differences(before: Percentiles, after: Percentiles, rounds: int, ns_per_un
 
 
 def _sentence(index: Index, split: Split) -> str | None:
-    """Return text such as "Of the 0.35 ms that … adds to 'request', the way takes 0.31 ms and the encryption 0.04 ms."
+    """Return the sentence that splits the cost of an arm; None if its cost is not resolved.
 
-    Return None if the cost is not resolved.
+    For example: "Of the 0.35 ms that mutual TLS adds to 'request', the way takes 0.31 ms and the encryption 0.04 ms."
     """
     figure = next((each for each in split.figures if each.figure == MEAN), None)
     if figure is None or figure.both.low <= 0:

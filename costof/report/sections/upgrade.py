@@ -177,7 +177,10 @@ def _changes(run: Run, core: Core, pairs: Sequence[tuple[PlannedArm, PlannedArm]
 
 
 def _sentence(index: Index, versions: Mapping[str, str], changes: Sequence[VersionChange]) -> str:
-    """Return text such as "PostgreSQL 18 instead of PostgreSQL 15, with plain: +6 % [4, 8] in 'connect'; …"."""
+    """Return the sentence about the changes of one arm.
+
+    For example: "PostgreSQL 18 instead of PostgreSQL 15, with plain: +6 % [4, 8] in 'connect'."
+    """
     before, after = versions[changes[0].before], versions[changes[0].after]
     clauses = [
         f"{fmt.relative(each.ratio)} in {_metric(index, each)}"

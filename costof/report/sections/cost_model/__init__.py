@@ -307,9 +307,9 @@ def _measured_effects(index: Index, model: CostModel, protection: str) -> Iterat
 
 
 def _time_change(operation: str, computed: Estimate, measured: Effect | None) -> str:
-    """Return text such as 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'.
+    """Return a clause about the measured effect on an operation or, if it was not measured, about the computed one.
 
-    It has the measured effect or, if there is none, the computed one.
+    For example: 'adds 3.3 ms [3.2, 3.4] (+120 %) to a new connection'.
     """
     ms = measured.difference if measured is not None else computed
     if ms.low <= 0 <= ms.high:
@@ -321,7 +321,7 @@ def _time_change(operation: str, computed: Estimate, measured: Effect | None) ->
 
 
 def _cores_change(cores: Estimate) -> str:
-    """Return text such as 'uses 0.12 cores [0.11, 0.13] more'."""
+    """Return a clause about additional cores, such as 'uses 0.12 cores [0.11, 0.13] more'."""
     if cores.low <= 0 <= cores.high:
         return f"changes CPU use by at most {fmt.at_most(cores, 'cores')}"
     return f"uses {fmt.absolute(_size(cores), 'cores')} {'more' if cores.value > 0 else 'less'}"

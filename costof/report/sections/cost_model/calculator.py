@@ -273,7 +273,7 @@ def disks(model: CostModel) -> dict[str, float]:
 
 
 def where(context: str, round_trip_ms: float) -> str:
-    """Return text such as 'us-us, 44.648 ms'."""
+    """Return a distance in words, such as 'us-us, 44.648 ms'."""
     distance = fmt.milliseconds(round_trip_ms)
     return f"{context},{fmt.NBSP}{distance}" if context else distance
 

@@ -107,7 +107,7 @@ def _figure(index: Index, shown: Panels) -> Figure:
 
 
 def _at_ticks(metric: Metric, shown: list[tuple[Arm, Curve]]) -> str:
-    """Return text such as 'tls +0.03 ms at p50, +0.04 ms at p90 and +0.4 ms at p99; …'."""
+    """Return the costs at the marked percentiles in words, such as 'tls +0.03 ms at p50 and +0.4 ms at p99'."""
     texts = []
     for arm, curve in shown:
         points = [point for point in curve.points if point.percentile in TICKS]
