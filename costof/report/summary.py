@@ -289,7 +289,7 @@ def _moves(group: Sequence[tuple[KeyFigure, UnevenRounds]], *, one: bool) -> str
             what = f"{'raise' if after > before else 'lower'}{'s' if one else ''} the mean of"
             texts = _signed(figure, uneven.without), figure.added
         else:
-            what = f"change{'s' if one else ''} the quotient of the means of"
+            what = f"change{'s' if one else ''} the ratio of the means of"
             texts = fmt.bare_ratio(uneven.quotient_without), fmt.bare_ratio((figure.value or 0.0) / figure.without)
         noun = "that of " if what in objects else ""
         objects.setdefault(what, []).append(f"{noun}{figure.words} from {texts[0]} to {texts[1]}")

@@ -99,7 +99,7 @@ def hostile() -> Result:
     )
 
 
-def test_texts_from_outside_are_escaped_everywhere() -> None:
+def test_page_escapes_all_texts_that_come_from_outside() -> None:
     text = drawn(hostile())
     assert len(re.findall(r"<script\b", text)) == 3, "those of the calculator and of the page"
     assert text.count("&lt;script&gt;") > 30
@@ -115,7 +115,7 @@ CHIPS = {
 }
 
 
-def test_every_verdict_is_shown_in_words() -> None:
+def test_page_shows_every_verdict_in_words() -> None:
     result = mongodb()
     verdicts = dict(zip([effect.metric for effect in result.effects], cycle(CHIPS)))
     assert set(verdicts.values()) == set(Verdict)

@@ -133,7 +133,7 @@ def test_picture_for_sharing_has_the_answer_and_is_saved_as_svg_or_png(page: Pag
     assert (tmp_path / "card.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_print_has_the_answer_on_its_first_page_and_all_sections(chromium: Browser, path: Path) -> None:
+def test_printed_page_has_the_answer_on_its_first_sheet_and_all_sections(chromium: Browser, path: Path) -> None:
     # The printable part of an A4 page, in CSS pixels.
     with opened(chromium, path, **size(688, 1024), color_scheme="dark") as page:
         page.emulate_media(media="print")

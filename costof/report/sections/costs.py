@@ -33,7 +33,7 @@ from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
-QUOTIENT = " Where that differs clearly from the quotient of the two means, it is the quotient."
+QUOTIENT = " Where this mean clearly differs from the ratio of the two means beside it, that ratio is shown."
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
 LONGER_BEFORE_TLS = (
