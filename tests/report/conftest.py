@@ -1,4 +1,4 @@
-"""Comparison of reports with golden files, and a browser to look at pages."""
+"""Fixtures that compare reports with golden files and open pages in a browser."""
 
 from __future__ import annotations
 

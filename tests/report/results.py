@@ -46,7 +46,7 @@ Golden = Callable[[str, str], None]
 def result_of(
     study: str, profile: str = "quick", *settings: str, rounds: int = 6, partial: str | None = None
 ) -> Result:
-    """Return the result of a simulated run of the study with its known truth; cached, also for other test processes."""
+    """Return the result of a simulated run of the study; cached, also for other test processes."""
     name = hashlib.sha256(repr((study, profile, settings, rounds, partial)).encode()).hexdigest()
     stored = store.folder / name if store.folder is not None else None
     if stored is not None and stored.exists():
@@ -54,7 +54,7 @@ def result_of(
     plan, truth = plan_of(study, profile, *settings), TRUTHS.get(study, Truth())
     result = fake_result(plan, truth, f"{STARTED[:10]}-{study}", rounds=rounds, noise=NOISE, partial=partial)
     if stored is not None:
-        # Another process may read the file at any time, so it appears when it is complete.
+        # Another process may read the file at any time, so the complete file is renamed to this name.
         new = stored.with_name(f"{name}.{os.getpid()}")
         new.write_text(result.model_dump_json())
         new.rename(stored)
@@ -73,7 +73,7 @@ def mongodb(**changes: Any) -> Result:
 
 @cache
 def restarted() -> Result:
-    """Return the result of five starts of the servers, in which each arm varies between starts."""
+    """Return the result of a run that started the servers five times, with a random speed of each arm in each start."""
     plan, noise = plan_of(MONGODB, restarts="5"), Noise(0.01, drift=0.03, luck=0.02)
     return fake_result(plan, TRUTHS[MONGODB], f"{STARTED[:10]}-{MONGODB}-restarted", rounds=4, noise=noise)
 
@@ -110,7 +110,7 @@ def two_keys() -> Result:
 
 
 def transport(*, every: bool = False, **changes: Any) -> Result:
-    """Return a result with three distances, with two or all protected arms at each."""
+    """Return a result at three distances, with two or (if `every` is true) all protected arms at each."""
     settings = [f"transport=plain,{','.join(EVERY_TRANSPORT)}"] if every else []
     return result_of(TRANSPORT, "default", *settings, rounds=12).model_copy(update=changes)
 
@@ -148,7 +148,7 @@ def with_error(result: Result, arm: str, error: str) -> Result:
 def printed(
     result: Result, width: int = 100, *, colour: bool = False, encoding: str = "utf-8", full: bool = True
 ) -> str:
-    """Return the report as printed on a terminal of this width, or to a pipe if not `colour`."""
+    """Return the report as printed on a terminal of this width or, if `colour` is false, to a pipe."""
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, write_through=True)
     console = Console(file=stream, width=width, force_terminal=colour, color_system="standard" if colour else None)
@@ -187,8 +187,10 @@ def value_of(result: Core, metric: str, arm: str) -> Value:
 
 
 def near(estimate: Estimate, truth: float) -> bool:
-    """Return whether the truth is within an interval twice as wide as that of the estimate. Other tests check
-    coverage."""
+    """Return whether the truth is within an interval twice as wide as the estimate's.
+
+    Other tests check how often an interval contains the truth.
+    """
     half = max((estimate.high - estimate.low) / 2, 1e-3 * abs(truth))
     return estimate.low - half <= truth <= estimate.high + half
 

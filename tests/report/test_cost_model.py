@@ -120,7 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_pro
 
 
 class Carried(TransportTruth):
-    """A truth with the CPU time of a lab's link processes. On a target, only the CPU time of the client is known."""
+    """Simulated slices of a lab with the CPU time of its links, and of a target with only the client's CPU time."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

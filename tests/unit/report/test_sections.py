@@ -50,14 +50,14 @@ ARMS = ("none", "balancer")
 
 
 class Waiting(HttpTruth):
-    """A truth in which no role uses up its CPU share, because requests wait for the origin."""
+    """Simulated times in which no program uses up its CPU limit, because requests wait for the origin."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         return replace(super().slice(plan, workload, arm, chance), throttled_seconds={})
 
 
 class Idle(Waiting):
-    """A truth whose workers pause after each request for as long as the request took."""
+    """Simulated times of workers that pause after each request for as long as the request took."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         record = super().slice(plan, workload, arm, chance)

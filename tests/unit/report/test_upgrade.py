@@ -23,7 +23,7 @@ SLOWER = 1.2
 
 
 class Slower(PostgresTruth):
-    """A truth in which queries on the wire take longer on the new version, with TLS and without."""
+    """Simulated times in which queries on the wire take longer on the new version, with TLS and without."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         changed = arm.levels["server_version"] == NEW and workload == "wire_query"
