@@ -37,16 +37,11 @@ SAME_RATE = 1.05
 HEAD = ["", "without", "with", "difference", "relative"]
 METHOD = (
     "The warm-up halves the range of loads until each arm's capacity is roughly known. Each round then measures each "
-    "arm at three rates within 7 % of its capacity, in alternation. Capacity: the rate at which exactly the allowed "
-    "share of '{what}' takes longer than the limit, by a Poisson regression over all these slices. Its interval comes "
-    "from leaving out one round at a time (jackknife)."
+    "arm at three rates within {near} of its capacity, in alternation. Capacity: the rate at which {fit} all these "
+    "slices. Its interval comes from leaving out one round at a time (jackknife)."
 )
-METHOD_OF_COMMANDS = (
-    "The warm-up halves the range of loads until each arm's capacity is roughly known. Each round then measures each "
-    "arm at three rates within 12 % of its capacity, in alternation. Capacity: the rate at which the {percentile} that "
-    "the command reports is the limit, by a line through the logarithms of all these slices. Its interval comes from "
-    "leaving out one round at a time (jackknife)."
-)
+FIT = "exactly the allowed share of '{what}' takes longer than the limit, by a Poisson regression over"
+FIT_OF_COMMANDS = "the {percentile} that the command reports is the limit, by a line through the logarithms of"
 HOW_TO_READ = (
     "Each dot is the {percentile} over all slices at about one rate, those of the warm-up included. Upright lines are "
     "the capacities, with their 95 % intervals as bands; the dashed line is the limit."
@@ -126,8 +121,9 @@ class CapacitySection(Section[None, Capacities]):
         rows = [row for arm in index.answered if (row := _row(index, arm)) is not None]
         if rows:
             yield Table.of(HEAD, rows, title=f"{fmt.capital(several)} a second within the limit")
-        method = METHOD if sweep.limit.figure is None else METHOD_OF_COMMANDS
-        yield Paragraph(method.format(what=sweep.limit.label, percentile=f"p{sweep.limit.percentile:g}"), "note")
+        near, fit = ("7 %", FIT) if sweep.limit.figure is None else ("12 %", FIT_OF_COMMANDS)
+        fit = fit.format(what=sweep.limit.label, percentile=f"p{sweep.limit.percentile:g}")
+        yield Paragraph(METHOD.format(near=near, fit=fit), "note")
         for context in index.contexts:
             arms = [each for each in context.shown_arms if _curve(data, each.name)]
             if arms:
