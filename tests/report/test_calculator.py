@@ -15,7 +15,7 @@ from costof.report.sections.cost_model.calculator import Load, added, default_lo
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate
 from costof.study.load import CONNECTION, QUERY
-from tests.report.results import EVERY_TRANSPORT, drawn, result_of, target_at_load, transport, with_sections
+from tests.report.results import drawn, result_of, target_at_load, transport, with_sections
 from tests.support.browser import opened, size
 
 if TYPE_CHECKING:
@@ -35,13 +35,14 @@ Array.from(document.querySelectorAll("#calculator-all tbody tr"))
     .map(row => [row.dataset.protection, Array.from(row.cells).slice(1).map(cell => cell.innerText)])
 """
 READ_SHOWN = 'Array.from(document.querySelectorAll("#calculator-outputs td")).map(cell => cell.innerText)'
+PROTECTIONS = ("tls", "ssh-aes256-ctr")
 FIELDS = ("connections_per_second", "operations", "round_trip_ms", "price", "clients", "bandwidth_mbit")
 
 
 @pytest.fixture(scope="module")
 def result() -> Result:
     """Return the result of a run that measured the memory of some protections' connections."""
-    result = transport(every=True)
+    result = transport()
     memory = {"tls": Estimate(value=44_700, low=43_300, high=46_100, rounds=10)}
     return with_sections(result, cost_model=result.sections.cost_model.model_copy(update={"memory_bytes": memory}))
 
@@ -230,11 +231,11 @@ def test_url_of_the_page_has_the_entered_load_and_restores_it(
     put(page, "connections_per_second", "300")
     put(page, "operations", "20")
     put(page, "round_trip_ms", "2")
-    page.locator("#calculator-protection").select_option("ssh-aes256-gcm")
+    page.locator("#calculator-protection").select_option("ssh-aes256-ctr")
     fragment = "#" + page.url.partition("#")[2]
-    assert fragment == "#connections=300&queries=20&rtt=2&with=ssh-aes256-gcm"
+    assert fragment == "#connections=300&queries=20&rtt=2&with=ssh-aes256-ctr"
     with opened(chromium, path, fragment) as other:
-        expected = computed(result, Load(2, 20, 300))["ssh-aes256-gcm"]
+        expected = computed(result, Load(2, 20, 300))["ssh-aes256-ctr"]
         assert shown_outputs(page) == shown_outputs(other) == expected
         other.locator("#calculator-reset").click()
         assert "#" not in other.url
@@ -249,9 +250,9 @@ def test_enter_key_does_not_submit_the_form(page: Page) -> None:
 def test_calculator_shows_only_the_protection_chosen_in_the_menu(page: Page, result: Result) -> None:
     choice = page.locator("#calculator-protection")
     values = choice.locator("option").evaluate_all("all => all.map(each => each.value)")
-    assert values == [*EVERY_TRANSPORT]
-    choice.select_option("ssh-aes256-gcm")
-    assert shown_outputs(page) == read_all(page)["ssh-aes256-gcm"]
+    assert values == [*PROTECTIONS]
+    choice.select_option("ssh-aes256-ctr")
+    assert shown_outputs(page) == read_all(page)["ssh-aes256-ctr"]
 
 
 def test_page_without_scripts_shows_the_figures_for_the_default_load(
@@ -267,6 +268,6 @@ def test_page_without_scripts_shows_the_figures_for_the_default_load(
         fixed.locator("summary").click()
         rows = [" ".join(row.split()) for row in fixed.locator("tbody tr").all_inner_texts()]
         expected = fixed_rows(index, model)
-        assert len(rows) == len(expected) == 3 * len(EVERY_TRANSPORT)
+        assert len(rows) == len(expected) == 3 * len(PROTECTIONS)
         for row, (where, label, figures) in zip(rows, expected, strict=True):
             assert row == plain(" ".join([where, label, *(str(each) for each in figures)]))

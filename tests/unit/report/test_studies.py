@@ -235,7 +235,7 @@ def test_answer_says_that_a_mitigation_is_unresolved() -> None:
 def test_answer_says_that_a_mitigation_recovers_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "CHEAPER", {})
     plan = plan_of(HTTP, "quick", "key=rsa-2048,ecdsa-p256", "keep_alive=1")
-    texts = {each.text for each in fake_result(plan, HttpTruth(), rounds=30).answer}
+    texts = {each.text for each in fake_result(plan, HttpTruth(), rounds=16).answer}
     assert "No mitigation recovers anything: an ECDSA key recovers nothing measurable." in texts
 
 

@@ -32,7 +32,7 @@ class Slower(PostgresTruth):
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    return fake_result(plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}"), Slower(), rounds=12)
+    return fake_result(plan_of("postgres-tls", "quick", f"server_version={OLD},{NEW}"), Slower(), rounds=8)
 
 
 def upgrade_of(result: Result) -> Upgrade:
