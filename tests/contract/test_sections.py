@@ -67,7 +67,7 @@ def unusual_results(tmp_path: Path) -> list[Result]:
     versions = plan_of("postgres-tls", "quick", "server_version=15,18")
     return [
         analyse(noisy).model_copy(update={"carry_over": [carried]}),
-        fake_result(plan_of("mongodb-tls"), Stalling(5.0), rounds=30),
+        fake_result(plan_of("mongodb-tls"), Stalling(5.0), rounds=60),
         fake_result(plan_of("redis-tls", "quick", "distance=2", target="shown"), Truth()),
         fake_result(two_handshakes, PostgresTruth(), refused=refused),
         fake_result(versions, Truth(), rounds=6),
