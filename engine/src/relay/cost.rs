@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The delay of an entrance (listening address): `base_ns` for each request, and `added_ns` more for each request that
-/// `payers` selects. `warming` delays the first requests after those of another state.
+/// `payers` selects. `warming` simulates cold caches.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -18,7 +18,8 @@ pub struct Cost {
     pub warming: Warming,
 }
 
-/// A delay of `added_ns` for the first `requests` requests after a request of another state, as if caches were cold.
+/// Simulated cold caches: after a request with another state ([`super::EntrancePlan::state`]), each of the next
+/// `requests` requests is delayed by `added_ns` more.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warming {
@@ -26,8 +27,8 @@ pub struct Warming {
     pub added_ns: u64,
 }
 
-/// The state that the last request has left behind, and the number of requests in a row that had this state. All
-/// entrances share it, and one thread changes it.
+/// The simulated content of caches: the state of the last request, and the number of consecutive requests with this
+/// state. All entrances share it. Only the relay's thread changes it.
 pub struct Warmth {
     state: AtomicU64,
     requests: AtomicU64,
@@ -38,7 +39,7 @@ impl Warmth {
         Warmth { state: AtomicU64::new(u64::MAX), requests: AtomicU64::new(0) }
     }
 
-    /// Count a request of this state. Return how many requests of this state were directly before it.
+    /// Count a request with this state. Return the number of requests with the same state directly before it.
     fn request(&self, state: u64) -> u64 {
         if self.state.swap(state, Relaxed) != state {
             self.requests.store(0, Relaxed);

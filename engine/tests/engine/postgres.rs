@@ -15,7 +15,7 @@ const PLAIN: Transport = Transport::Plain {};
 
 fn secure(test: &str, version: Option<SslVersion>, extra_bytes: &'static [u8]) -> (Postgres, Transport) {
     let authority = Authority::new();
-    let Behaviour::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    let acceptor = server::acceptor(&authority.identity("127.0.0.1", VALID), version);
     let transport = tls(&authority.file(test), None, Verify::Full);
     (Postgres { tls: Some(acceptor), extra_bytes, ..Postgres::default() }, transport)
 }
@@ -88,13 +88,6 @@ fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
     assert_eq!(greeting_error(b"Z\0\0\0\x05I").class, Class::Protocol);
     // The server closes the connection without reading the client's message, so the connection may be reset.
     assert!(matches!(greeting_error(b"").class, Class::Closed | Class::Reset));
-}
-
-#[test]
-fn server_without_free_connections_is_reported() {
-    let failure = greeting_error(b"E\0\0\0\x19SFATAL\0C53300\0Mfull\0\0");
-    assert_eq!(failure.class, Class::Server);
-    assert!(failure.detail.ends_with("53300: full"), "{failure}");
 }
 
 #[test]

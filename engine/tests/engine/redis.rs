@@ -15,7 +15,7 @@ const PLAIN: Transport = Transport::Plain {};
 
 fn secure(test: &str, version: Option<SslVersion>) -> (Redis, Transport) {
     let authority = Authority::new();
-    let Behaviour::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    let acceptor = server::acceptor(&authority.identity("127.0.0.1", VALID), version);
     let transport = tls(&authority.file(test), None, Verify::Full);
     (Redis { tls: Some(acceptor), ..Redis::default() }, transport)
 }

@@ -204,10 +204,6 @@ mod tests {
     fn think_times_depend_on_seed_and_worker() {
         assert_eq!(times(Some(2.0), 3), times(Some(2.0), 3));
         assert_ne!(times(Some(2.0), 3), times(Some(2.0), 4));
-    }
-
-    #[test]
-    fn think_times_are_zero_if_no_mean_is_configured() {
-        assert!(times(None, 0).iter().all(|each| *each == 0));
+        assert!(times(None, 0).iter().all(|time| *time == 0), "no mean is configured");
     }
 }

@@ -26,11 +26,16 @@ pub enum Behaviour {
 /// Return the behaviour of a server that uses TLS with this certificate. `version` is the highest TLS version that the
 /// server accepts; None means any.
 pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
+    Behaviour::Tls(acceptor(identity, version))
+}
+
+/// Return the TLS settings of a server with this certificate. `version` is the maximum version; None is no limit.
+pub fn acceptor(identity: &Identity, version: Option<SslVersion>) -> Arc<SslAcceptor> {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();
     builder.set_certificate(&identity.certificate).unwrap();
     builder.set_max_proto_version(version).unwrap();
-    Behaviour::Tls(Arc::new(builder.build()))
+    Arc::new(builder.build())
 }
 
 pub fn start(behaviour: Behaviour) -> String {

@@ -53,7 +53,7 @@ impl<C: Client<Session: Sql>> Workload for Loader<C> {
         timeline.start(session.traffic());
         let mut outcome = rows.for_each_part(unit, async |part| write(&mut session, part).await).await;
         if outcome.is_ok() {
-            outcome = session.say("COMMIT").await;
+            outcome = session.execute("COMMIT").await;
         }
         timeline.end_phase(Phase::Operation, session.traffic());
         self.connection.settle_transaction(session, outcome).await
