@@ -39,16 +39,12 @@ pub fn acceptor(identity: &Identity, version: Option<SslVersion>) -> Arc<SslAcce
 }
 
 pub fn start(behaviour: Behaviour) -> String {
-    start_on("127.0.0.1", behaviour)
-}
-
-pub fn start_on(host: &str, behaviour: Behaviour) -> String {
-    serve_each(host, move |stream| serve(stream, behaviour.clone()))
+    serve_each(move |stream| serve(stream, behaviour.clone()))
 }
 
 /// Serve each connection on its own thread until the process ends. Return the address.
-pub fn serve_each(host: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
-    let listener = TcpListener::bind((host, 0)).unwrap();
+pub fn serve_each(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
