@@ -374,7 +374,7 @@ mod tests {
         fn queue_behaves_like_a_bounded_fifo(
             capacity in 1usize..20,
             steps in prop::collection::vec(
-                prop_oneof![prop::collection::vec(any::<u8>(), 0..1500).prop_map(Step::Push), Just(Step::Pop)], 0..100),
+                prop_oneof![(any::<u8>(), 0..1500_usize).prop_map(|(byte, length)| Step::Push(vec![byte; length])), Just(Step::Pop)], 0..100),
         ) {
             let mut queue = Queue::new(capacity);
             let mut model: VecDeque<(u64, Vec<u8>)> = VecDeque::new();

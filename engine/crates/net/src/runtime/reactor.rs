@@ -120,6 +120,10 @@ impl Reactor {
         self.wake(task);
     }
 
+    fn take_spawned(&self) -> Option<Task> {
+        self.spawned.borrow_mut().pop()
+    }
+
     /// Set the alarm to `instant`, or to the earliest timer if that is earlier.
     fn ring_at_latest(&self, instant: u64) {
         let timer = self.timers.borrow().peek().map_or(u64::MAX, |Reverse((instant, _))| *instant);
@@ -289,7 +293,7 @@ impl Executor {
                 }
             }
             self.polling.clear();
-            while let Some(task) = self.reactor.spawned.borrow_mut().pop() {
+            while let Some(task) = self.reactor.take_spawned() {
                 self.adopt(task);
             }
         }

@@ -387,6 +387,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
         #[test]
         fn password_proofs_equal_those_of_crate_mysql_common(password in "\\PC{1,40}", nonce in any::<[u8; 32]>()) {
             let short: [u8; SCRAMBLE] = nonce[..SCRAMBLE].try_into().unwrap();
