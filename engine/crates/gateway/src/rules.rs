@@ -442,7 +442,7 @@ fn approve(approved: &mut Statements, statements: Vec<Spanned<Approval>>) -> Par
 fn keys(entries: BTreeMap<String, Spanned<Secret>>) -> ParseResult<BTreeMap<String, Arc<NamedKey>>> {
     let key = |(name, digits): (String, Spanned<Secret>)| {
         if name.is_empty() || name.len() > encryption::LONGEST_NAME {
-            return Err(RulesError::new(&digits, "a master key's name has 1 to 255 bytes".into()));
+            return Err(RulesError::new(&digits, "a master key's name has 1 to 255 bytes"));
         }
         let key = MasterKey::from_hex(digits.get_ref().reveal()).map_err(|_| {
             RulesError::new(&digits, format!("master key '{name}' is not 16 bytes in hexadecimal (32 digits)"))

@@ -181,7 +181,7 @@ mod tests {
 
     /// Compares drawn numbers with the exact distribution, which is counted over all pairs of uniform numbers.
     #[test]
-    fn nurand_follows_its_exactly_computed_distribution() {
+    fn drawn_nurand_numbers_follow_the_exact_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);
         let mut exact = vec![0_u32; 1000];
         for one in 0..=a {
