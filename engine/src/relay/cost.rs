@@ -65,7 +65,7 @@ pub enum Payers {
 }
 
 impl Payers {
-    fn pays(self, now: u64, random: &mut Random) -> bool {
+    fn selects(self, now: u64, random: &mut Random) -> bool {
         match self {
             Payers::All {} => true,
             Payers::Some { share } => random.fraction() < share,
@@ -74,14 +74,15 @@ impl Payers {
     }
 }
 
-/// The totals of an entrance (listening address) since the start: the number of its requests, the number of those that
-/// were also delayed by the cost's `added_ns` or by its warming (`cold`), and the measured sum of all delays in
-/// nanoseconds.
+/// The totals of an entrance (listening address) since the start.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelayTotals {
     pub requests: u64,
+    /// The number of requests that the cost's `added_ns` delayed.
     pub paying: u64,
+    /// The number of requests that simulated cold caches delayed.
     pub cold: u64,
+    /// The measured sum of all delays in nanoseconds.
     pub added_ns: u64,
 }
 
@@ -108,11 +109,11 @@ impl Entrance {
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);
-        let pays = self.cost.added_ns > 0 && self.cost.payers.pays(start, random);
-        self.paying.fetch_add(pays.into(), Relaxed);
+        let is_selected = self.cost.added_ns > 0 && self.cost.payers.selects(start, random);
+        self.paying.fetch_add(is_selected.into(), Relaxed);
         let cold = self.warmth.request(self.state) < self.cost.warming.requests;
         self.cold.fetch_add(cold.into(), Relaxed);
-        let added = if pays { self.cost.added_ns } else { 0 };
+        let added = if is_selected { self.cost.added_ns } else { 0 };
         let warming = if cold { self.cost.warming.added_ns } else { 0 };
         let delay = self.cost.base_ns + added + warming;
         let mut elapsed = 0;
@@ -123,7 +124,7 @@ impl Entrance {
         self.added_ns.fetch_add(elapsed, Relaxed);
     }
 
-    pub fn paid(&self) -> DelayTotals {
+    pub fn totals(&self) -> DelayTotals {
         DelayTotals {
             requests: self.requests.load(Relaxed),
             paying: self.paying.load(Relaxed),
@@ -139,7 +140,7 @@ mod tests {
 
     fn paying(payers: Payers, times: impl Iterator<Item = u64>) -> Vec<u64> {
         let mut random = Random::new(1);
-        times.filter(|&now| payers.pays(now, &mut random)).collect()
+        times.filter(|&now| payers.selects(now, &mut random)).collect()
     }
 
     #[test]
@@ -164,16 +165,16 @@ mod tests {
         let entrance = entrance(5_000, 15_000, Warming::default(), 0, &Arc::new(Warmth::new()));
         let start = clock::now();
         (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
-        let paid = entrance.paid();
-        assert_eq!((paid.requests, paid.paying, paid.cold), (50, 50, 0));
-        assert!((50 * 20_000..=clock::now() - start).contains(&paid.added_ns), "{paid:?}");
+        let totals = entrance.totals();
+        assert_eq!((totals.requests, totals.paying, totals.cold), (50, 50, 0));
+        assert!((50 * 20_000..=clock::now() - start).contains(&totals.added_ns), "{totals:?}");
     }
 
     #[test]
     fn request_without_delay_is_counted() {
         let free = entrance(0, 0, Warming::default(), 0, &Arc::new(Warmth::new()));
         free.delay(&mut Random::new(1));
-        assert_eq!(free.paid(), DelayTotals { requests: 1, ..DelayTotals::default() });
+        assert_eq!(free.totals(), DelayTotals { requests: 1, ..DelayTotals::default() });
     }
 
     #[test]
@@ -183,7 +184,7 @@ mod tests {
         for (entrance, requests) in [(&one, 2), (&same, 5), (&other, 2), (&one, 4)] {
             (0..requests).for_each(|_| entrance.delay(&mut Random::new(1)));
         }
-        assert_eq!([&one, &same, &other].map(|each| each.paid().cold), [5, 1, 2]);
-        assert!(one.paid().added_ns >= 5 * 10_000);
+        assert_eq!([&one, &same, &other].map(|each| each.totals().cold), [5, 1, 2]);
+        assert!(one.totals().added_ns >= 5 * 10_000);
     }
 }

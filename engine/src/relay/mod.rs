@@ -39,7 +39,7 @@ pub fn run() -> ExitCode {
         for line in lines {
             match lines::parse(&line)? {
                 CountersCommand::Counters {} => {
-                    lines::write(&Answer::Counters(counted.iter().map(|each| each.paid()).collect()))
+                    lines::write(&Answer::Counters(counted.iter().map(|each| each.totals()).collect()))
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! Tests of subcommand `relay` in front of a server that echoes.
 
 use crate::support::engine::Engine;
+use crate::support::server::serve_each;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::thread;
 use std::time::Instant;
 
 const ADDED_NS: u64 = 50_000;
@@ -16,21 +16,13 @@ fn start(server: &str, costs: &[Value]) -> (Engine, Vec<String>) {
     (relay, serde_json::from_value(ready["ready"]["entrances"].clone()).unwrap())
 }
 
-fn paid(relay: &mut Engine) -> Value {
+fn totals(relay: &mut Engine) -> Value {
     relay.ask(&json!({"counters": {}}))["counters"].take()
 }
 
 /// Start a server that sends back what it receives, until the test ends. Return its address.
 fn echo() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            thread::spawn(move || std::io::copy(&mut stream.try_clone().unwrap(), &mut stream));
-        }
-    });
-    address
+    serve_each(|mut stream| _ = std::io::copy(&mut stream.try_clone().unwrap(), &mut stream))
 }
 
 fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
@@ -52,13 +44,16 @@ fn each_listening_address_of_the_relay_adds_and_counts_its_own_delay() {
     let free = json!({"added_ns": 0, "payers": {"all": {}}});
     let (mut relay, entrances) = start(&echo(), &[all, some, free]);
     let took: Vec<_> = entrances.iter().map(|entrance| ask(entrance, 200, b"question")).collect();
-    let paid = paid(&mut relay);
+    let totals = totals(&mut relay);
     assert!(took[0] >= 200 * ADDED_NS);
     for (entrance, paying) in [(0, 200..=200), (1, 70..=130), (2, 0..=0)] {
-        let of: u64 = paid[entrance]["paying"].as_u64().unwrap();
-        assert_eq!(paid[entrance]["requests"], 200);
-        assert!(paying.contains(&of), "{paid}");
-        assert!((of * ADDED_NS..=took[entrance]).contains(&paid[entrance]["added_ns"].as_u64().unwrap()), "{paid}");
+        let delayed: u64 = totals[entrance]["paying"].as_u64().unwrap();
+        assert_eq!(totals[entrance]["requests"], 200);
+        assert!(paying.contains(&delayed), "{totals}");
+        assert!(
+            (delayed * ADDED_NS..=took[entrance]).contains(&totals[entrance]["added_ns"].as_u64().unwrap()),
+            "{totals}"
+        );
     }
 }
 
@@ -77,5 +72,5 @@ fn request_in_several_pieces_is_delayed_once() {
         server.write_all(b"!").unwrap();
         client.read_exact(&mut [0]).unwrap();
     }
-    assert_eq!(paid(&mut relay)[0]["requests"], 2);
+    assert_eq!(totals(&mut relay)[0]["requests"], 2);
 }
