@@ -156,31 +156,11 @@ mod tests {
         assert_eq!(paying(Payers::Spells { period_ns: 10, lasting_ns: 3 }, 8..23), [10, 11, 12, 20, 21, 22]);
     }
 
-    fn entrance(base_ns: u64, added_ns: u64, warming: Warming, state: u64, warmth: &Arc<Warmth>) -> Entrance {
-        Entrance::new(Cost { base_ns, added_ns, payers: Payers::All {}, warming }, state, Arc::clone(warmth))
-    }
-
-    #[test]
-    fn counted_delay_equals_the_delay_that_was_added() {
-        let entrance = entrance(5_000, 15_000, Warming::default(), 0, &Arc::new(Warmth::new()));
-        let start = clock::now();
-        (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
-        let totals = entrance.totals();
-        assert_eq!((totals.requests, totals.paying, totals.cold), (50, 50, 0));
-        assert!((50 * 20_000..=clock::now() - start).contains(&totals.added_ns), "{totals:?}");
-    }
-
-    #[test]
-    fn request_without_delay_is_counted() {
-        let free = entrance(0, 0, Warming::default(), 0, &Arc::new(Warmth::new()));
-        free.delay(&mut Random::new(1));
-        assert_eq!(free.totals(), DelayTotals { requests: 1, ..DelayTotals::default() });
-    }
-
     #[test]
     fn first_requests_after_those_of_another_state_are_delayed() {
         let (warming, warmth) = (Warming { requests: 3, added_ns: 10_000 }, Arc::new(Warmth::new()));
-        let [one, same, other] = [0, 0, 1].map(|state| entrance(0, 0, warming, state, &warmth));
+        let cost = Cost { base_ns: 0, added_ns: 0, payers: Payers::All {}, warming };
+        let [one, same, other] = [0, 0, 1].map(|state| Entrance::new(cost, state, Arc::clone(&warmth)));
         for (entrance, requests) in [(&one, 2), (&same, 5), (&other, 2), (&one, 4)] {
             (0..requests).for_each(|_| entrance.delay(&mut Random::new(1)));
         }

@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Instant;
 
+const BASE_NS: u64 = 10_000;
 const ADDED_NS: u64 = 50_000;
 
 fn start(server: &str, costs: &[Value]) -> (Engine, Vec<String>) {
@@ -39,13 +40,13 @@ fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
 
 #[test]
 fn each_listening_address_of_the_relay_adds_and_counts_its_own_delay() {
-    let all = json!({"added_ns": ADDED_NS, "payers": {"all": {}}});
+    let all = json!({"base_ns": BASE_NS, "added_ns": ADDED_NS, "payers": {"all": {}}});
     let some = json!({"added_ns": ADDED_NS, "payers": {"some": {"share": 0.5}}});
     let free = json!({"added_ns": 0, "payers": {"all": {}}});
     let (mut relay, entrances) = start(&echo(), &[all, some, free]);
     let took: Vec<_> = entrances.iter().map(|entrance| ask(entrance, 200, b"question")).collect();
     let totals = totals(&mut relay);
-    assert!(took[0] >= 200 * ADDED_NS);
+    assert!(took[0] >= 200 * (BASE_NS + ADDED_NS));
     for (entrance, paying) in [(0, 200..=200), (1, 70..=130), (2, 0..=0)] {
         let delayed: u64 = totals[entrance]["paying"].as_u64().unwrap();
         assert_eq!(totals[entrance]["requests"], 200);
