@@ -3,7 +3,7 @@
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::postgres::Postgres;
-use crate::support::server::{self, Behaviour};
+use crate::support::server;
 use crate::support::{open_postgres, postgres_service, query_postgres, tls};
 use base::error::Class;
 use net::settings::{Transport, Verify};
