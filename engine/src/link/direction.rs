@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_packets_are_counted_and_take_no_slot() {
+    fn lost_packets_are_counted_and_take_no_slot_of_the_queue() {
         let mut line = line(5, Loss::new(0.999_999, 0));
         send(&mut line, 8);
         assert!(drain(&mut line).0.is_empty());

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_start_times_have_the_rate_and_are_memoryless() {
+    fn poisson_start_times_have_the_configured_rate_and_are_memoryless() {
         let Schedule::Drawn(offsets) = schedule(Arrivals::Poisson, 0) else { panic!("drawn") };
         // 50,000 start times are expected. Four standard deviations of a Poisson count are 900.
         assert!((49_100..50_900).contains(&offsets.len()), "{}", offsets.len());

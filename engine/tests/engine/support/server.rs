@@ -16,7 +16,7 @@ pub enum Behaviour {
     /// Read what the client sends and never answer.
     Silent,
     Closes,
-    /// Answer everything with these bytes.
+    /// Answer the first bytes from the client with these bytes.
     Response(&'static [u8]),
     /// Send these bytes on a new connection, then wait for bytes from the client or the end of the connection. If there
     /// are no bytes to send, close the connection at once.

@@ -351,7 +351,8 @@ enum Position {
 pub struct Chunked {
     position: Position,
     left: u64,
-    /// The number of bytes of framing since the last byte of data. It is limited, so that no line can be endless.
+    /// The number of bytes that are not data (sizes, line ends, trailer) since the last byte of data. It is limited, so
+    /// that no line can be endless.
     framing: usize,
 }
 

@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn find_on_a_secondary_equals_the_command_of_drivers() {
+    fn find_command_for_a_secondary_equals_that_of_drivers() {
         let mut message = Vec::new();
         let commands = commands(serde_json::json!({"read_preference": "secondary"}));
         commands.append_find(&mut message, &Key::new(0), Fields::All);

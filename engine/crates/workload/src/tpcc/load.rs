@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_unit_are_determined_by_the_seed() {
+    fn rows_of_a_load_unit_depend_on_the_seed() {
         let unit = Unit::Warehouse { warehouse: 1 };
         assert_eq!(rows(unit, 5), rows(unit, 5));
         assert_ne!(rows(unit, 5), rows(unit, 6));
