@@ -135,7 +135,7 @@ fn query_allocations(settings: impl Settings + 'static, transport: Transport) ->
     extra_allocations(query(), settings, transport)
 }
 
-/// Return how many more allocations a slice of 600 operations makes than one of 300 operations, with one worker.
+/// Return how many more allocations a slice of 200 operations makes than one of 100 operations, with one worker.
 fn extra_allocations(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
     let workloads = [serde_json::from_value(workload).unwrap()];
     let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();
@@ -164,7 +164,7 @@ fn extra_allocations(workload: Value, settings: impl Settings + 'static, transpo
         allocations() - before
     };
     slice(100);
-    let difference = slice(600) - slice(300);
-    assert_eq!(log.borrow().operations, 1000);
+    let difference = slice(200) - slice(100);
+    assert_eq!(log.borrow().operations, 400);
     difference
 }
