@@ -10,7 +10,6 @@ use base::error::Result;
 use base::lines::{invalid_command, parse, read_on_thread, write};
 use base::process;
 use runner::Runner;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
 
@@ -85,7 +84,7 @@ const OTHER_DESCRIPTORS: u64 = 64;
 /// Raise the limit of open files as far as allowed, and check that it suffices for the plan's connections.
 /// Errors: `plan` if the limit is too low.
 pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
-    let limit = raise_limit();
+    let limit = process::raise_open_files_limit();
     let needed = needed_connections(plan) + OTHER_DESCRIPTORS;
     if needed <= limit {
         return Ok(());
@@ -94,14 +93,6 @@ pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
         "the plan needs {needed} open files, but the limit is {limit}; raise the limit (ulimit -n) or reduce \
          the workers"
     )))
-}
-
-fn raise_limit() -> u64 {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-        Ok(()) => maximum.unwrap_or(u64::MAX),
-        Err(_) => current.unwrap_or(u64::MAX),
-    }
 }
 
 /// Return the maximum number of open connections: the persistent connections of all arms and workloads, plus the

@@ -26,7 +26,7 @@ pub struct ThreadPlan {
     pub plan: Arc<Plan>,
     /// The services of the arms in the plan's order. Workers are spawned only for arms whose servers were found.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
-    /// The YCSB workloads with their resolved settings, by arm, then by workload.
+    /// The YCSB workloads with their resolved settings. The outer index is the arm, the inner one the workload.
     pub ycsb: Arc<Resolved>,
     pub thread: usize,
     pub threads: usize,

@@ -32,7 +32,7 @@ pub struct Runner {
     threads: Vec<Thread>,
     done: Receiver<()>,
     total: SliceLog,
-    /// The number of the next slice, by arm, then by workload.
+    /// The number of the next slice of each workload on each arm. The outer index is the arm.
     ordinals: Vec<Vec<u64>>,
     prepared: Option<PrepareCommand>,
 }

@@ -169,14 +169,7 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn arbitrary_bytes_are_rejected_as_an_encrypted_plan(line in any::<Vec<u8>>(), plaintext in any::<Vec<u8>>()) {
-            prop_assert!(is_rejected_without_secret(&line));
-            prop_assert!(is_rejected_without_secret(&sealed(&plaintext)));
-            let message = json!({"message": BASE64_STANDARD.encode(&line)});
-            let line = json!({ "sealed": message }).to_string();
-            prop_assert!(is_rejected_without_secret(line.as_bytes()));
-        }
+        #![proptest_config(ProptestConfig::with_cases(50))]
 
         #[test]
         fn modified_encrypted_plan_is_rejected(at in any::<prop::sample::Index>(), bit in 0..8_u8) {

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_packets_are_counted_and_take_no_slot() {
+    fn lost_packets_are_counted_and_take_no_slot_of_the_queue() {
         let mut line = line(5, Loss::new(0.999_999, 0));
         send(&mut line, 8);
         assert!(drain(&mut line).0.is_empty());
@@ -374,7 +374,7 @@ mod tests {
         fn queue_behaves_like_a_bounded_fifo(
             capacity in 1usize..20,
             steps in prop::collection::vec(
-                prop_oneof![prop::collection::vec(any::<u8>(), 0..1500).prop_map(Step::Push), Just(Step::Pop)], 0..100),
+                prop_oneof![(any::<u8>(), 0..1500_usize).prop_map(|(byte, length)| Step::Push(vec![byte; length])), Just(Step::Pop)], 0..100),
         ) {
             let mut queue = Queue::new(capacity);
             let mut model: VecDeque<(u64, Vec<u8>)> = VecDeque::new();

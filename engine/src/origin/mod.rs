@@ -28,7 +28,7 @@ pub fn run() -> ExitCode {
         let mut lines = Lines::from_standard_input();
         let Some(line) = lines.next() else { return Ok(()) };
         let plan = Plan::parse(&line)?;
-        process::allow_many_connections();
+        process::raise_open_files_limit();
         let sites: Result<_> =
             plan.listeners.iter().map(|listener| Ok((listener.address, site(listener.tls.as_ref())?))).collect();
         let listeners = Listeners::open(sites?, plan.threads, "origin")?;

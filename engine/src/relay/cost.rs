@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The delay of an entrance (listening address): `base_ns` for each request, and `added_ns` more for each request that
-/// `payers` selects. `warming` delays the first requests after those of another state.
+/// `payers` selects. `warming` simulates cold caches.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -18,7 +18,8 @@ pub struct Cost {
     pub warming: Warming,
 }
 
-/// A delay of `added_ns` for the first `requests` requests after a request of another state, as if caches were cold.
+/// Simulated cold caches: after a request with another state ([`super::EntrancePlan::state`]), each of the next
+/// `requests` requests is delayed by `added_ns` more.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warming {
@@ -26,8 +27,8 @@ pub struct Warming {
     pub added_ns: u64,
 }
 
-/// The state that the last request has left behind, and the number of requests in a row that had this state. All
-/// entrances share it, and one thread changes it.
+/// The simulated content of caches: the state of the last request, and the number of consecutive requests with this
+/// state. All entrances share it. Only the relay's thread changes it.
 pub struct Warmth {
     state: AtomicU64,
     requests: AtomicU64,
@@ -38,7 +39,7 @@ impl Warmth {
         Warmth { state: AtomicU64::new(u64::MAX), requests: AtomicU64::new(0) }
     }
 
-    /// Count a request of this state. Return how many requests of this state were directly before it.
+    /// Count a request with this state. Return the number of requests with the same state directly before it.
     fn request(&self, state: u64) -> u64 {
         if self.state.swap(state, Relaxed) != state {
             self.requests.store(0, Relaxed);
@@ -64,7 +65,7 @@ pub enum Payers {
 }
 
 impl Payers {
-    fn pays(self, now: u64, random: &mut Random) -> bool {
+    fn selects(self, now: u64, random: &mut Random) -> bool {
         match self {
             Payers::All {} => true,
             Payers::Some { share } => random.fraction() < share,
@@ -73,14 +74,15 @@ impl Payers {
     }
 }
 
-/// The totals of an entrance (listening address) since the start: the number of its requests, the number of those that
-/// were also delayed by the cost's `added_ns` or by its warming (`cold`), and the measured sum of all delays in
-/// nanoseconds.
+/// The totals of an entrance (listening address) since the start.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelayTotals {
     pub requests: u64,
+    /// The number of requests that the cost's `added_ns` delayed.
     pub paying: u64,
+    /// The number of requests that simulated cold caches delayed.
     pub cold: u64,
+    /// The measured sum of all delays in nanoseconds.
     pub added_ns: u64,
 }
 
@@ -107,11 +109,11 @@ impl Entrance {
     pub fn delay(&self, random: &mut Random) {
         let start = clock::now();
         self.requests.fetch_add(1, Relaxed);
-        let pays = self.cost.added_ns > 0 && self.cost.payers.pays(start, random);
-        self.paying.fetch_add(pays.into(), Relaxed);
+        let is_selected = self.cost.added_ns > 0 && self.cost.payers.selects(start, random);
+        self.paying.fetch_add(is_selected.into(), Relaxed);
         let cold = self.warmth.request(self.state) < self.cost.warming.requests;
         self.cold.fetch_add(cold.into(), Relaxed);
-        let added = if pays { self.cost.added_ns } else { 0 };
+        let added = if is_selected { self.cost.added_ns } else { 0 };
         let warming = if cold { self.cost.warming.added_ns } else { 0 };
         let delay = self.cost.base_ns + added + warming;
         let mut elapsed = 0;
@@ -122,7 +124,7 @@ impl Entrance {
         self.added_ns.fetch_add(elapsed, Relaxed);
     }
 
-    pub fn paid(&self) -> DelayTotals {
+    pub fn totals(&self) -> DelayTotals {
         DelayTotals {
             requests: self.requests.load(Relaxed),
             paying: self.paying.load(Relaxed),
@@ -138,7 +140,7 @@ mod tests {
 
     fn paying(payers: Payers, times: impl Iterator<Item = u64>) -> Vec<u64> {
         let mut random = Random::new(1);
-        times.filter(|&now| payers.pays(now, &mut random)).collect()
+        times.filter(|&now| payers.selects(now, &mut random)).collect()
     }
 
     #[test]
@@ -154,35 +156,15 @@ mod tests {
         assert_eq!(paying(Payers::Spells { period_ns: 10, lasting_ns: 3 }, 8..23), [10, 11, 12, 20, 21, 22]);
     }
 
-    fn entrance(base_ns: u64, added_ns: u64, warming: Warming, state: u64, warmth: &Arc<Warmth>) -> Entrance {
-        Entrance::new(Cost { base_ns, added_ns, payers: Payers::All {}, warming }, state, Arc::clone(warmth))
-    }
-
-    #[test]
-    fn counted_delay_equals_the_delay_that_was_added() {
-        let entrance = entrance(5_000, 15_000, Warming::default(), 0, &Arc::new(Warmth::new()));
-        let start = clock::now();
-        (0..50).for_each(|_| entrance.delay(&mut Random::new(1)));
-        let paid = entrance.paid();
-        assert_eq!((paid.requests, paid.paying, paid.cold), (50, 50, 0));
-        assert!((50 * 20_000..=clock::now() - start).contains(&paid.added_ns), "{paid:?}");
-    }
-
-    #[test]
-    fn request_without_delay_is_counted() {
-        let free = entrance(0, 0, Warming::default(), 0, &Arc::new(Warmth::new()));
-        free.delay(&mut Random::new(1));
-        assert_eq!(free.paid(), DelayTotals { requests: 1, ..DelayTotals::default() });
-    }
-
     #[test]
     fn first_requests_after_those_of_another_state_are_delayed() {
         let (warming, warmth) = (Warming { requests: 3, added_ns: 10_000 }, Arc::new(Warmth::new()));
-        let [one, same, other] = [0, 0, 1].map(|state| entrance(0, 0, warming, state, &warmth));
+        let cost = Cost { base_ns: 0, added_ns: 0, payers: Payers::All {}, warming };
+        let [one, same, other] = [0, 0, 1].map(|state| Entrance::new(cost, state, Arc::clone(&warmth)));
         for (entrance, requests) in [(&one, 2), (&same, 5), (&other, 2), (&one, 4)] {
             (0..requests).for_each(|_| entrance.delay(&mut Random::new(1)));
         }
-        assert_eq!([&one, &same, &other].map(|each| each.paid().cold), [5, 1, 2]);
-        assert!(one.paid().added_ns >= 5 * 10_000);
+        assert_eq!([&one, &same, &other].map(|each| each.totals().cold), [5, 1, 2]);
+        assert!(one.totals().added_ns >= 5 * 10_000);
     }
 }

@@ -39,7 +39,7 @@ pub fn run() -> ExitCode {
         for line in lines {
             match lines::parse(&line)? {
                 CountersCommand::Counters {} => {
-                    lines::write(&Answer::Counters(counted.iter().map(|each| each.paid()).collect()))
+                    lines::write(&Answer::Counters(counted.iter().map(|each| each.totals()).collect()))
                 }
             }
         }
@@ -61,7 +61,8 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
-/// An entrance. Requests of entrances with the same `state` do not cool each other's caches (`Cost::warming`).
+/// An entrance (listening address). `state` identifies the simulated content of caches after its requests. A request
+/// after one with another state finds cold caches (`Cost::warming`).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrancePlan {

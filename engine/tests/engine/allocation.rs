@@ -96,11 +96,8 @@ fn http_request_allocates_nothing() {
 #[test]
 fn query_over_tls_allocates_nothing() {
     let authority = Authority::new();
+    let acceptor = || Some(server::acceptor(&authority.identity("127.0.0.1", VALID), None));
     let behaviour = || server::tls(&authority.identity("127.0.0.1", VALID), None);
-    let acceptor = || match behaviour() {
-        Behaviour::Tls(acceptor) => Some(acceptor),
-        _ => panic!("TLS"),
-    };
     let transport = || tls(&authority.file("allocation"), None, Verify::Full);
     assert_eq!(query_allocations(service(&server::start(behaviour())), transport()), 0);
     let address = Mysql { tls: acceptor(), ..Mysql::default() }.start();
@@ -138,7 +135,7 @@ fn query_allocations(settings: impl Settings + 'static, transport: Transport) ->
     extra_allocations(query(), settings, transport)
 }
 
-/// Return how many more allocations a slice of 2,000 operations makes than one of 1,000 operations, with one worker.
+/// Return how many more allocations a slice of 200 operations makes than one of 100 operations, with one worker.
 fn extra_allocations(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
     let workloads = [serde_json::from_value(workload).unwrap()];
     let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();
@@ -167,7 +164,7 @@ fn extra_allocations(workload: Value, settings: impl Settings + 'static, transpo
         allocations() - before
     };
     slice(100);
-    let difference = slice(2000) - slice(1000);
-    assert_eq!(log.borrow().operations, 3100);
+    let difference = slice(200) - slice(100);
+    assert_eq!(log.borrow().operations, 400);
     difference
 }

@@ -5,7 +5,7 @@ use crate::support::mysql::{Mysql, PASSWORD};
 use crate::support::server::{self, Behaviour};
 use serde_json::{Value, json};
 
-fn plan(address: &str) -> Value {
+pub fn plan(address: &str) -> Value {
     let service = |address: &str| {
         json!({"protocol": "mongodb", "addresses": [address], "replica_set": null, "read_preference": "primary",
             "username": null, "password": null, "auth_source": "admin", "database": "d", "collection": "c"})

@@ -42,20 +42,6 @@ fn tls_1_3_takes_one_round_trip_more_than_plain_despite_late_tickets() {
 }
 
 #[test]
-fn tls_sessions_are_resumed_only_if_configured() {
-    let authority = Authority::new();
-    let ca_file = authority.file("resumption");
-    let address = server::start(server::tls(&authority.identity("127.0.0.1", VALID), None));
-    for (resumption, version) in [(true, TlsVersion::V1_3), (true, TlsVersion::V1_2), (false, TlsVersion::V1_3)] {
-        let Transport::Tls(settings) = tls(&ca_file, Some(version), Verify::Full) else { panic!("TLS") };
-        let transport = Transport::Tls(net::settings::Tls { resumption, ..settings });
-        // The client has connected before to check the server, so the measured connection has a session to resume.
-        let (_, connection) = open(&address, transport).unwrap();
-        assert_eq!(connection.security.unwrap().resumed, resumption, "{version:?}");
-    }
-}
-
-#[test]
 fn all_addresses_of_a_host_name_are_tried() {
     // The first address of localhost may be ::1, at which no server listens.
     let address = server::start(Behaviour::Plain).replace("127.0.0.1", "localhost");
@@ -78,11 +64,6 @@ fn refused_connection_is_reported_with_its_address() {
     let failure = open(&free, Transport::Plain {}).unwrap_err();
     assert_eq!(failure.class, Class::Refused);
     assert!(failure.detail.starts_with(&free), "{failure}");
-}
-
-#[test]
-fn name_without_address_is_a_resolve_error() {
-    assert_eq!(open("no-such-host.invalid:1", Transport::Plain {}).unwrap_err().class, Class::Resolve);
 }
 
 #[test]

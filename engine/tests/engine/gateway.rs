@@ -3,12 +3,13 @@
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;
+use crate::support::engine::Engine;
 use crate::support::gateway::{
-    END, Gateway, OK, QUERY, RULES, ServerScript, beginning, definition, final_error, greeting, identity_file, packet,
-    pinned_answers, process, receive, response, rules_file, scripted,
+    END, Gateway, OK, QUERY, RULES, ServerScript, beginning, definition, final_error, greeting, packet, pinned_answers,
+    receive, response, rules_file, scripted,
 };
 use crate::support::mysql::{Mysql, PASSWORD};
-use crate::support::server::{self, Behaviour};
+use crate::support::server;
 use crate::support::{TIMEOUT_NS, mysql_service, open_mysql, tls};
 use gateway::Limits;
 use gateway::rules::{ColumnFacts, Rules};
@@ -35,17 +36,12 @@ fn client_gets_an_error_if_the_server_is_lost_during_a_result() {
 
 #[test]
 fn server_that_violates_the_protocol_ends_only_its_session() {
-    let oversized = [beginning(), vec![0xFF, 0xFF, 0xFF, 4], vec![b'x'; 100]].concat();
-    for (test, bytes) in
-        [("malformed", packet(1, b"\xfb/etc/passwd")), ("sequence", packet(9, OK)), ("oversized", oversized)]
-    {
-        let (server, ends) = scripted(ServerScript::Sends(bytes));
-        let mut gateway = Gateway::start(test, &server);
-        let answer = final_error(&gateway.answer("shop"), "shop");
-        assert!(answer.starts_with("the gateway ended this session: "), "{answer}");
-        ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
-        assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (1, 1));
-    }
+    let (server, ends) = scripted(ServerScript::Sends(packet(1, b"\xfb/etc/passwd")));
+    let mut gateway = Gateway::start("malformed", &server);
+    let answer = final_error(&gateway.answer("shop"), "shop");
+    assert!(answer.starts_with("the gateway ended this session: "), "{answer}");
+    ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
+    assert_eq!((gateway.counter("connections"), gateway.counter("errors")), (1, 1));
 }
 
 /// Keys and values in memory must reach neither a core dump nor the swap space.
@@ -70,22 +66,6 @@ fn memory_of_the_gateway_is_locked_and_absent_from_core_dumps() {
 }
 
 #[test]
-fn packets_that_arrive_byte_by_byte_are_processed() {
-    let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
-    let mut gateway = Gateway::start("halves", &server);
-    for account in ["u", "shop"] {
-        let mut stream = gateway.client(account);
-        for byte in packet(0, QUERY) {
-            stream.write_all(&[byte]).unwrap();
-        }
-        let answer: Vec<_> = (0..4).map(|_| receive(&mut stream).unwrap()).collect();
-        assert_eq!(answer[3], (4, END.to_vec()));
-        assert_eq!(answer[2].1 == b"\x05smith", account == "u");
-    }
-    assert_eq!(gateway.counter("values_encrypted"), 1);
-}
-
-#[test]
 fn client_disconnect_ends_the_server_session() {
     let (server, ends) = scripted(ServerScript::Sends(beginning()));
     let gateway = Gateway::start("goes", &server);
@@ -100,50 +80,45 @@ fn client_disconnect_ends_the_server_session() {
 fn every_authentication_method_works_through_the_gateway_with_and_without_tls() {
     let authority = Authority::new();
     let (ca_file, identity) = (authority.file("gateway-proofs"), authority.identity("127.0.0.1", VALID));
-    let file = identity_file("gateway-proofs", &identity);
-    for version in [None, Some(SslVersion::TLS1_2)] {
-        for (proposes, plugin, cached) in [
-            ("mysql_native_password", "mysql_native_password", false),
-            ("mysql_native_password", "client_ed25519", false),
-            ("caching_sha2_password", "caching_sha2_password", true),
-            ("caching_sha2_password", "caching_sha2_password", false),
-            ("mysql_native_password", "caching_sha2_password", false),
-        ] {
-            let plain = Mysql { proposes, plugin, cached, ..Mysql::default() };
-            let listener = json!({"address": "127.0.0.1:0", "server": plain.start()});
-            let gateway = Gateway::start_without_rules("proofs", listener);
-            let service = |password| mysql_service(&gateway.address, password, Statements::Prepared);
-            open_mysql(&service(PASSWORD), Transport::Plain {}).unwrap();
-            let wrong = open_mysql(&service("wrong"), Transport::Plain {}).unwrap_err();
-            assert!(wrong.detail.contains("Access denied"), "{wrong}");
+    let file = identity.file("gateway-proofs");
+    for (proposes, plugin, cached) in [
+        ("mysql_native_password", "mysql_native_password", false),
+        ("mysql_native_password", "client_ed25519", false),
+        ("caching_sha2_password", "caching_sha2_password", true),
+        ("caching_sha2_password", "caching_sha2_password", false),
+        ("mysql_native_password", "caching_sha2_password", false),
+    ] {
+        let plain = Mysql { proposes, plugin, cached, ..Mysql::default() };
+        let listener = json!({"address": "127.0.0.1:0", "server": plain.start()});
+        let gateway = Gateway::start_without_rules("proofs", listener);
+        let service = |password| mysql_service(&gateway.address, password, Statements::Prepared);
+        open_mysql(&service(PASSWORD), Transport::Plain {}).unwrap();
+        let wrong = open_mysql(&service("wrong"), Transport::Plain {}).unwrap_err();
+        assert!(wrong.detail.contains("Access denied"), "{wrong}");
 
-            let Behaviour::Tls(acceptor) = server::tls(&identity, version) else { panic!("TLS") };
-            let secure = Mysql { tls: Some(acceptor), ..plain };
-            let gateway = Gateway::start_without_rules(
-                "proofs-tls",
-                json!({
-                    "address": "127.0.0.1:0", "server": secure.start(),
-                    "tls": {"certificate_file": file, "key_file": file},
-                    "server_transport": {"kind": "tls", "ca_file": ca_file, "verify": "full", "resumption": false},
-                }),
-            );
-            let service = mysql_service(&gateway.address, PASSWORD, Statements::Prepared);
-            let (_, connection) = open_mysql(&service, tls(&ca_file, None, Verify::Full)).unwrap();
-            let protocol = connection.security.map(|security| security.protocol);
-            assert_eq!(protocol, Some("TLSv1.3"), "both sides negotiate independently");
-            let plain = open_mysql(&service, Transport::Plain {}).unwrap_err();
-            assert!(plain.detail.contains("accepts connections under TLS only"), "{plain}");
-        }
+        let secure = Mysql { tls: Some(server::acceptor(&identity, Some(SslVersion::TLS1_2))), ..plain };
+        let gateway = Gateway::start_without_rules(
+            "proofs-tls",
+            json!({
+                "address": "127.0.0.1:0", "server": secure.start(),
+                "tls": {"certificate_file": file, "key_file": file},
+                "server_transport": {"kind": "tls", "ca_file": ca_file, "verify": "full", "resumption": false},
+            }),
+        );
+        let service = mysql_service(&gateway.address, PASSWORD, Statements::Prepared);
+        let (_, connection) = open_mysql(&service, tls(&ca_file, None, Verify::Full)).unwrap();
+        let protocol = connection.security.map(|security| security.protocol);
+        assert_eq!(protocol, Some("TLSv1.3"), "both sides negotiate independently");
+        let plain = open_mysql(&service, Transport::Plain {}).unwrap_err();
+        assert!(plain.detail.contains("accepts connections under TLS only"), "{plain}");
     }
 }
 
 #[test]
 fn server_with_untrusted_certificate_is_not_used() {
     let authority = Authority::new();
-    let file = identity_file("gateway-other", &authority.identity("127.0.0.1", VALID));
-    let Behaviour::Tls(acceptor) = server::tls(&Authority::new().identity("127.0.0.1", VALID), None) else {
-        panic!("TLS")
-    };
+    let file = authority.identity("127.0.0.1", VALID).file("gateway-other");
+    let acceptor = server::acceptor(&Authority::new().identity("127.0.0.1", VALID), None);
     let secure = Mysql { tls: Some(acceptor), ..Mysql::default() };
     let ca_file = authority.file("gateway-other");
     let gateway = Gateway::start_without_rules(
@@ -213,7 +188,7 @@ fn gateway_does_not_start_if_the_check_of_the_columns_of_the_server_fails() {
     ] {
         let file = rules_file("unasked", rules);
         let listener = json!({"address": "127.0.0.1:0", "rules_file": file, "server": server});
-        let answer = process().ask(&json!({"threads": 1, "listeners": [listener]}));
+        let answer = Engine::start_subcommand("gateway").ask(&json!({"threads": 1, "listeners": [listener]}));
         let detail = answer["error"]["detail"].as_str().unwrap_or_else(|| panic!("{answer}"));
         assert!(answer["error"]["class"] == "plan" && detail.contains(words), "{answer}");
     }
@@ -237,7 +212,7 @@ fn gateway_does_not_start_with_an_invalid_plan() {
         (with("server_transport", json!({"kind": "tls", "verify": "none", "resumption": false})), "go together"),
         (with("address", json!("192.0.2.1:1")), "cannot listen on"),
     ] {
-        let answer = process().ask(&plan);
+        let answer = Engine::start_subcommand("gateway").ask(&plan);
         let detail = answer["error"]["detail"].as_str().unwrap_or_else(|| panic!("{answer}"));
         assert!(answer["error"]["class"] == "plan" && detail.contains(words) && !detail.contains('\n'), "{answer}");
     }

@@ -2,6 +2,7 @@
 //! workers, and opens slices at a requested instant. It accepts a plan that is encrypted for its key, and can run from
 //! memory.
 
+use crate::command_line;
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::server::{self, Behaviour};
 use base64::Engine as _;
@@ -22,17 +23,14 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_costof-engine");
 const SECRET: &str = "s3cret-Password";
 
 fn plan(address: &str) -> Value {
-    json!({"plan": {
-        "seed": 1, "threads": 2, "operation_timeout_ms": 300000,
-        "data": {"records": 1000, "fields": 10, "field_length": 100},
-        "arms": [{"name": "plain", "transport": {"kind": "plain"},
-                  "service": {"protocol": "mongodb", "addresses": [address], "replica_set": null, "read_preference": "primary",
-                              "username": null, "password": null, "auth_source": "admin", "database": "d", "collection": "c"}}],
-        "workloads": [{"name": "query", "kind": "query", "workers": 5},
-                      {"name": "few", "kind": "query", "workers": 2},
-                      {"name": "load", "kind": "load", "workers": 4},
-                      {"name": "paced", "kind": "query", "workers": 5,
-                       "pace": {"per_second": 1000.0, "arrivals": "poisson"}}]}})
+    let mut plan = command_line::plan(address);
+    plan["plan"]["workloads"] = json!([
+        {"name": "query", "kind": "query", "workers": 5},
+        {"name": "few", "kind": "query", "workers": 2},
+        {"name": "load", "kind": "load", "workers": 4},
+        {"name": "paced", "kind": "query", "workers": 5, "pace": {"per_second": 1000.0, "arrivals": "poisson"}}]);
+    plan["plan"]["arms"].as_array_mut().unwrap().truncate(1);
+    plan
 }
 
 fn host(host: u64, address: &str) -> Engine {

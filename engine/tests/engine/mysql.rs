@@ -27,8 +27,7 @@ fn round_trips(server: &Mysql, transport: Transport) -> Vec<(Phase, u64)> {
 
 fn secure(test: &str, version: Option<SslVersion>) -> (Option<Arc<SslAcceptor>>, PathBuf) {
     let authority = Authority::new();
-    let Behaviour::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
-    (Some(acceptor), authority.file(test))
+    (Some(server::acceptor(&authority.identity("127.0.0.1", VALID), version)), authority.file(test))
 }
 
 #[test]
@@ -110,17 +109,6 @@ fn plaintext_that_the_server_sends_before_tls_is_refused() {
     assert_eq!(failure.class, Class::Protocol);
 }
 
-#[test]
-fn server_certificate_is_verified() {
-    let (acceptor, _) = secure("mysql-certificate", None);
-    let server = Mysql { tls: acceptor, ..Mysql::default() };
-    let other_authority = Authority::new().file("mysql-untrusted");
-    assert_eq!(
-        open(&server, tls(&other_authority, None, Verify::Full)).unwrap_err().class,
-        Class::TlsCertificateUntrusted
-    );
-}
-
 fn greeting_error(greets_with: &'static [u8]) -> Failure {
     let address = server::start(Behaviour::Greets(greets_with));
     open_mysql(&mysql_service(&address, PASSWORD, Statements::Text), PLAIN).unwrap_err()
@@ -132,13 +120,6 @@ fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
     assert_eq!(greeting_error(b"220 mail.example.org ESMTP\r\n").class, Class::Protocol);
     assert_eq!(greeting_error(b"\x01\0\0\0\x09").class, Class::Protocol);
     assert_eq!(greeting_error(b"").class, Class::Closed);
-}
-
-#[test]
-fn server_without_free_connections_is_reported() {
-    let failure = greeting_error(b"\x17\0\0\0\xff\x10\x04Too many connections");
-    assert_eq!(failure.class, Class::Server);
-    assert!(failure.detail.ends_with("1040 (HY000): Too many connections"), "{failure}");
 }
 
 #[test]

@@ -1,11 +1,11 @@
-//! Tests of how PostgreSQL connections are opened, and of servers that speak other protocols. Logins and their errors
-//! are tested with real servers (tests/integration/test_postgres.py).
+//! Tests of how PostgreSQL connections are opened. Logins and their errors are tested with real servers
+//! (tests/integration/test_postgres.py).
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::postgres::Postgres;
-use crate::support::server::{self, Behaviour};
+use crate::support::server;
 use crate::support::{open_postgres, postgres_service, query_postgres, tls};
-use base::error::{Class, Failure};
+use base::error::Class;
 use net::settings::{Transport, Verify};
 use openssl::ssl::SslVersion;
 use record::Phase;
@@ -15,7 +15,7 @@ const PLAIN: Transport = Transport::Plain {};
 
 fn secure(test: &str, version: Option<SslVersion>, extra_bytes: &'static [u8]) -> (Postgres, Transport) {
     let authority = Authority::new();
-    let Behaviour::Tls(acceptor) = server::tls(&authority.identity("127.0.0.1", VALID), version) else { panic!("TLS") };
+    let acceptor = server::acceptor(&authority.identity("127.0.0.1", VALID), version);
     let transport = tls(&authority.file(test), None, Verify::Full);
     (Postgres { tls: Some(acceptor), extra_bytes, ..Postgres::default() }, transport)
 }
@@ -76,37 +76,12 @@ fn channel_binding_without_authentication_is_an_error() {
     assert_eq!(open_postgres(&settings, PLAIN).unwrap_err().class, Class::Authentication);
 }
 
-fn greeting_error(greets_with: &'static [u8]) -> Failure {
-    open_postgres(&postgres_service(&server::start(Behaviour::Greets(greets_with))), PLAIN).unwrap_err()
-}
-
-#[test]
-fn server_of_another_protocol_is_recognised_by_its_first_bytes() {
-    assert_eq!(greeting_error(b"SSH-2.0-OpenSSH_9.2p1 Debian\r\n").class, Class::Protocol);
-    assert_eq!(greeting_error(b"HTTP/1.1 400 Bad Request\r\n").class, Class::Protocol);
-    assert_eq!(greeting_error(b"R\x7f\xff\xff\xff").class, Class::Protocol);
-    assert_eq!(greeting_error(b"Z\0\0\0\x05I").class, Class::Protocol);
-    // The server closes the connection without reading the client's message, so the connection may be reset.
-    assert!(matches!(greeting_error(b"").class, Class::Closed | Class::Reset));
-}
-
-#[test]
-fn server_without_free_connections_is_reported() {
-    let failure = greeting_error(b"E\0\0\0\x19SFATAL\0C53300\0Mfull\0\0");
-    assert_eq!(failure.class, Class::Server);
-    assert!(failure.detail.ends_with("53300: full"), "{failure}");
-}
-
 #[test]
 fn answer_that_breaks_off_or_is_invalid_is_reported_with_its_error_class() {
     for (broken, class) in [
         (&b""[..], Class::Closed),
         (b"D\0\0\0\x0b\0\x01\0\0\0", Class::Closed),
-        (b"E\0\0\0\x1aSFATAL\0C57P01\0Mended\0\0", Class::Closed),
-        (b"D\x40\0\0\0\0", Class::Protocol),
         (b"D\0\0\0\x03", Class::Protocol),
-        (b"D\0\0\0\x0c\0\x01\0\0\0\x09-5", Class::Protocol),
-        (b"G\0\0\0\x07\0\0\0", Class::Protocol),
         (b"!", Class::Protocol),
     ] {
         let server = Postgres { breaks_with: Some(broken), ..Postgres::default() };

@@ -1,65 +1,29 @@
 //! Tests of subcommand `relay` in front of a server that echoes.
 
+use crate::support::engine::Engine;
+use crate::support::server::serve_each;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::thread;
 use std::time::Instant;
 
+const BASE_NS: u64 = 10_000;
 const ADDED_NS: u64 = 50_000;
 
-struct Relay {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    entrances: Vec<String>,
+fn start(server: &str, costs: &[Value]) -> (Engine, Vec<String>) {
+    let mut relay = Engine::start_subcommand("relay");
+    let entrances: Vec<_> = costs.iter().map(|cost| json!({"address": "127.0.0.1:0", "cost": cost})).collect();
+    let ready = relay.ask(&json!({"server": server, "seed": 1, "entrances": entrances}));
+    (relay, serde_json::from_value(ready["ready"]["entrances"].clone()).unwrap())
 }
 
-impl Relay {
-    fn start(server: &str, costs: &[Value]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_costof-engine"));
-        let mut child = command.arg("relay").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        let mut relay = Relay { child, input, output, entrances: Vec::new() };
-        let entrances: Vec<_> = costs.iter().map(|cost| json!({"address": "127.0.0.1:0", "cost": cost})).collect();
-        let ready = relay.ask(&json!({"server": server, "seed": 1, "entrances": entrances}));
-        relay.entrances = serde_json::from_value(ready["ready"]["entrances"].clone()).unwrap();
-        relay
-    }
-
-    fn ask(&mut self, line: &Value) -> Value {
-        writeln!(self.input.as_mut().unwrap(), "{line}").unwrap();
-        let mut answer = String::new();
-        self.output.read_line(&mut answer).unwrap();
-        serde_json::from_str(&answer).unwrap()
-    }
-
-    fn paid(&mut self) -> Value {
-        self.ask(&json!({"counters": {}}))["counters"].take()
-    }
-}
-
-/// End the relay by closing its input, even if the test fails.
-impl Drop for Relay {
-    fn drop(&mut self) {
-        self.input = None;
-        let _ = self.child.wait();
-    }
+fn totals(relay: &mut Engine) -> Value {
+    relay.ask(&json!({"counters": {}}))["counters"].take()
 }
 
 /// Start a server that sends back what it receives, until the test ends. Return its address.
 fn echo() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            thread::spawn(move || std::io::copy(&mut stream.try_clone().unwrap(), &mut stream));
-        }
-    });
-    address
+    serve_each(|mut stream| _ = std::io::copy(&mut stream.try_clone().unwrap(), &mut stream))
 }
 
 fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
@@ -76,28 +40,30 @@ fn ask(entrance: &str, requests: usize, request: &[u8]) -> u64 {
 
 #[test]
 fn each_listening_address_of_the_relay_adds_and_counts_its_own_delay() {
-    let all = json!({"added_ns": ADDED_NS, "payers": {"all": {}}});
+    let all = json!({"base_ns": BASE_NS, "added_ns": ADDED_NS, "payers": {"all": {}}});
     let some = json!({"added_ns": ADDED_NS, "payers": {"some": {"share": 0.5}}});
     let free = json!({"added_ns": 0, "payers": {"all": {}}});
-    let mut relay = Relay::start(&echo(), &[all, some, free]);
-    let entrances = relay.entrances.clone();
+    let (mut relay, entrances) = start(&echo(), &[all, some, free]);
     let took: Vec<_> = entrances.iter().map(|entrance| ask(entrance, 200, b"question")).collect();
-    let paid = relay.paid();
-    assert!(took[0] >= 200 * ADDED_NS);
+    let totals = totals(&mut relay);
+    assert!(took[0] >= 200 * (BASE_NS + ADDED_NS));
     for (entrance, paying) in [(0, 200..=200), (1, 70..=130), (2, 0..=0)] {
-        let of: u64 = paid[entrance]["paying"].as_u64().unwrap();
-        assert_eq!(paid[entrance]["requests"], 200);
-        assert!(paying.contains(&of), "{paid}");
-        assert!((of * ADDED_NS..=took[entrance]).contains(&paid[entrance]["added_ns"].as_u64().unwrap()), "{paid}");
+        let delayed: u64 = totals[entrance]["paying"].as_u64().unwrap();
+        assert_eq!(totals[entrance]["requests"], 200);
+        assert!(paying.contains(&delayed), "{totals}");
+        assert!(
+            (delayed * ADDED_NS..=took[entrance]).contains(&totals[entrance]["added_ns"].as_u64().unwrap()),
+            "{totals}"
+        );
     }
 }
 
 #[test]
 fn request_in_several_pieces_is_delayed_once() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut relay =
-        Relay::start(&listener.local_addr().unwrap().to_string(), &[json!({"added_ns": 1, "payers": {"all": {}}})]);
-    let mut client = TcpStream::connect(&relay.entrances[0]).unwrap();
+    let (mut relay, entrances) =
+        start(&listener.local_addr().unwrap().to_string(), &[json!({"added_ns": 1, "payers": {"all": {}}})]);
+    let mut client = TcpStream::connect(&entrances[0]).unwrap();
     let (mut server, _) = listener.accept().unwrap();
     for _ in 0..2 {
         for piece in b"abc" {
@@ -107,5 +73,5 @@ fn request_in_several_pieces_is_delayed_once() {
         server.write_all(b"!").unwrap();
         client.read_exact(&mut [0]).unwrap();
     }
-    assert_eq!(relay.paid()[0]["requests"], 2);
+    assert_eq!(totals(&mut relay)[0]["requests"], 2);
 }

@@ -40,12 +40,12 @@ pub fn keep_memory_private() -> Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(refused)
 }
 
-/// Raise this process's limit of open files to the hard limit. Each connection needs a file descriptor, and shells
-/// often allow only 1,024.
-pub fn allow_many_connections() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Any process may raise its soft limit to the hard limit.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+/// Raise this process's limit of open files as far as the system allows, and return the limit. Each connection needs a
+/// file descriptor, and shells often allow only 1,024.
+pub fn raise_open_files_limit() -> u64 {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    raised.map_or(current, |()| maximum).unwrap_or(u64::MAX)
 }
 
 /// Write panics as one line of JSON instead of a backtrace.

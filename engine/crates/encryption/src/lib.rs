@@ -15,7 +15,7 @@ mod locked;
 mod values;
 
 pub use algorithm::Algorithm;
-pub use envelope::{Demand, Envelope, WrappedKey, associated_data, encrypted};
+pub use envelope::{Demand, Envelope, LONGEST_NAME, WrappedKey, associated_data, encrypted};
 pub use keys::{ClientNonce, DECRYPTS_ATTRIBUTE, DataKey, MasterKey, NONCE_ATTRIBUTE, SessionSalt, WRAPPED_KEY};
 pub use locked::lock_keys;
 pub use values::{MOST_VALUES, Opener, Sealer};

@@ -138,15 +138,18 @@ mod tests {
     fn changed_and_cut_values_are_refused() {
         for algorithm in Algorithm::ALL {
             let value = sealed(algorithm, b"column", b"a value of more than a block");
+            let opener = DataKey::known(KEY).opener(algorithm);
+            let open = |sealed: &[u8]| opener.open(b"column", sealed, &mut Vec::new()).map_err(|failure| failure.class);
             for bit in 0..8 * value.len() {
                 let mut changed = value.clone();
                 changed[bit / 8] ^= 1 << (bit % 8);
-                assert_eq!(opened(algorithm, b"column", &changed).unwrap_err().class, Class::Encryption);
+                assert_eq!(open(&changed), Err(Class::Encryption), "{algorithm} {bit}");
             }
             for cut in 0..value.len() {
-                assert!(opened(algorithm, b"column", &value[..cut]).is_err(), "{algorithm} {cut}");
+                assert!(open(&value[..cut]).is_err(), "{algorithm} {cut}");
             }
-            assert!(opened(algorithm, b"column", &[&value[..], b"\0"].concat()).is_err());
+            assert!(open(&[&value[..], b"\0"].concat()).is_err());
+            open(&value).expect("refused values change nothing");
         }
     }
 
@@ -244,16 +247,6 @@ mod tests {
             let mut out = before.clone();
             DataKey::known(KEY).opener(algorithm).open(&associated, &value, &mut out).unwrap();
             prop_assert_eq!(out, [before, plaintext].concat());
-        }
-
-        #[test]
-        fn arbitrary_bytes_are_refused_as_ciphertext(
-            algorithm in prop::sample::select(&Algorithm::ALL),
-            mut bytes in prop::collection::vec(any::<u8>(), 0..100),
-        ) {
-            prop_assert!(opened(algorithm, b"column", &bytes).is_err());
-            bytes.insert(0, algorithm.number());
-            prop_assert!(opened(algorithm, b"column", &bytes).is_err());
         }
     }
 }

@@ -141,7 +141,7 @@ impl Conversation {
         ends.server.close();
     }
 
-    /// Handle the server's bytes first, because the client is waiting for the server's answer.
+    /// Process bytes that have arrived. The server's bytes come first, because the client is waiting for the answer.
     async fn step(&mut self, ends: &mut Ends) -> Result<Step> {
         match self.server_step(ends).await? {
             Step::Idle => self.client_step(ends).await,
@@ -319,7 +319,7 @@ struct Inbox {
     size: usize,
     start: usize,
     end: usize,
-    /// The end of the part that was ever written. Only this part needs erasing.
+    /// The end of the part of the buffer to which bytes were ever written. Only this part needs erasing.
     used: usize,
     /// Whether the bytes are erased each time that all of them are processed.
     erases: bool,

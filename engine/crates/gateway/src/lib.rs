@@ -51,7 +51,7 @@ fn serve() -> Result<()> {
     // Keep the process's memory out of core dumps and debuggers before any key is read.
     process::keep_memory_private()?;
     lock_keys();
-    process::allow_many_connections();
+    process::raise_open_files_limit();
     let gateway = Arc::new(Gateway::open(&plan)?);
     reload_on_hangup(gateway.clone())?;
     gateway.watch()?;

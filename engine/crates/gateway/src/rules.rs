@@ -18,9 +18,6 @@ use toml::Spanned;
 use toml::de::{DeTable, Deserializer};
 use zeroize::Zeroizing;
 
-/// The maximum length of a master key's name in bytes. The name is sent with each encrypted column, after a length of
-/// one byte.
-const LONGEST_KEY_NAME: usize = 255;
 /// File permissions that users other than the owner must not have. Other users must have no access to rules with keys,
 /// and must not be able to write a file of statements.
 const DENIED_FOR_KEYS: u32 = 0o077;
@@ -444,8 +441,8 @@ fn approve(approved: &mut Statements, statements: Vec<Spanned<Approval>>) -> Par
 
 fn keys(entries: BTreeMap<String, Spanned<Secret>>) -> ParseResult<BTreeMap<String, Arc<NamedKey>>> {
     let key = |(name, digits): (String, Spanned<Secret>)| {
-        if name.is_empty() || name.len() > LONGEST_KEY_NAME {
-            return Err(RulesError::new(&digits, format!("a master key's name has 1 to {LONGEST_KEY_NAME} bytes")));
+        if name.is_empty() || name.len() > encryption::LONGEST_NAME {
+            return Err(RulesError::new(&digits, "a master key's name has 1 to 255 bytes"));
         }
         let key = MasterKey::from_hex(digits.get_ref().reveal()).map_err(|_| {
             RulesError::new(&digits, format!("master key '{name}' is not 16 bytes in hexadecimal (32 digits)"))

@@ -274,19 +274,14 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
-            let _ = (Greeting::parse(&bytes), AuthSwitch::parse(&bytes));
-        }
-
-        /// Damage a valid greeting, because it reaches deeper states of the parser than arbitrary bytes would.
+        /// A damaged greeting reaches deeper states of the parser than arbitrary bytes would.
         #[test]
         fn parsing_damaged_greetings_never_panics(at in 0..80_usize, with in any::<u8>(), cut in 0..80_usize) {
             let mut packet = greeting_with(CapabilityFlags::all());
             let place = at % packet.len();
             packet[place] = with;
             packet.truncate(packet.len().saturating_sub(cut / 2));
-            let _ = Greeting::parse(&packet);
+            let _ = (Greeting::parse(&packet), AuthSwitch::parse(&packet));
         }
     }
 }

@@ -114,7 +114,7 @@ impl Recorder {
             }
         }
         if steps > 1 {
-            // Only a read-modify-write has two of the phases that count as a step.
+            // Only a read-modify-write consists of two steps: a read and an update.
             self.add(&Span { phase: Phase::ReadModifyWrite, ..operation });
         }
         if steps > 0 {

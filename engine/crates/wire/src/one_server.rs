@@ -47,21 +47,21 @@ impl<S: OneServer> workload::Client for Client<S> {
     }
 }
 
-/// Call `prove` for the first of these addresses that accepts a TCP connection, and return the result of `prove`, even
+/// Call `check` for the first of these addresses that accepts a TCP connection, and return the result of `check`, even
 /// if this is an error. Each attempt may take `timeout_ns` nanoseconds.
 pub async fn first_reached<T>(
     addresses: &[String],
     default_port: u16,
     reactor: &Reactor,
     timeout_ns: u64,
-    mut prove: impl AsyncFnMut(Address, &mut Timeline) -> Result<T>,
+    mut check: impl AsyncFnMut(Address, &mut Timeline) -> Result<T>,
 ) -> Result<T> {
     let mut outcome = Err(Failure::new(Class::Plan, "the service has no address"));
     for text in addresses {
         let address = Address::parse(text, default_port)?;
         let mut timeline = Timeline::default();
         reactor.set_deadline(clock::now() + timeout_ns);
-        let result = prove(address.clone(), &mut timeline).await;
+        let result = check(address.clone(), &mut timeline).await;
         outcome = result.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
         if timeline.spans().any(|span| span.phase == Phase::Tcp) {
             break;

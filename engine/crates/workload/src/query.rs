@@ -150,9 +150,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Put the session back after an operation, and return the outcome. After two outcomes the session is closed
-    /// instead. In the first, the server answered that another server is responsible. In the second, the operation
-    /// failed without an error answer of the server, so the session's state is unknown.
+    /// Put the session back after an operation, and return the outcome. Close the session instead if the server answered
+    /// that it is not the primary, or if the operation failed without an error answer of the server, because the
+    /// session's state is then unknown.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),

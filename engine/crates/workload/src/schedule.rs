@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_start_times_have_the_rate_and_are_memoryless() {
+    fn poisson_start_times_have_the_configured_rate_and_are_memoryless() {
         let Schedule::Drawn(offsets) = schedule(Arrivals::Poisson, 0) else { panic!("drawn") };
         // 50,000 start times are expected. Four standard deviations of a Poisson count are 900.
         assert!((49_100..50_900).contains(&offsets.len()), "{}", offsets.len());
@@ -204,10 +204,6 @@ mod tests {
     fn think_times_depend_on_seed_and_worker() {
         assert_eq!(times(Some(2.0), 3), times(Some(2.0), 3));
         assert_ne!(times(Some(2.0), 3), times(Some(2.0), 4));
-    }
-
-    #[test]
-    fn think_times_are_zero_if_no_mean_is_configured() {
-        assert!(times(None, 0).iter().all(|each| *each == 0));
+        assert!(times(None, 0).iter().all(|time| *time == 0), "no mean is configured");
     }
 }

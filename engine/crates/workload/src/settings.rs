@@ -164,22 +164,6 @@ pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ycsb::YcsbPhase;
-
-    #[test]
-    fn pace_is_parsed_and_unknown_values_are_rejected() {
-        let paced =
-            r#"{"name": "r", "kind": "request", "workers": 2, "pace": {"per_second": 5.5, "arrivals": "poisson"}}"#;
-        let workload: Settings = serde_json::from_str(paced).unwrap();
-        assert_eq!(workload.pace, Some(Pace { per_second: 5.5, arrivals: Arrivals::Poisson }));
-        for wrong in [
-            paced.replace("poisson", "bursts"),
-            paced.replace("5.5,", r#"5.5, "burst": 1,"#),
-            paced.replace(r#", "arrivals": "poisson""#, ""),
-        ] {
-            assert!(wrong != paced && serde_json::from_str::<Settings>(&wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn further_operations_require_kind_connect_and_a_first_operation() {
@@ -188,14 +172,5 @@ mod tests {
         assert!(!refused(text));
         assert!(refused(&text.replace("connect", "query")));
         assert!(refused(&text.replace("19", r#"19, "first_operation": false"#)));
-    }
-
-    #[test]
-    fn ycsb_settings_are_parsed() {
-        let text = r#"{"name": "y", "kind": "ycsb", "ycsb": {"phase": "load", "record_count": 5}}"#;
-        let workload: Settings = serde_json::from_str(text).unwrap();
-        let settings = workload.ycsb.unwrap();
-        assert_eq!((settings.phase, settings.record_count, settings.field_count), (YcsbPhase::Load, 5, 10));
-        assert!(serde_json::from_str::<Settings>(&text.replace("record_count", "recordcount")).is_err());
     }
 }

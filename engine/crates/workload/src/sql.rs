@@ -125,7 +125,7 @@ pub trait Sql: Session {
     /// Execute the text of a statement that has no parameters and no result, such as `COMMIT`.
     /// Errors of this method and of the methods below: `server` if the server answers with an error; `protocol` if the
     /// answer is invalid; the errors of a broken connection.
-    async fn say(&mut self, text: &str) -> Result<()>;
+    async fn execute(&mut self, text: &str) -> Result<()>;
 
     /// Execute an INSERT and return the number of rows written. The statement's text is `into` followed by `rows`, such
     /// as `(1,'a'),(2,'b')`.

@@ -156,7 +156,7 @@ pub struct Window {
     opens_at: u64,
     closes_at: u64,
     schedule: Option<Schedule>,
-    /// The longest delay of an operation, in nanoseconds, at which the slice goes on.
+    /// The maximum delay of an operation in nanoseconds. A longer delay ends the slice.
     most_delay: u64,
     given_up: AtomicBool,
     at_once: bool,
@@ -205,8 +205,8 @@ impl Window {
         Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
     }
 
-    /// Return whether the slice has ended because an operation was delayed too long: this one, which would begin `delay`
-    /// nanoseconds after its scheduled time, or an earlier one of any worker.
+    /// Return whether an operation was delayed too long, so that the slice ends. The operation is either the next one,
+    /// which would begin `delay` nanoseconds after its scheduled time, or an earlier one of any worker.
     pub fn gives_up(&self, delay: u64) -> bool {
         // Relaxed ordering suffices: a worker that reads the old value begins one more operation.
         if delay > self.most_delay {

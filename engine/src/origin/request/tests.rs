@@ -152,10 +152,4 @@ proptest! {
         let bytes = messages.concat();
         prop_assert_eq!(read([bytes.as_slice()]), read(cut(&bytes, &places)));
     }
-
-    #[test]
-    fn arbitrary_requests_parse_alike_as_a_whole_and_byte_by_byte(bytes in vec(any::<u8>(), 0..200), message in message()) {
-        let bytes = [&message[..message.len().min(2000)], &bytes].concat();
-        prop_assert_eq!(read([bytes.as_slice()]), read(bytes.chunks(1)));
-    }
 }

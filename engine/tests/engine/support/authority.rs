@@ -60,6 +60,16 @@ impl Authority {
     }
 }
 
+impl Identity {
+    /// Write the key and the certificate to one PEM file, and return its path.
+    pub fn file(&self, test: &str) -> PathBuf {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-server.pem"));
+        let key = self.key.private_key_to_pem_pkcs8().unwrap();
+        std::fs::write(&path, [key, self.certificate.to_pem().unwrap()].concat()).unwrap();
+        path
+    }
+}
+
 fn new_key() -> PKey<Private> {
     let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
     PKey::from_ec_key(EcKey::generate(&group).unwrap()).unwrap()

@@ -17,7 +17,11 @@ pub struct Engine {
 
 impl Engine {
     pub fn start() -> Self {
-        Self::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg("drive"))
+        Self::start_subcommand("drive")
+    }
+
+    pub fn start_subcommand(subcommand: &str) -> Self {
+        Self::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg(subcommand))
     }
 
     pub fn start_with(command: &mut Command) -> Self {
@@ -40,6 +44,12 @@ impl Engine {
         let mut answer = String::new();
         self.output.read_line(&mut answer).unwrap();
         serde_json::from_str(&answer).unwrap()
+    }
+
+    /// End the process by the end of its input, and return its exit code.
+    pub fn end(mut self) -> Option<i32> {
+        drop(self.input);
+        self.child.wait().unwrap().code()
     }
 
     pub fn slice(&mut self, arm: &str, workload: &str, operations: u64, seconds: f64) -> Value {

@@ -1,7 +1,6 @@
 //! A gateway process, and scripted servers behind it.
 
 use crate::support::TIMEOUT_NS;
-use crate::support::authority::Identity;
 use crate::support::engine::Engine;
 use mysql_common::constants::{CapabilityFlags, StatusFlags};
 use mysql_common::packets::HandshakePacket;
@@ -11,7 +10,6 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -181,7 +179,7 @@ impl Gateway {
             // Only the tests of this limit need a short timeout.
             limits["login_seconds"] = json!(600);
         }
-        let mut engine = process();
+        let mut engine = Engine::start_subcommand("gateway");
         let ready = engine.ask(&json!({"threads": 2, "listeners": [listener]}));
         let address = ready["ready"]["listeners"][0].as_str().unwrap_or_else(|| panic!("{ready}")).to_owned();
         Gateway { engine, address }
@@ -219,10 +217,6 @@ pub fn response(account: &str) -> Vec<u8> {
     packet(1, &payload)
 }
 
-pub fn process() -> Engine {
-    Engine::start_with(Command::new(env!("CARGO_BIN_EXE_costof-engine")).arg("gateway"))
-}
-
 pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-rules.toml"));
     std::fs::write(&path, rules).unwrap();
@@ -240,11 +234,4 @@ pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let (_, last) = answer.last().unwrap();
     assert_eq!(last[0], 0xFF);
     String::from_utf8_lossy(&last[9..]).into_owned()
-}
-
-pub fn identity_file(test: &str, identity: &Identity) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-server.pem"));
-    let key = identity.key.private_key_to_pem_pkcs8().unwrap();
-    std::fs::write(&path, [key, identity.certificate.to_pem().unwrap()].concat()).unwrap();
-    path
 }

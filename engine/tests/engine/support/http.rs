@@ -1,8 +1,8 @@
 //! An HTTP test server with scripted responses. Each connection is served by its own thread.
 
-use super::server::Behaviour;
+use super::server::{Behaviour, serve_each};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -41,34 +41,27 @@ impl Http {
 
     /// Start a server. It uses TLS if `behaviour` is [`Behaviour::Tls`].
     pub fn start_over(behaviour: Behaviour, response: Response) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let server = Http { address, connections: Arc::default(), requests: Arc::default(), ended: Arc::default() };
-        let (connections, requests) = (server.connections.clone(), server.requests.clone());
-        let ended = server.ended.clone();
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                connections.fetch_add(1, Ordering::SeqCst);
-                let (behaviour, response, requests, ended) =
-                    (behaviour.clone(), response.clone(), requests.clone(), ended.clone());
-                std::thread::spawn(move || {
-                    stream.set_nodelay(true).unwrap();
-                    let socket = stream.try_clone().unwrap();
-                    match behaviour {
-                        Behaviour::Tls(acceptor) => {
-                            if let Ok(mut stream) = acceptor.accept(stream) {
-                                converse(&mut stream, &socket, &response, &requests);
-                                let _ = stream.shutdown();
-                            }
-                        }
-                        _ => converse(stream, &socket, &response, &requests),
+        let (connections, requests, ended) =
+            (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+        let counters = (connections.clone(), requests.clone(), ended.clone());
+        let address = serve_each(move |stream| {
+            let (connections, requests, ended) = &counters;
+            connections.fetch_add(1, Ordering::SeqCst);
+            stream.set_nodelay(true).unwrap();
+            let socket = stream.try_clone().unwrap();
+            match &behaviour {
+                Behaviour::Tls(acceptor) => {
+                    if let Ok(mut stream) = acceptor.accept(stream) {
+                        converse(&mut stream, &socket, &response, requests);
+                        let _ = stream.shutdown();
                     }
-                    drop(socket);
-                    ended.fetch_add(1, Ordering::SeqCst);
-                });
+                }
+                _ => converse(stream, &socket, &response, requests),
             }
+            drop(socket);
+            ended.fetch_add(1, Ordering::SeqCst);
         });
-        server
+        Http { address, connections, requests, ended }
     }
 }
 

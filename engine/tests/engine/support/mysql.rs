@@ -96,7 +96,7 @@ impl Mysql {
             LazyLock::force(&RSA_KEY);
         }
         // Ignore errors, because the client of some tests disconnects during an answer.
-        serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
+        serve_each(move |stream| _ = server.serve(stream))
     }
 
     fn serve(&self, stream: TcpStream) -> std::io::Result<()> {

@@ -22,7 +22,7 @@ impl Redis {
     pub fn start(&self) -> String {
         let server = self.clone();
         // Ignore errors, because the client of some tests disconnects during an answer.
-        serve_each("127.0.0.1", move |stream| _ = server.serve(stream))
+        serve_each(move |stream| _ = server.serve(stream))
     }
 
     fn serve(&self, stream: TcpStream) -> Result<()> {

@@ -16,7 +16,7 @@ pub enum Behaviour {
     /// Read what the client sends and never answer.
     Silent,
     Closes,
-    /// Answer everything with these bytes.
+    /// Answer the first bytes from the client with these bytes.
     Response(&'static [u8]),
     /// Send these bytes on a new connection, then wait for bytes from the client or the end of the connection. If there
     /// are no bytes to send, close the connection at once.
@@ -26,24 +26,25 @@ pub enum Behaviour {
 /// Return the behaviour of a server that uses TLS with this certificate. `version` is the highest TLS version that the
 /// server accepts; None means any.
 pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
+    Behaviour::Tls(acceptor(identity, version))
+}
+
+/// Return the TLS settings of a server with this certificate. `version` is the maximum version; None is no limit.
+pub fn acceptor(identity: &Identity, version: Option<SslVersion>) -> Arc<SslAcceptor> {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();
     builder.set_certificate(&identity.certificate).unwrap();
     builder.set_max_proto_version(version).unwrap();
-    Behaviour::Tls(Arc::new(builder.build()))
+    Arc::new(builder.build())
 }
 
 pub fn start(behaviour: Behaviour) -> String {
-    start_on("127.0.0.1", behaviour)
-}
-
-pub fn start_on(host: &str, behaviour: Behaviour) -> String {
-    serve_each(host, move |stream| serve(stream, behaviour.clone()))
+    serve_each(move |stream| serve(stream, behaviour.clone()))
 }
 
 /// Serve each connection on its own thread until the process ends. Return the address.
-pub fn serve_each(host: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
-    let listener = TcpListener::bind((host, 0)).unwrap();
+pub fn serve_each(serve: impl Fn(TcpStream) + Clone + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {

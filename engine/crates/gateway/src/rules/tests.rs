@@ -112,15 +112,26 @@ fn statements_file_must_not_be_writable_by_other_users() {
     assert!(read(&text).unwrap_err().contains("No such file"));
 }
 
+fn column(name: &str) -> ColumnFacts {
+    ColumnFacts { names: ["d", "people", name].map(str::to_owned), is_generated: true }
+}
+
+fn rules_for_names() -> Rules {
+    Rules::parse_valid(&format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n"))
+}
+
 #[test]
-fn rules_divide_columns_into_protected_and_plain_and_rules_without_a_column_are_reported() {
-    let column = |name: &str| ColumnFacts { names: ["d", "people", name].map(str::to_owned), is_generated: true };
-    let mut rules =
-        Rules::parse_valid(&format!("{CHECK}[[columns]]\ndatabase = 'd'\ntable = 'people'\ncolumn = 'na*'\n"));
+fn rules_divide_columns_into_protected_and_plain() {
+    let mut rules = rules_for_names();
     rules.set_catalogue(&[column("Name"), column("city")], &[]);
     assert!(rules.catalogue.hides_ids && rules.catalogue.protected == [column("Name").names]);
     let knows = |column| rules.catalogue.is_known_plain(["d", "people", column]);
     assert!(knows("city") && !knows("City") && !knows("Name") && !knows("age"));
+}
+
+#[test]
+fn rule_that_matches_no_column_is_reported() {
+    let rules = rules_for_names();
     assert_eq!(rules.unmatched_rule(&[column("name")]), None);
     let unmatched = rules.unmatched_rule(&[column("city")]).unwrap();
     assert_eq!(unmatched, "the rule for d.people.na* matches no column of a base table on the server");

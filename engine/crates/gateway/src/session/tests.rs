@@ -891,6 +891,8 @@ fn malformed_answers_end_the_session_with_one_error_and_no_plaintext() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
     #[test]
     fn output_of_a_session_does_not_depend_on_how_received_bytes_are_divided(
         values in prop::collection::vec(prop::option::of(prop::collection::vec(any::<u8>(), 0..300)), 0..8),

@@ -83,12 +83,12 @@ pub struct Service {
     request: Request,
     requests_per_connection: Option<NonZeroU64>,
     any_status: bool,
-    proof: Proof,
+    first_response: FirstResponse,
 }
 
-/// The properties of the response with which the arm's server was checked before the measurements.
+/// The properties of the server's first response. Its request checks the server before the measurements.
 #[derive(Default)]
-struct Proof {
+struct FirstResponse {
     body_length: u64,
     software: Option<String>,
 }
@@ -117,9 +117,9 @@ impl Service {
                         request,
                         requests_per_connection,
                         any_status,
-                        proof: Proof::default(),
+                        first_response: FirstResponse::default(),
                     };
-                    let result = service.prove(stream, reactor, &mut timeline).await;
+                    let result = service.check_server(stream, reactor, &mut timeline).await;
                     return result.map_err(|failure| after_last_step(failure, &timeline, timeout_ns).with(&address));
                 }
                 Err(failure) => outcome = Err(after_last_step(failure, &timeline, timeout_ns).with(&address)),
@@ -128,11 +128,11 @@ impl Service {
         outcome
     }
 
-    async fn prove(self, stream: Stream, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self> {
+    async fn check_server(self, stream: Stream, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self> {
         let service = Arc::new(self);
-        let proof = service.request_once(stream, reactor, timeline).await?;
+        let first_response = service.request_once(stream, reactor, timeline).await?;
         let service = Arc::into_inner(service).expect("the session has ended");
-        Ok(Service { proof, ..service })
+        Ok(Service { first_response, ..service })
     }
 
     async fn request_once(
@@ -140,15 +140,15 @@ impl Service {
         stream: Stream,
         reactor: &Rc<Reactor>,
         timeline: &mut Timeline,
-    ) -> Result<Proof> {
+    ) -> Result<FirstResponse> {
         let stream = self.secure(stream, timeline).await?;
         let mut session = Session::new(self.clone(), reactor.clone(), stream);
         let mut tally = Responses::default();
         let outcome = session.request(true, &mut tally, |_| {}).await;
         outcome.map_err(|failure| if session.is_plain_and_silent() { plain_refused(failure) } else { failure })?;
-        let proof = Proof { body_length: tally.body_bytes, software: session.software() };
+        let first_response = FirstResponse { body_length: tally.body_bytes, software: session.software() };
         workload::Session::end(session).await;
-        Ok(proof)
+        Ok(first_response)
     }
 
     async fn secure(&self, stream: Stream, timeline: &mut Timeline) -> Result<Stream> {
@@ -170,7 +170,10 @@ impl crate::Service for Service {
     }
 
     fn facts(&self) -> Facts {
-        Facts::from([("body_length", json!(self.proof.body_length)), ("software", json!(self.proof.software))])
+        Facts::from([
+            ("body_length", json!(self.first_response.body_length)),
+            ("software", json!(self.first_response.software)),
+        ])
     }
 }
 
@@ -246,33 +249,5 @@ impl workload::Client for Client {
         };
         let stream = result.await.map_err(|failure: Failure| failure.from_known_server().with(&service.address))?;
         Ok(Session::new(service.clone(), reactor.clone(), stream))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HTTP: &str = r#"{"addresses": ["10.205.0.6:8443"], "host": "shop.example",
-        "path": "/?wait=200", "headers": ["Cookie: s3cret"], "body": "a=b", "requests_per_connection": 1, "any_status": false}"#;
-
-    #[test]
-    fn settings_of_an_http_service_are_parsed() {
-        let settings: Settings = serde_json::from_str(HTTP).unwrap();
-        assert_eq!(settings.requests_per_connection, NonZeroU64::new(1));
-        assert!(!format!("{settings:?}").contains("s3cret"));
-        let minimal = r#"{"addresses": [], "path": "/"}"#;
-        let minimal: Settings = serde_json::from_str(minimal).unwrap();
-        assert!(minimal.host.is_none() && minimal.headers.is_empty() && !minimal.any_status);
-        assert_eq!((settings.body.as_deref(), minimal.body), (Some("a=b"), None));
-        assert_eq!(minimal.requests_per_connection, None);
-        for (known, unknown) in [
-            (r#""any_status": false"#, r#""any_status": false, "method": "POST""#),
-            (r#""requests_per_connection": 1"#, r#""requests_per_connection": 0"#),
-            (r#""headers": ["Cookie: s3cret"]"#, r#""headers": {"Cookie": "s3cret"}"#),
-        ] {
-            assert!(HTTP.contains(known));
-            assert!(serde_json::from_str::<Settings>(&HTTP.replace(known, unknown)).is_err(), "{unknown}");
-        }
     }
 }

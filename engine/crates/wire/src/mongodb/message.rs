@@ -205,16 +205,7 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn parsing_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), id in any::<i32>()) {
-            let _ = length(&bytes);
-            if let Ok(document) = body(&bytes, id) {
-                let _ = check_ok(document);
-            }
-        }
-
-        /// A valid reply is damaged, because a damaged reply reaches deeper states of the parser than arbitrary bytes
-        /// would.
+        /// A damaged reply reaches deeper states of the parser than arbitrary bytes would.
         #[test]
         fn parsing_damaged_replies_never_panics(at in 0..200_usize, with in any::<u8>(), cut in 0..200_usize) {
             let document = rawdoc! {
@@ -225,6 +216,7 @@ mod tests {
             let place = at % message.len();
             message[place] = with;
             message.truncate(message.len().saturating_sub(cut / 4));
+            let _ = length(&message);
             if let Ok(document) = body(&message, 7) {
                 let _ = check_ok(document);
                 let _ = crate::mongodb::commands::check_one_document(document);

@@ -46,7 +46,7 @@ impl PreparedSet {
     }
 
     /// Send a statement without parameters and without a result, such as COMMIT, as text.
-    pub async fn say(&mut self, channel: &mut Channel, text: &str) -> Result<()> {
+    pub async fn execute(&mut self, channel: &mut Channel, text: &str) -> Result<()> {
         channel.command(command::QUERY).extend_from_slice(text.as_bytes());
         self.sent += 1;
         channel.send().await?;
@@ -373,7 +373,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn executions_equal_those_of_crate_mysql_common(values in prop::collection::vec(test_value(), 1..20)) {
+        fn execution_packets_equal_those_of_crate_mysql_common(values in prop::collection::vec(test_value(), 1..20)) {
             let kinds = values.iter().map(|value| match value {
                 TestValue::Integer(_) => Parameter::Integer,
                 TestValue::Text(_) | TestValue::Null => Parameter::Text,

@@ -194,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn appended_parameter_values_can_be_read(count in 1..20_u32, longest in 1..70_000_u64, seed in any::<u64>()) {
+        fn appended_parameter_values_can_be_read(count in 1..20_u32, longest in 1..300_u64, seed in any::<u64>()) {
             let (mut request, mut random) = (Vec::new(), Random::new(seed));
             append_values(Values::new(Fields::All, count, &Lengths::uniform(1, longest), &mut random), &mut request);
             let mut reader = Reader::new(&request);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn fuzz_reading_rows_from_arbitrary_bytes_never_panics() {
-        bolero::check!().with_iterations(20_000).with_type().for_each(|(body, columns): &(Vec<u8>, u16)| {
+        bolero::check!().with_iterations(2000).with_type().for_each(|(body, columns): &(Vec<u8>, u16)| {
             let _ = (read_key(body, usize::from(*columns)), read_key(body, usize::from(columns % 8)));
         });
     }

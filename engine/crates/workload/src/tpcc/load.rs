@@ -53,7 +53,7 @@ impl<C: Client<Session: Sql>> Workload for Loader<C> {
         timeline.start(session.traffic());
         let mut outcome = rows.for_each_part(unit, async |part| write(&mut session, part).await).await;
         if outcome.is_ok() {
-            outcome = session.say("COMMIT").await;
+            outcome = session.execute("COMMIT").await;
         }
         timeline.end_phase(Phase::Operation, session.traffic());
         self.connection.settle_transaction(session, outcome).await
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_a_unit_are_determined_by_the_seed() {
+    fn rows_of_a_load_unit_depend_on_the_seed() {
         let unit = Unit::Warehouse { warehouse: 1 };
         assert_eq!(rows(unit, 5), rows(unit, 5));
         assert_ne!(rows(unit, 5), rows(unit, 6));

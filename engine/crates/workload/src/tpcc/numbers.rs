@@ -166,7 +166,6 @@ impl LastName {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     #[test]
     fn last_name_constants_differ_as_clause_2_1_6_1_requires() {
@@ -180,23 +179,9 @@ mod tests {
         assert_ne!(Constants::draw(7), Constants::draw(8));
     }
 
-    #[test]
-    fn nurand_covers_its_range() {
-        let mut random = Random::new(1);
-        for (a, x, y) in [(255, 0, 999), (1023, 1, 3000), (8191, 1, 100_000)] {
-            for c in [0, 7, a] {
-                let draws: Vec<_> = (0..500_000).map(|_| nurand(&mut random, a, x, y, c)).collect();
-                assert!(draws.iter().all(|number| (x..=y).contains(number)));
-                let tenth = (y - x) / 10;
-                assert!(draws.iter().any(|number| *number < x + tenth), "{a} {c}");
-                assert!(draws.iter().any(|number| *number > y - tenth), "{a} {c}");
-            }
-        }
-    }
-
     /// Compares drawn numbers with the exact distribution, which is counted over all pairs of uniform numbers.
     #[test]
-    fn nurand_follows_its_exactly_computed_distribution() {
+    fn drawn_nurand_numbers_follow_the_exact_distribution() {
         let (a, x, y, c) = (255, 0, 999, 77);
         let mut exact = vec![0_u32; 1000];
         for one in 0..=a {
@@ -204,7 +189,7 @@ mod tests {
                 exact[(((one | other) + c) % 1000) as usize] += 1;
             }
         }
-        let draws = 2_000_000;
+        let draws = 500_000;
         let mut random = Random::new(3);
         let mut draw = vec![0_u32; 1000];
         (0..draws).for_each(|_| draw[nurand(&mut random, a, x, y, c) as usize] += 1);
@@ -275,11 +260,5 @@ mod tests {
         assert_eq!(LastName::new(371).as_bytes(), b"PRICALLYOUGHT");
         assert_eq!(LastName::new(40).as_bytes(), b"BARPRESBAR");
         assert_eq!(LastName::new(777).as_bytes(), b"CALLYCALLYCALLY");
-    }
-
-    #[test]
-    fn a_thousand_last_names_are_different() {
-        let names: HashSet<Vec<u8>> = (0..1000).map(|number| LastName::new(number).as_bytes().to_vec()).collect();
-        assert_eq!(names.len(), 1000);
     }
 }

@@ -116,7 +116,7 @@ impl NewOrder {
         rates.district_tax = district_tax;
         rates.warehouse_tax = self.read_warehouse(session).await?;
         display((rates.total(self.sum_cents(buffers)), self.brands(buffers)));
-        session.say(if all_exist { "COMMIT" } else { "ROLLBACK" }).await?;
+        session.execute(if all_exist { "COMMIT" } else { "ROLLBACK" }).await?;
         Ok(if all_exist { TransactionEnd::Committed } else { TransactionEnd::RolledBack })
     }
 
@@ -420,7 +420,7 @@ impl Payment {
             })
             .await?;
         rows_changed(changed, 1, "history")?;
-        session.say("COMMIT").await?;
+        session.execute("COMMIT").await?;
         Ok(TransactionEnd::Committed)
     }
 
@@ -592,7 +592,7 @@ impl OrderStatus {
         if lines == 0 {
             return Err(Failure::protocol(format!("order {order} of district {district} has no lines")));
         }
-        session.say("COMMIT").await?;
+        session.execute("COMMIT").await?;
         Ok(TransactionEnd::Committed)
     }
 }
@@ -640,7 +640,7 @@ impl Delivery {
         if count > 0 {
             self.deliver(session, &mut orders, count, now).await?;
         }
-        session.say("COMMIT").await?;
+        session.execute("COMMIT").await?;
         Ok(TransactionEnd::Committed)
     }
 
@@ -758,7 +758,7 @@ impl StockLevel {
             )
             .await?;
         one_row(rows, "count")?;
-        session.say("COMMIT").await?;
+        session.execute("COMMIT").await?;
         Ok(TransactionEnd::Committed)
     }
 }

@@ -267,8 +267,8 @@ impl Mix {
     }
 }
 
-/// The validated YCSB workloads, by arm, then by workload. None for workloads that are not YCSB, and for arms whose
-/// service has no table of records.
+/// The validated YCSB workloads. The outer index is the arm, the inner one the workload. None for workloads that are not
+/// YCSB, and for arms whose service has no table of records.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
 /// The location of a table: the servers' addresses, the database, and the name of the table or collection.
@@ -318,7 +318,6 @@ fn core(workload: &crate::Settings) -> base::error::Result<Option<Core>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ycsb::fnv_hash;
     use serde_json::json;
 
     const POPULAR: [(&str, f64); 5] = [
@@ -352,20 +351,6 @@ mod tests {
         assert_eq!(core.begins_at, 500);
         assert!(core.mix.has(Operation::Insert) && !core.mix.has(Operation::Read));
         assert!(core.shape().inserts && !core.shape().reads);
-    }
-
-    /// YCSB's CoreWorkload computes the distribution for twice the expected number of inserts, so that popular records
-    /// stay popular while the table grows.
-    #[test]
-    fn zipfian_requests_leave_room_for_new_records() {
-        let settings = json!({"record_count": 1000, "operation_count": 10000, "insert_proportion": 0.05,
-            "scan_proportion": 0.95, "read_proportion": 0, "update_proportion": 0, "request_distribution": "zipfian"});
-        let mut core = core(settings).unwrap();
-        let (position, mut random) = (SequentialPosition::default(), Random::new(2));
-        let mut counts = vec![0; 2001];
-        (0..50_000).for_each(|_| counts[core.requests.next(2001, &position, &mut random) as usize] += 1);
-        let popular = (0..2001).max_by_key(|at| counts[*at]).unwrap() as u64;
-        assert_eq!(popular, fnv_hash(0) % 2001);
     }
 
     /// The expected values are the five most popular records of YCSB 0.17.0 and the percentage of requests for each,

@@ -184,22 +184,7 @@ mod tests {
         assert_eq!(text(names(InsertOrder::Hashed, 22).key(0)), "user0006284781860667377211");
     }
 
-    /// Return the FNV-1a hash with 64 bits as specified (draft-eastlake-fnv-17, 2), computed with 128-bit integers.
-    fn reference_hash(number: u64) -> u64 {
-        let (mut hash, prime) = (14_695_981_039_346_656_037_u128, (1_u128 << 40) + 0x1b3);
-        for octet in 0..8 {
-            hash ^= u128::from(number >> (8 * octet) & 0xff);
-            hash = (hash * prime) % (1 << 64);
-        }
-        if hash >> 63 == 1 { ((1_u128 << 64) - hash) as u64 } else { hash as u64 }
-    }
-
     proptest! {
-        #[test]
-        fn fnv_hash_equals_the_reference_algorithm(number in any::<u64>()) {
-            prop_assert_eq!(fnv_hash(number), reference_hash(number));
-        }
-
         #[test]
         fn padded_ordered_keys_sort_like_their_numbers(one in any::<u32>(), other in any::<u32>()) {
             let names = names(InsertOrder::Ordered, 10);

