@@ -17,7 +17,7 @@ from costof.programs.server import LabServer, Place
 from costof.services.http.lab import Route, route_mismatch
 from costof.services.open import offered_levels, open_service, shown_urls
 from costof.study.library import load_study
-from costof.study.plan import Options, lab_only_levels, resolve
+from costof.study.plan import Options, levels_not_offered, resolve
 from costof.study.schema import Study
 from tests.support.small_plans import plan_of
 
@@ -119,11 +119,13 @@ def test_lab_pooler_in_front_of_a_target_is_refused_with_an_alternative() -> Non
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_lab_only_levels_are_omitted_on_a_target(study: str, url: str, levels: list[str], left_out: list[str]) -> None:
+def test_levels_not_offered_are_omitted_on_a_target(
+    study: str, url: str, levels: list[str], left_out: list[str]
+) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
     loaded = load_study(study)
     offered = offered_levels(loaded, access)
-    missing = lab_only_levels(loaded, offered)
+    missing = levels_not_offered(loaded, offered)
     assert set(missing) <= set(left_out)
     assert bool(missing) == bool(left_out)
     for profile in loaded.profiles:
