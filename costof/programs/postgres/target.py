@@ -43,7 +43,7 @@ class PgbenchTarget(TargetServer):
     """A user's PostgreSQL server with the tables of the study's workloads, in a schema with the run's name.
 
     They are pgbench's tables, and for a workload of kind `ycsb` YCSB's. If the account may create databases, the schema
-    is in a new database of the same name. The engine's evidence (`server_side`) says whether the server itself sees TLS.
+    is in a new database of the same name. The engine's evidence (`server_side`) says whether the server sees TLS.
     The server's counters of connections are not used: they are up to a second late, so they cannot verify a slice (a
     measured window).
     """

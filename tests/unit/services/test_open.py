@@ -135,6 +135,16 @@ def test_levels_not_offered_are_omitted_on_a_target(
     assert offered_levels(loaded, None) is None
 
 
+def test_level_that_needs_a_setting_of_the_whole_server_is_refused_on_a_target() -> None:
+    url = "postgresql://somebody:secret@db.example/"
+    with pytest.raises(CostofError, match="give --set commit=off, or remove --target") as caught:
+        open_service(plan_of("postgres-durability", "quick", "commit=off,unsafe", target=url), Access(url), "run")
+    assert caught.value.problem is ErrorText.LAB_ONLY_LEVEL
+    with pytest.raises(CostofError) as caught:
+        plan_of("postgres-durability", "quick", "commit=off,local", "commit_delay=0,100", target=url)
+    assert caught.value.problem is ErrorText.LAB_ONLY_FACTOR
+
+
 @pytest.mark.parametrize(
     ("service", "named"), [({"kind": "server", "program": "none_such"}, "none_such"), ({"kind": "none_such"}, "kind")]
 )
