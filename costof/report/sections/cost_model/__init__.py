@@ -22,6 +22,7 @@ from costof.report.blocks import (
     Table,
 )
 from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
+from costof.programs.flushes import FLUSHES
 from costof.report.palette import arm_colour
 from costof.report.sections import Section, sentences
 from costof.report.sections.cost_model.calculator import (
@@ -48,6 +49,7 @@ from costof.results.index import Index, Lead
 from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
+from costof.study.schema import SERVER_PREFIX
 
 #: The position of the cost model's tables, late in the report. The calculator comes early, at the section's own
 #: position.
@@ -63,6 +65,12 @@ SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
     "round trips, estimated from the rounds at the nearest distance. Round-trip times were measured by TCP on the "
     "links. Intervals include the uncertainty of both times."
+)
+
+#: The formula then has no flushes.
+FLUSH_NOT_MEASURED = (
+    "The time of a flush was not measured, because costof does not reach the disk of the user's own server; own time "
+    "includes the flushes."
 )
 
 NO_OWN_TIME = "none measurable"
@@ -85,7 +93,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
             text, label = (ADDED_WITH_FLUSHES, "By disk") if flushes else (ADDED, "By distance")
             yield Bullets([text, *lines, *([error] if error else [])], label=label, media=TERMINAL)
         yield Paragraph(FORMULA_WITH_FLUSHES if flushes else FORMULA, "lead", media=FILES)
-        yield Paragraph(" ".join([SOURCES, *flush_sources(data), *([error] if error else [])]), media=FILES)
+        yield Paragraph(" ".join([SOURCES, *flush_sources(index, data), *([error] if error else [])]), media=FILES)
         if picture := figure(index, data):
             yield picture
         yield parameters(index, data)
@@ -179,10 +187,11 @@ def _on_disk(model: CostModel) -> str:
     return f", on a disk that needs {fmt.absolute(model.flush_ms, 'ms').value} for a flush" if model.flush_ms else ""
 
 
-def flush_sources(model: CostModel) -> list[str]:
-    """Return the sentence that says where the flushes come from; empty if the run measured none."""
+def flush_sources(index: Index, model: CostModel) -> list[str]:
+    """Return the sentence that says where the flushes come from; empty if the run counted none."""
     if model.flush_ms is None:
-        return []
+        counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.result.values)
+        return [FLUSH_NOT_MEASURED] if counted else []
     return [
         "Flushes were counted by the servers; an operation that is not alone waits for at most two of those that it "
         f"shares. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
