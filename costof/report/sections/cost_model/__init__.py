@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from costof import format as fmt
 from costof.format import Text
+from costof.programs.flushes import FLUSHES
 from costof.report.blocks import (
     FILES,
     HTML,
@@ -22,7 +23,6 @@ from costof.report.blocks import (
     Table,
 )
 from costof.report.canvas import Legend, Panel, Scale, Sheet, grid, near_zero
-from costof.programs.flushes import FLUSHES
 from costof.report.palette import arm_colour
 from costof.report.sections import Section, sentences
 from costof.report.sections.cost_model.calculator import (
@@ -68,10 +68,7 @@ SOURCES = (
 )
 
 #: The formula then has no flushes.
-FLUSH_NOT_MEASURED = (
-    "The time of a flush was not measured, because costof does not reach the disk of the user's own server; own time "
-    "includes the flushes."
-)
+FLUSH_NOT_MEASURED = "The time of a flush was not measured, because this needs access to the server's disk; own time includes the flushes."
 
 NO_OWN_TIME = "none measurable"
 
@@ -190,7 +187,7 @@ def _on_disk(model: CostModel) -> str:
 def flush_sources(index: Index, model: CostModel) -> list[str]:
     """Return the sentence that says where the flushes come from; empty if the run counted none."""
     if model.flush_ms is None:
-        counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.result.values)
+        counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.core.values)
         return [FLUSH_NOT_MEASURED] if counted else []
     return [
         "Flushes were counted by the servers; an operation that is not alone waits for at most two of those that it "
