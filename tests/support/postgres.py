@@ -112,7 +112,8 @@ def a_server(lab: Lab, **configuration: str) -> Iterator[RunningServer]:
 def users_postgres(lab: Lab, **configuration: str) -> Iterator[RunningServer]:
     """Start a server as a costof user has it: with other data and three accounts, which share the server's password.
 
-    `configuration` has fields of a lab's server, such as a standby. 'maker' may create databases, 'guest' may create schemas in the database, and 'reader' may do neither.
+    'maker' may create databases, 'guest' may create schemas in the database, and 'reader' may do neither.
+    `configuration` has fields of a lab's server, such as a standby.
     """
     with a_server(lab, **configuration) as server:
         make_accounts(server)

@@ -68,7 +68,9 @@ SOURCES = (
 )
 
 #: The formula then has no flushes.
-FLUSH_NOT_MEASURED = "The time of a flush was not measured, because this needs access to the server's disk; own time includes the flushes."
+FLUSH_NOT_MEASURED = (
+    "The time of a flush was not measured, because this needs access to the server's disk; own time includes it."
+)
 
 NO_OWN_TIME = "none measurable"
 
