@@ -402,18 +402,18 @@ def summaries(index: Index, model: CostModel) -> list[str]:
     """Return text for each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
     if not has_connections(model):
         return [
-            f"{fmt.capital(each.label)}: {_summary(each.operation)} for each operation."
+            f"{fmt.capital(each.label)}: {_summary(each.operation, model)} for each operation."
             for each in extras(index, model)
         ]
     return [
-        f"{fmt.capital(each.label)}: {_summary(each.connection)} for each connection, {_summary(each.operation)} for "
-        "each operation."
+        f"{fmt.capital(each.label)}: {_summary(each.connection, model)} for each connection, "
+        f"{_summary(each.operation, model)} for each operation."
         for each in extras(index, model)
     ]
 
 
-def _summary(extra: ExtraCost) -> str:
-    if extra.flushes:
+def _summary(extra: ExtraCost, model: CostModel) -> str:
+    if extra.flushes and model.flush_ms is not None:
         own, flushes = fmt.absolute(extra.own_ms, "ms", signed=True), fmt.number(extra.flushes, 2, signed=True)
         return f"{own} and {flushes} {'flush' if abs(extra.flushes) == 1 else 'flushes'}"
     trips = fmt.number(round(extra.round_trips, 2), None if extra.round_trips % 1 else 0, signed=True)
