@@ -316,13 +316,9 @@ impl Pgbench for Session {
 impl Records for Session {
     async fn get_ready(&mut self, shape: &Shape) -> Result<()> {
         if self.records.is_none() {
-            self.records = Some(RecordStatements::prepare(
-                &mut self.channel,
-                self.service.schema.as_deref(),
-                &self.service.table,
-                shape,
-            )
-            .await?);
+            let Service { schema, table, .. } = &*self.service;
+            let statements = RecordStatements::prepare(&mut self.channel, schema.as_deref(), table, shape).await?;
+            self.records = Some(statements);
         }
         Ok(())
     }
