@@ -335,7 +335,7 @@ class WarningText:
     LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries}: measured only by costof's engine, because an "
         "application's driver uses its own TLS library")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")
-    LACKING_LEVELS = Message(lambda levels, reason: f"levels left out, because {reason}: {levels}")
+    LACKING_LEVELS = Message(lambda levels, reason: f"left out: {levels}, because {reason}")
     OTHERS_FLUSH = Message(lambda per_second: f"other sessions of the server flushed its log up to {per_second:,.0f} "
         "times a second, and these flushes are in 'flushes a commit', because the server counts all of them together")
     LAB_ONLY_LEVELS = Message(lambda levels: f"levels left out, because they exist only in a lab: {levels}")

@@ -244,9 +244,10 @@ class TargetServer(ABC):
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
-        #: The study's main factor, and the `target` settings of its levels that the run measures.
+        #: The study's main factor, and the `target` settings of its levels: those that the run measures, and all.
         self.factor = ""
         self.levels: Mapping[str, Mapping[str, Any]] = {}
+        self.offered: Mapping[str, Mapping[str, Any]] = {}
 
     def __enter__(self) -> Self:
         """Connect and claim the run's place.
@@ -397,7 +398,7 @@ class TargetServer(ABC):
                 factor=self.factor,
                 levels=",".join(reasons),
                 reason=next(iter(reasons.values())),
-                others=",".join(level for level in self.levels if level not in reasons),
+                others=",".join(level for level, each in self.offered.items() if self.lacks(each) is None),
             )
 
     def _occupied(self, what: str = "already exists, and its content is not from this run") -> CostofError:

@@ -116,7 +116,7 @@ def test_sessions_of_a_target_have_the_commits_of_their_arm(server: RunningServe
 
 def test_levels_that_need_a_standby_are_refused_without_one(server: RunningServer) -> None:
     before = server.places()
-    plan = plan_of("postgres-durability", "quick", "commit=off,local,on", target="postgresql://shown")
+    plan = plan_of("postgres-durability", "quick", "commit=off,on", target="postgresql://shown")
     with pytest.raises(CostofError, match=r"synchronous_standby_names is empty.*give --set commit=off,local") as error:
         commits_target(server, plan).__enter__()
     assert error.value.problem is ErrorText.LEVELS_UNSUPPORTED

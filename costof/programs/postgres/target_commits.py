@@ -19,7 +19,7 @@ from costof.programs.postgres.durability import COUNTED_FLUSHES
 SETTING = "synchronous_commit"
 #: The values with which a commit waits for a synchronous standby. Without one, the server treats them as 'local'.
 STANDBY_VALUES = frozenset({"remote_write", "on", "remote_apply"})
-NO_STANDBY = "the server has no synchronous standby (synchronous_standby_names is empty)"
+NO_STANDBY = "without a synchronous standby (synchronous_standby_names is empty) the server treats it as 'local'"
 #: From this version on, a server counts the flushes of a session exactly when the session ends.
 FIRST_EXACT_VERSION = 150_000
 #: With these methods a write is its own flush, which the server does not count.

@@ -36,7 +36,7 @@ def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str
     server = target_server(study.service.program)(access, study.name, "", 0)
     needs = {name: need for name, each in levels.items() if (need := server.may_lack(each)) is not None}
     if not needs or not connect:
-        return {name: f"they need {need}, and a dry run does not look for it" for name, need in needs.items()}
+        return {name: f"this needs {need}, and a dry run does not look for one" for name, need in needs.items()}
     check_ca_file(server.ca_file)
     try:
         server.reach()
@@ -65,6 +65,7 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     target.kinds = frozenset(each.kind for each in plan.study.workloads.values() if each.view == "wire")
     target.most_operations = _most_operations(plan)
     target.factor, target.levels = factor, {arm.levels[factor]: arm.settings.target for arm in plan.arms}
+    target.offered = {name: level.target for name, level in levels.items() if offers(level, access)}
     return TargetService(access, target)
 
 
