@@ -54,9 +54,9 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
     refused = {level for level in measured if not offers(levels[level], access)}
     if refused:
         rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in refused))
-        entrances = any(kind.setting in levels[level].lab for level in refused for kind in ENTRANCES)
+        need_setting = all("server" in levels[level].lab for level in refused)
         raise CostofError(
-            ErrorText.NO_ENTRANCE_TO_TARGET if entrances else ErrorText.LAB_ONLY_LEVEL,
+            ErrorText.LAB_ONLY_LEVEL if need_setting else ErrorText.NO_ENTRANCE_TO_TARGET,
             levels=", ".join(sorted(refused)),
             factor=factor,
             other_levels=rest,
