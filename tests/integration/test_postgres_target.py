@@ -11,6 +11,7 @@ import pytest
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
+from costof.messages.answers import SliceAnswer
 from costof.messages.plan import Workload
 from costof.programs.access import Access
 from costof.programs.flushes import FLUSHES, LOG_BYTES
@@ -111,6 +112,10 @@ def test_sessions_of_a_target_have_the_commits_of_their_arm(server: RunningServe
         assert "flushed its log only 0 times" in (
             service.server.mismatch(arm.settings.target, {FLUSHES: 0.0, LOG_BYTES: 1e6}, answer) or ""
         )
+        assert service.warnings() == []
+        others = service.server.mismatch(plan.controls[0].settings.target, {FLUSHES: 1e9}, without_settings(answer))
+        assert others is None
+        assert "other sessions of the server flushed its log" in service.warnings()[0]
     assert (server.places(), server.settings()) == (before, settings)
 
 
@@ -124,6 +129,12 @@ def test_levels_that_need_a_standby_are_refused_without_one(server: RunningServe
     lacking = lacking_levels(plan.study, access, connect=True)
     assert {*lacking} == {"remote_write", "on", "remote_apply"}
     assert server.places() == before
+
+
+def without_settings(answer: SliceAnswer) -> SliceAnswer:
+    """Return the answer as an application's driver gives it, which reports no settings of its session."""
+    evidence = {name: value for name, value in answer.evidence.items() if name != "session_settings"}
+    return answer.model_copy(update={"evidence": evidence})
 
 
 def commits_target(server: RunningServer, plan: Plan) -> TargetService[PgbenchTarget]:
