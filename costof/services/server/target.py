@@ -62,7 +62,7 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
             other_levels=rest,
         )
     target = server(access, plan.study.name, run_name, plan.records)
-    target.kinds = frozenset(each.kind for each in plan.study.workloads.values() if each.view == "wire")
+    target.kinds = frozenset(each.kind for each in plan.study.workloads.values())
     target.most_operations = _most_operations(plan)
     target.factor, target.levels = factor, {arm.levels[factor]: arm.settings.target for arm in plan.arms}
     target.offered = {name: level.target for name, level in levels.items() if offers(level, access)}
