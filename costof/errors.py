@@ -216,6 +216,11 @@ class ErrorText:
     NO_ENTRANCE_TO_TARGET = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, "
         f"because costof starts no tunnel or pooler in front of your servers; give --set {factor}={other_levels}, or "
         "--pooler URL if you have a pooler")
+    LAB_ONLY_LEVEL = usage(lambda levels, factor, other_levels: f"{levels} can be measured only in a lab, because it "
+        f"needs a setting of the whole server; give --set {factor}={other_levels}, or remove --target")
+    LEVELS_UNSUPPORTED = failed(lambda target, factor, levels, reason, others: f"{factor}={levels} cannot be measured "
+        f"on {target}, because {reason}; "
+        + (f"give --set {factor}={others}" if others else f"choose other levels of {factor}"))
     TARGET_ONLY_LEVEL = usage(lambda factor, levels: f"{factor}={levels} needs your own pooler; give --target URL "
         "--pooler URL, or choose other levels")
     POOLER_UNUSED = usage(lambda study: f"{study} does not measure a pooler; remove --pooler, or run postgres-pooling")
@@ -330,6 +335,9 @@ class WarningText:
     LIBRARY_NOT_IN_DRIVERS = Message(lambda libraries: f"{libraries}: measured only by costof's engine, because an "
         "application's driver uses its own TLS library")
     EVIDENCE_MISSING = Message(lambda slices, arm, detail: f"{slices} of {arm} discarded: {detail}")
+    LACKING_LEVELS = Message(lambda levels, reason: f"left out: {levels}, because {reason}")
+    OTHERS_FLUSH = Message(lambda per_second: f"other sessions of the server flushed its log up to {per_second:,.0f} "
+        "times a second, and these flushes are in 'flushes a commit', because the server counts all of them together")
     LAB_ONLY_LEVELS = Message(lambda levels: f"levels left out, because they exist only in a lab: {levels}")
     BUDGET_HOLDS_FEW = Message(lambda rounds, needed, budget: f"measuring; the budget is enough for about {rounds} of "
         f"the {needed} rounds that verdicts need: for verdicts, stop this run and repeat it with --budget {budget}")

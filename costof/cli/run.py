@@ -23,14 +23,14 @@ from costof.lab.user_namespace import enter
 from costof.messages.plan import Share
 from costof.messages.process import HostsProcess
 from costof.results.ledger import Ledger, WarningRecord
-from costof.services.open import offered_levels, open_service, shown_urls
+from costof.services.open import lacking_levels, offered_levels, open_service, shown_urls
 from costof.services.open import target_options as shown_options
 from costof.studies import study_names
 from costof.study.commands import COMMAND
 from costof.study.library import load_study
 from costof.study.load import RequestedLoad
-from costof.study.plan import Options, Plan, lab_only_levels, resolve
-from costof.study.schema import Study
+from costof.study.plan import Options, Plan, levels_not_offered, resolve
+from costof.study.schema import Level, Study
 
 if TYPE_CHECKING:
     from costof.messages.answers import ClusterNode
@@ -164,9 +164,11 @@ def run(
         raise click.UsageError("missing STUDY; `costof list` prints all studies")
     chosen_study = load_study(study)
     offered = offered_levels(chosen_study, access)
-    left_out = lab_only_levels(chosen_study, offered)
-    if left_out and not any(text.startswith(f"{chosen_study.main_factor}=") for text in settings):
-        click.echo(WarningText.LAB_ONLY_LEVELS.text(levels=", ".join(left_out)), err=True)
+    if not any(text.startswith(f"{chosen_study.main_factor}=") for text in settings):
+        if left_out := levels_not_offered(chosen_study, offered):
+            click.echo(WarningText.LAB_ONLY_LEVELS.text(levels=", ".join(left_out)), err=True)
+        if access is not None:
+            offered = _without_lacking_levels(chosen_study, access, offered, connect=not dry_run)
     urls, kept_options = shown_urls(chosen_study, access), shown_options(chosen_study, access)
     if distance is not None:
         settings = (*settings, f"distance={distance}")
@@ -188,6 +190,22 @@ def run(
         memory=memory,
     )
     sys.exit(run_study(chosen_study, options, access, out, answer_form, dry_run, hosts, json_lines))
+
+
+def _without_lacking_levels(
+    study: Study, access: Access, offered: Callable[[Level], bool] | None, connect: bool
+) -> Callable[[Level], bool] | None:
+    """Return `offered` without the levels that the target lacks something for, and print why they are left out."""
+    lacking = lacking_levels(study, access, connect)
+    if not lacking:
+        return offered
+    levels = study.factors[study.main_factor].levels
+    left_out = [levels[name] for name in lacking]
+    usual = levels_not_offered(study, lambda level: level not in left_out)
+    for reason in dict.fromkeys(lacking[name] for name in usual):
+        named = [name for name in usual if lacking[name] == reason]
+        click.echo(WarningText.LACKING_LEVELS.text(levels=", ".join(named), reason=reason), err=True)
+    return lambda level: level not in left_out and (offered is None or offered(level))
 
 
 def run_study(

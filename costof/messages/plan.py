@@ -213,7 +213,8 @@ class SliceRate(NamedTuple):
 class SliceOrder(Model):
     """An order to measure a slice. The slice ends after its operations or its seconds, whichever comes first.
 
-    If `reconnect` is true, the instrument first closes open connections and opens new ones. `opens_ns` is the time, on
+    If `reconnect` is true, the instrument first closes open connections and opens new ones. If `disconnect` is true, it
+    closes them after the slice, so that the server counts all of their work. `opens_ns` is the time, on
     the host's `CLOCK_MONOTONIC`, at which the window of a prepared slice opens. `per_second` replaces the rate of the
     workload's pace, or the placeholder of a rate in a command line. `give_up_ms` is the delay of an operation in
     milliseconds at which the slice ends early; commands ignore it. Application drivers never receive these fields.
@@ -227,6 +228,7 @@ class SliceOrder(Model):
     per_second: float | None = None
     give_up_ms: float | None = None
     reconnect: bool | None = None
+    disconnect: bool | None = None
     opens_ns: int | None = None
 
     @classmethod
@@ -239,10 +241,17 @@ class SliceOrder(Model):
         seconds: float,
         reconnect: bool = False,
         rate: SliceRate | None = None,
+        disconnect: bool = False,
     ) -> SliceOrder:
         """Return the order for slice `number`, at `rate` if given."""
         order = cls(
-            id=number, arm=arm, workload=workload, operations=operations, seconds=seconds, reconnect=reconnect or None
+            id=number,
+            arm=arm,
+            workload=workload,
+            operations=operations,
+            seconds=seconds,
+            reconnect=reconnect or None,
+            disconnect=disconnect or None,
         )
         return order if rate is None else order.model_copy(update=rate._asdict())
 

@@ -107,9 +107,10 @@ class Instrument:
         seconds: float,
         reconnect: bool = False,
         rate: SliceRate | None = None,
+        disconnect: bool = False,
     ) -> SliceAnswer:
         """Measure one slice. Return the answer. Raises `INSTRUMENT_FAILED` if the instrument ends or hangs."""
-        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate)
+        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
         self._send({"slice": order})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
@@ -275,6 +276,7 @@ class HostsProcess(Instrument):
         seconds: float,
         reconnect: bool = False,
         rate: SliceRate | None = None,
+        disconnect: bool = False,
     ) -> SliceAnswer:
         """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
@@ -283,7 +285,7 @@ class HostsProcess(Instrument):
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
-        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate)
+        order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
         limits = Limits(
             proving_seconds=service.proving_seconds,
             longest_seconds=service.longest_seconds(workload),

@@ -240,17 +240,26 @@ class TargetServer(ABC):
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
+        #: The kinds of the study's workloads, by which the server may choose its tables.
+        self.kinds: frozenset[str] = frozenset()
+        #: The most operations that the run may perform; None if only time limits them.
+        self.most_operations: int | None = None
+        #: The study's main factor, and the `target` settings of its levels: those that the run measures, and all.
+        self.factor = ""
+        self.levels: Mapping[str, Mapping[str, Any]] = {}
+        self.offered: Mapping[str, Mapping[str, Any]] = {}
 
     def __enter__(self) -> Self:
         """Connect and claim the run's place.
 
-        Raises `TLS_CA_INVALID`, `OTHER_SERVER`, and the errors of `reach` and `claim`.
+        Raises `TLS_CA_INVALID`, `OTHER_SERVER`, `LEVELS_UNSUPPORTED`, and the errors of `reach` and `claim`.
         """
         check_ca_file(self.ca_file)
         try:
             self.reach()
             # Check this before any write: a resumed run must not write to another server.
             check_identity(self.shown, self.known_identity, self.identity())
+            self._check_levels()
             self.claim()
         except BaseException:
             self._leave()
@@ -316,6 +325,20 @@ class TargetServer(ABC):
         """
         return {}
 
+    def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
+        """Return what a server needs for an arm with these target settings and may lack; None if nothing.
+
+        It is used for a dry run, which does not connect.
+        """
+        return None
+
+    def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
+        """Return why this server cannot be used as an arm with these target settings requires; None if it can.
+
+        It is called after `reach`, and writes nothing.
+        """
+        return None
+
     @abstractmethod
     def prepare(self, load: Callable[[], None]) -> None:
         """Create what `claim` has not created yet, call `load`, and wait until all servers have the data."""
@@ -327,6 +350,27 @@ class TargetServer(ABC):
     def needs(self) -> list[str]:
         """Return the grants that the account needs (`--dry-run`)."""
         return []
+
+    def counts_at_disconnect(self, target_settings: Mapping[str, Any]) -> bool:
+        """Return whether the engine must close its connections after a slice, so that the server counts their work."""
+        return False
+
+    def readings(self, target_settings: Mapping[str, Any]) -> dict[str, float]:
+        """Return counters of the server so far by name, such as {'flushes': 12} (`LabServer.readings`)."""
+        return {}
+
+    def finish_counting(self, target_settings: Mapping[str, Any]) -> None:
+        """Wait after a slice until the readings are up to date."""
+
+    def mismatch(
+        self, target_settings: Mapping[str, Any], moved: Mapping[str, float], answer: SliceAnswer
+    ) -> str | None:
+        """Return why a slice was not measured as its arm's target settings require; None if it was."""
+        return None
+
+    def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
+        """Return facts that show the state of the server that an arm needs."""
+        return {}
 
     def counters(self, server: str) -> Counters:
         """Return the counters of the server at `server` ('address:port'); empty if the account may not read them."""
@@ -344,6 +388,18 @@ class TargetServer(ABC):
         if self.counters_hidden:
             warnings.append(WarningText.SERVER_COUNTERS_HIDDEN.text(detail=self.counters_hidden))
         return warnings
+
+    def _check_levels(self) -> None:
+        reasons = {level: reason for level, each in self.levels.items() if (reason := self.lacks(each)) is not None}
+        if reasons:
+            raise CostofError(
+                ErrorText.LEVELS_UNSUPPORTED,
+                target=self.shown,
+                factor=self.factor,
+                levels=",".join(reasons),
+                reason=next(iter(reasons.values())),
+                others=",".join(level for level, each in self.offered.items() if self.lacks(each) is None),
+            )
 
     def _occupied(self, what: str = "already exists, and its content is not from this run") -> CostofError:
         return CostofError(ErrorText.TARGET_OCCUPIED, database=self.database, target=self.shown, what=what)

@@ -128,7 +128,8 @@ def _evidence(run: Run, arm: PlannedArm, view: str) -> Evidence | None:
     if not good:
         return None
     facts: dict[str, str] = {}
-    for name in ("protocol", "cipher", "key", "chain", "group", "mechanism", "server_side", "verified", "server"):
+    tls = ("protocol", "cipher", "key", "chain", "group")
+    for name in (*tls, "mechanism", "server_side", "session_settings", "verified", "server"):
         values = {record.answer.evidence[name] for record in good if record.answer.evidence.get(name) is not None}
         if values:
             facts[name] = ", ".join(sorted(_plainly(value) for value in values))

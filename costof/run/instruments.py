@@ -119,11 +119,15 @@ class Instruments:
         size: SliceSize,
         reconnect: bool = False,
         rate: ipc.SliceRate | None = None,
+        disconnect: bool = False,
     ) -> SliceAnswer:
-        """Measure one slice, at `rate` if given. With `reconnect` the engine first closes its open connections."""
+        """Measure one slice, at `rate` if given.
+
+        With `reconnect` the engine first closes its open connections, and with `disconnect` it closes them afterwards.
+        """
         key = self.plan.study.workloads[workload].instrument, arm.name
         name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
-        return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect, rate)
+        return instrument.slice(number, arm.name, name, size.operations, size.seconds, reconnect, rate, disconnect)
 
     def finish(self) -> list[str]:
         """Run the `cleanup` commands of all arms. Return why commands failed, a sentence for each.

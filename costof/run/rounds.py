@@ -222,7 +222,8 @@ def measure_slice(
     throttled_before, machine_before = service.throttled_seconds(), read_machine()
     process_before = time.process_time()
     started, size = time.monotonic(), plan.size(key.workload, arm)
-    answer = instruments.slice(slice_number, arm, key.workload, size, rate=rate)
+    disconnect = workload.view == "wire" and service.counts_at_disconnect(arm)
+    answer = instruments.slice(slice_number, arm, key.workload, size, rate=rate, disconnect=disconnect)
     measuring = time.monotonic() - started
     cpu = _since(cpu_before, service.cpu_seconds())
     machine = read_machine().since(machine_before)

@@ -190,6 +190,13 @@ class Service(ABC):
             memory = memory.plus(self.server_role, self.server_memory.read(), METHOD)
         return memory if memory.methods else None
 
+    def counts_at_disconnect(self, arm: PlannedArm) -> bool:
+        """Return whether the arm's server counts a connection's work only when it ends.
+
+        The engine then closes its connections after each of the arm's slices.
+        """
+        return False
+
     def finish_counting(self, arm: PlannedArm) -> None:
         """Let the arm's server count all of a slice that has ended. It is called before the slice's last `observe`."""
 

@@ -92,6 +92,16 @@ def offered_levels(study: Study, access: Access | None) -> Callable[[Level], boo
     return None if offers is None else lambda level: bool(offers(level, access))
 
 
+def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str]:
+    """Return levels of the main factor that the target lacks something for, each with the reason.
+
+    To find out, it connects to the target; if `connect` is false, it returns all levels that depend on the target.
+    Raises the errors of a target that cannot be reached.
+    """
+    find = getattr(_module(study, "target"), "lacking_levels", None)
+    return {} if find is None else dict(find(study, access, connect))
+
+
 def _check_unused_options(study: Study, access: Access) -> None:
     has_pooler = any(level.target.get("pooler") for level in study.factors[study.main_factor].levels.values())
     if access.pooler_url is not None and not has_pooler:
@@ -110,7 +120,9 @@ def _check_unused_options(study: Study, access: Access) -> None:
 def _check_lab_levels(plan: Plan) -> None:
     """Raise `TARGET_ONLY_LEVEL` if the plan for a lab has levels that can be measured only on a target."""
     factor = plan.study.main_factor
-    if levels := dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.settings.target):
+    known = plan.study.factors[factor].levels
+    only_on_target = {name for name, level in known.items() if level.exists_only_on_target}
+    if levels := dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] in only_on_target):
         raise CostofError(ErrorText.TARGET_ONLY_LEVEL, levels=", ".join(levels), factor=factor)
 
 

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from costof.errors import WarningText
 from costof.lab.lab import Resource
 from costof.lab.program import Counters, Description
 from costof.messages.answers import SliceAnswer
-from costof.messages.plan import Endpoint
+from costof.messages.plan import PLAIN, Endpoint, Transport
 from costof.programs.access import Access
 from costof.programs.server import TargetServer
-from costof.services import LoadData, Service
+from costof.services import Judgement, LoadData, Observation, Service, Stage
 from costof.study.arms import PlannedArm
 
 ServerT = TypeVar("ServerT", bound=TargetServer)
 CONNECTIONS, TLS_CONNECTIONS = "connections", "TLS connections"
+
+
+@dataclass(frozen=True)
+class TargetReadings(Observation):
+    """The server's own counters by name."""
+
+    counters: dict[str, float]
 
 
 class TargetService(Resource, Service, Generic[ServerT]):
@@ -42,8 +49,13 @@ class TargetService(Resource, Service, Generic[ServerT]):
             service=self.server.client_settings().with_settings(
                 arm.settings.service | self.server.redirects(arm.settings.target)
             ),
-            transport=arm.settings.transport_trusting(self.server.ca_file),
+            transport=self.transport(arm),
         )
+
+    def transport(self, arm: PlannedArm) -> Transport:
+        """Return the arm's transport. An arm whose levels set none uses TLS if the target's URL requires it."""
+        usual = Transport(kind="tls") if self.server.tls else PLAIN
+        return (arm.settings.transport or usual).trusting(self.server.ca_file)
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         self.server.prepare(lambda: load(arms[0]))
@@ -62,6 +74,27 @@ class TargetService(Resource, Service, Generic[ServerT]):
 
     def counters(self, server: str) -> Counters:
         return self._without_uncounted(self.server.counters(server))
+
+    def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
+        return self.server.evidence(arm.settings.target)
+
+    def counts_at_disconnect(self, arm: PlannedArm) -> bool:
+        return self.server.counts_at_disconnect(arm.settings.target)
+
+    def finish_counting(self, arm: PlannedArm) -> None:
+        self.server.finish_counting(arm.settings.target)
+
+    def observe(self, arm: PlannedArm) -> Observation | None:
+        counters = self.server.readings(arm.settings.target)
+        return TargetReadings(counters) if counters else None
+
+    def judge(
+        self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
+    ) -> Judgement:
+        was, now = (each.counters if isinstance(each, TargetReadings) else {} for each in (before, after))
+        moved = {name: count - was[name] for name, count in now.items() if name in was}
+        figures = {name: count / answer.operations for name, count in moved.items() if answer.operations}
+        return Judgement(self.server.mismatch(arm.settings.target, moved, answer), figures)
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
         """Return `change` without the counters that missed all connections of a slice, and ignore these from now on.

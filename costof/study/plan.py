@@ -414,9 +414,8 @@ def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
     return as_served(study) if options.target is not None else study
 
 
-def lab_only_levels(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
-    """Return, for all profiles, default levels of the main factor that the target does not support, such as a
-    tunnel."""
+def levels_not_offered(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
+    """Return, for all profiles, default levels of the main factor that are not offered: a tunnel on a target."""
     if offered is None:
         return []
     name = study.main_factor
@@ -434,7 +433,7 @@ def _with_supported_levels(study: Study, offered: Callable[[Level], bool]) -> St
     name = study.main_factor
     factor = study.factors[name]
     known = {level for level, each in factor.levels.items() if offered(each)}
-    target_levels = [level for level, each in factor.levels.items() if each.target and level in known]
+    target_levels = [level for level, each in factor.levels.items() if each.exists_only_on_target and level in known]
 
     def supported(levels: Sequence[str]) -> list[str]:
         return [*dict.fromkeys([*(level for level in levels if level in known), *target_levels])]

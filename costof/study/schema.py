@@ -204,6 +204,11 @@ class Level(CommandLevel):
     def effect(self) -> dict[str, Any]:
         return self.model_dump(exclude_defaults=True, exclude={"label"})
 
+    @property
+    def exists_only_on_target(self) -> bool:
+        """True if only a user's own servers have it, such as their pooler. Others say what a lab does instead."""
+        return bool(self.target) and not self.lab
+
 
 def holds(when: Mapping[str, list[str]], levels: Mapping[str, str]) -> bool:
     """Return whether an arm of these levels fulfils the condition `when`."""

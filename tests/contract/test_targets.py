@@ -30,7 +30,7 @@ KEEP_EMPTY = pytest.mark.parametrize("server", ["mariadb", "postgres-database"],
 
 
 #: Targets whose own code is tested by `test_postgres_target.py` and `test_mongodb_target.py`.
-SLOW = {"postgres-schema", "mongodb"}
+SLOW = {"postgres-schema", "postgres-commits", "mongodb"}
 
 
 @pytest.fixture(
@@ -45,7 +45,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[UsersServer]:
 def loaded(server: UsersServer, access: Access | None = None) -> Iterator[tuple[Service, str, Engines]]:
     """Load the data of a run. Yield the service, the name of the run's database, schema or prefix, and the engines."""
     plan = server.plan()
-    with server.open(access) as service, Engines(plan, service) as engines:
+    with server.open(access) as service, Engines(plan, service, server.workloads) as engines:
         service.prepare(plan.arms[:1], engines.load)
         yield service, server.place_of(service), engines
 
@@ -56,7 +56,7 @@ def measure(server: UsersServer, access: Access | None = None) -> str:
     with loaded(server, access) as (_, place, engines):
         assert server.places() - before <= {place}
         assert place in server.places()
-        for workload in ("connect", "query"):
+        for workload in server.measured:
             assert all(engines.slice(arm, workload, 10).operations == 10 for arm in server.plan().arms)
     return place
 
@@ -71,8 +71,7 @@ def refused(server: UsersServer, access: Access) -> CostofError:
 
 
 def options(server: UsersServer, study: str | None = None) -> list[str]:
-    settings = [f"records={server.records}", "transport=plain,tls"]
-    chosen = ["--profile", "quick", "--seed", "1", *(word for each in settings for word in ("--set", each))]
+    chosen = ["--profile", "quick", "--seed", "1", *(word for each in server.settings for word in ("--set", each))]
     return [study or server.study, *chosen, "--target", server.url(), "--tls-ca", str(server.ca_file), "--allow-plain"]
 
 
@@ -106,7 +105,7 @@ def test_dry_run_lists_every_write_and_writes_nothing_on_the_target(server: User
     done = costof("run", *options(server), "--dry-run", "--database", CHOSEN, cwd=tmp_path)
     assert done.status == 0, done.err
     assert [line.split()[1] for line in done.out.splitlines() if line.startswith("write")] == server.writes
-    assert re.search(rf"\b{server.records:,} (records|strings) of", done.out)
+    assert re.search(server.inserted, done.out)
     assert CHOSEN in done.out
     assert server.needs in done.out
     unnamed = [costof("run", *options(server), "--dry-run", cwd=tmp_path).out for _ in range(2)]
@@ -164,7 +163,7 @@ def test_second_run_in_the_same_database_or_prefix_is_refused(server: UsersServe
     before = server.state()
     with loaded(server, server.access(database=CHOSEN)) as (_, _, engines):
         assert refused(server, server.access(database=CHOSEN)).problem is ErrorText.TARGET_OCCUPIED
-        assert engines.slice(server.plan().arms[0], "query", 10).operations == 10
+        assert engines.slice(server.plan().arms[0], server.measured[-1], 10).operations == 10
     assert server.state() == before
 
 

@@ -11,10 +11,13 @@ import pytest
 
 from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
+from costof.messages.answers import SliceAnswer
+from costof.messages.plan import Workload
 from costof.programs.access import Access
+from costof.programs.flushes import FLUSHES, LOG_BYTES
 from costof.programs.postgres.lab import ACCESS, DATABASE
 from costof.programs.postgres.target import PgbenchTarget
-from costof.services.open import open_service
+from costof.services.open import lacking_levels, open_service
 from costof.services.target import TargetService
 from costof.study.plan import Plan
 from tests.support.command import costof
@@ -85,6 +88,59 @@ def test_server_that_accepts_only_tls_gets_figures_of_tls(
     assert " is unknown, because " in " ".join(done.out.split())
     assert "A new connection with " in " ".join(done.out.split())
     assert f"in {trips['tls_request'] + trips['tls']:.0f} round trips" in " ".join(done.out.split())
+
+
+def test_sessions_of_a_target_have_the_commits_of_their_arm(server: RunningServer) -> None:
+    before, settings = server.places(), server.settings()
+    plan = plan_of("postgres-durability", "quick", "commit=off,local", "clients=1", target="postgresql://shown")
+    commit = Workload(name="commit", kind="ycsb", ycsb={"phase": "load", "field_length": 10})
+    with commits_target(server, plan) as service, Engines(plan, service, (commit,)) as engines:
+        service.prepare(plan.arms[:1], engines.load)
+        for arm, value, flushes in ((plan.controls[0], "off", 0.0), (plan.protected[0], "local", 1.0)):
+            engines.slice(arm, "commit", 1, reconnect=True)
+            observed = service.observe(arm)
+            answer = engines.slice(arm, "commit", 100, disconnect=True)
+            service.finish_counting(arm)
+            judgement = service.judge(arm, observed, service.observe(arm), answer)
+            assert judgement.mismatch is None
+            assert judgement.figures[FLUSHES] == pytest.approx(flushes, abs=0.2)
+            shown = f"application_name={service.server.database}, synchronous_commit={value}"
+            assert (answer.evidence["session_settings"], answer.evidence["protocol"]) == (shown, "TLSv1.3")
+        # Evidence of another setting, or of too few flushes, is a mismatch.
+        other = answer.model_copy(update={"evidence": {**answer.evidence, "session_settings": "none"}})
+        assert "the server had none" in (service.judge(arm, observed, observed, other).mismatch or "")
+        assert "flushed its log only 0 times" in (
+            service.server.mismatch(arm.settings.target, {FLUSHES: 0.0, LOG_BYTES: 1e6}, answer) or ""
+        )
+        assert service.warnings() == []
+        others = service.server.mismatch(plan.controls[0].settings.target, {FLUSHES: 1e9}, without_settings(answer))
+        assert others is None
+        assert "other sessions of the server flushed its log" in service.warnings()[0]
+    assert (server.places(), server.settings()) == (before, settings)
+
+
+def test_levels_that_need_a_standby_are_refused_without_one(server: RunningServer) -> None:
+    before = server.places()
+    plan = plan_of("postgres-durability", "quick", "commit=off,on", target="postgresql://shown")
+    with pytest.raises(CostofError, match=r"synchronous_standby_names is empty.*give --set commit=off,local") as error:
+        commits_target(server, plan).__enter__()
+    assert error.value.problem is ErrorText.LEVELS_UNSUPPORTED
+    access = Access(server.url("maker"), server.ca_file)
+    lacking = lacking_levels(plan.study, access, connect=True)
+    assert {*lacking} == {"remote_write", "on", "remote_apply"}
+    assert server.places() == before
+
+
+def without_settings(answer: SliceAnswer) -> SliceAnswer:
+    """Return the answer as an application's driver gives it, which reports no settings of its session."""
+    evidence = {name: value for name, value in answer.evidence.items() if name != "session_settings"}
+    return answer.model_copy(update={"evidence": evidence})
+
+
+def commits_target(server: RunningServer, plan: Plan) -> TargetService[PgbenchTarget]:
+    service = open_service(plan, Access(server.url("maker"), server.ca_file), "a-run")
+    assert isinstance(service, TargetService)
+    return service
 
 
 def refused(server: RunningServer, database: str | None = None) -> CostofError:

@@ -140,8 +140,10 @@ class Engines:
         seconds: float = HANGS_SECONDS,
         *,
         reconnect: bool = False,
+        disconnect: bool = False,
     ) -> SliceAnswer:
-        return self._instruments[arm.name].slice(1, arm.name, workload, operations, seconds, reconnect)
+        instrument = self._instruments[arm.name]
+        return instrument.slice(1, arm.name, workload, operations, seconds, reconnect, disconnect=disconnect)
 
     def load(self, arm: PlannedArm) -> None:
         """Load all records of the plan through one arm, if there are any. Tests pass this to `Service.prepare`."""

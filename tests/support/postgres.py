@@ -40,6 +40,11 @@ class RunningServer(PostgresServer):
         databases = self.ask("SELECT datname FROM pg_database")
         return {name for (name,) in [*databases, *self.ask("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'")]}
 
+    def settings(self) -> set[tuple[str, str]]:
+        """Return all settings of the server, its databases and its roles, except those of this session alone."""
+        own = self.ask("SELECT name, setting FROM pg_settings WHERE source NOT IN ('client', 'session')")
+        return {*own, *self.ask("SELECT 'of a role or database', setconfig::text FROM pg_db_role_setting")}
+
     @contextlib.contextmanager
     def changed(self, change: Callable[[], object], back: Callable[[], object]) -> Iterator[None]:
         change()
@@ -90,10 +95,11 @@ class RunningServer(PostgresServer):
 
 
 @contextlib.contextmanager
-def a_server(lab: Lab) -> Iterator[RunningServer]:
+def a_server(lab: Lab, **configuration: str) -> Iterator[RunningServer]:
     host = Host("server", None, loopback=lab.address(1))
     authority = Authority(lab.folder / "certificates")
-    server = RunningServer(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: lab.address(1)))
+    chosen = RunningServer.configuration_type.model_validate(configuration)
+    server = RunningServer(Place(lab, host, authority, ["rsa-2048", "ecdsa-p256"], lambda: lab.address(1), chosen))
     server.start()
     server.make_tables()
     try:
@@ -103,12 +109,13 @@ def a_server(lab: Lab) -> Iterator[RunningServer]:
 
 
 @contextlib.contextmanager
-def users_postgres(lab: Lab) -> Iterator[RunningServer]:
+def users_postgres(lab: Lab, **configuration: str) -> Iterator[RunningServer]:
     """Start a server as a costof user has it: with other data and three accounts, which share the server's password.
 
     'maker' may create databases, 'guest' may create schemas in the database, and 'reader' may do neither.
+    `configuration` has fields of a lab's server, such as a standby.
     """
-    with a_server(lab) as server:
+    with a_server(lab, **configuration) as server:
         make_accounts(server)
         server.ask("CREATE SCHEMA theirs CREATE TABLE data (id int)")
         yield server

@@ -13,6 +13,7 @@ import psycopg
 
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
+from costof.messages.plan import Workload
 from costof.programs.access import Access
 from costof.programs.mariadb.target import SysbenchTarget
 from costof.programs.postgres.lab import DATABASE
@@ -20,9 +21,11 @@ from costof.programs.redis.connection import RUNS
 from costof.programs.redis.lab import PORT, TLS_PORT, USER
 from costof.programs.redis.target import StringsTarget
 from costof.programs.target_database import MARKER, MARKER_NAME
+from costof.run.instruments import LOAD
 from costof.services import Service
 from costof.services.open import open_service
 from costof.study.plan import Plan
+from tests.support.engines import WORKLOADS
 from tests.support.mongodb import PASSWORD, start_standalone
 from tests.support.postgres import users_postgres
 from tests.support.programs import ADMIN, databases, url_of, users_mariadb
@@ -56,6 +59,8 @@ class UsersServer:
     study: ClassVar[str]
     scheme: ClassVar[str]
     records: ClassVar[int] = 200
+    #: The engine's workloads in a small run; the last one but the load works with the run's data.
+    workloads: ClassVar[tuple[Workload, ...]] = WORKLOADS
     #: The verbs that a dry run prints for each write, and the privileges that it prints for the place `CHOSEN`.
     writes: ClassVar[list[str]] = ["create", "insert", "insert", "drop"]
     needs: ClassVar[str]
@@ -80,9 +85,22 @@ class UsersServer:
     def access(self, url: str | None = None, database: str | None = None) -> Access:
         return Access(url or self.url(), self.ca_file, allow_plain=True, database=database)
 
+    @property
+    def settings(self) -> list[str]:
+        """The levels, and the number of records, of a small run."""
+        return [f"records={self.records}", "transport=plain,tls"]
+
+    @property
+    def inserted(self) -> str:
+        """What a dry run says about the run's data, as a regular expression."""
+        return rf"\b{self.records:,} (records|strings) of"
+
+    @property
+    def measured(self) -> list[str]:
+        return [each.name for each in self.workloads if each.name != LOAD]
+
     def plan(self) -> Plan:
-        settings = [f"records={self.records}", "transport=plain,tls"]
-        return plan_of(self.study, "quick", *settings, target=f"{self.scheme}://shown")
+        return plan_of(self.study, "quick", *self.settings, target=f"{self.scheme}://shown")
 
     def open(self, access: Access | None = None) -> Service:
         return open_service(self.plan(), access or self.access(), "20261123-101112-study")
@@ -207,6 +225,21 @@ class PostgresSchema(Postgres):
         self.server.ask(f"DROP SCHEMA {place} CASCADE")
 
 
+class PostgresCommits(Postgres):
+    """A PostgreSQL server on which the arms differ in a setting of their sessions, and write rows all the time."""
+
+    study = "postgres-durability"
+    workloads = (Workload(name="commit", kind="ycsb", workers=2, ycsb={"phase": "load", "field_length": 10}),)
+
+    @property
+    def settings(self) -> list[str]:
+        return ["commit=off,local", "clients=1"]
+
+    @property
+    def inserted(self) -> str:
+        return r"insert rows into .* at most [\d,]+ in all"
+
+
 class Mongodb(UsersServer):
     study, scheme, password = "mongodb-tls", "mongodb", PASSWORD
     privileges = ("insert, update, remove, createCollection, dropCollection",)
@@ -321,6 +354,7 @@ USERS_SERVERS: dict[str, type[Any]] = {
     "mariadb": Mariadb,
     "postgres-database": Postgres,
     "postgres-schema": PostgresSchema,
+    "postgres-commits": PostgresCommits,
     "mongodb": Mongodb,
     "redis": Redis,
 }

@@ -38,6 +38,8 @@ WORDS_OF_PYTHON = {
         "programs/mariadb/",
         "programs/postgres/",
     ),
+    # Values of PostgreSQL's synchronous_commit that need a standby.
+    **dict.fromkeys(("remote_write", "remote_apply"), ("programs/postgres/",)),
     # Kinds of keys that the lab's certificate authority creates.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),

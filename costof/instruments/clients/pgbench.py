@@ -34,7 +34,10 @@ def _invocation(endpoint: Endpoint) -> Invocation:
         if settings.pooled:
             raise UnsupportedArmError("cannot name the schema of its tables, and a pooler rejects search_path")
         # pgbench's statements do not name a schema, so set the search path.
-        environment["PGOPTIONS"] = f'-c search_path="{settings.table_schema}"'
+        path = {"search_path": f'"{settings.table_schema}"'}
+        settings = settings.model_copy(update={"session": path | (settings.session or {})})
+    if settings.session:
+        environment["PGOPTIONS"] = settings.session_options
     if transport.is_tls:
         if settings.negotiation == "direct":
             raise UnsupportedArmError("cannot begin TLS with the first byte of a connection")

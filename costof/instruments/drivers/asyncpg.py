@@ -94,6 +94,7 @@ class AsyncpgDriver(ApplicationDriver[PostgresSettings]):
             command_timeout=self._timeout_seconds,
             ssl=self._contexts.get(arm.name, False),
             direct_tls=service.negotiation == "direct",
+            server_settings=service.session,
             # Keep no prepared statements if a pooler may run the next query in another session of the server.
             statement_cache_size=0 if service.statements == "extended" else STATEMENTS_KEPT,
         )

@@ -106,8 +106,8 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
             user=service.username,
             password=service.password.get_secret_value() if service.password else None,
             dbname=service.database,
-            # Ignore PGOPTIONS of the user's environment.
-            options="",
+            # An option, even an empty one, replaces PGOPTIONS of the user's environment.
+            options=service.session_options,
             connect_timeout=max(1, int(self._timeout_seconds)),
             autocommit=True,
             # libpq would try GSSAPI encryption before TLS, which adds a round trip.

@@ -53,17 +53,18 @@ def first_database(url: LoginUrl) -> str:
 class PostgresSettings(ServiceSettings):
     """The settings of a PostgreSQL client: the log-in, the tables to query, and how queries are sent.
 
-    `scale` is pgbench's scale: the number of branches, with ten tellers each. `search_path` is a setting of the
-    session. Poolers do not accept such a setting. `table_schema` is the schema of pgbench's tables and works with a
-    pooler too. `pooled` says whether the client connects to a pooler. Only the code that runs client programs such as
-    pgbench uses `pooled`, so it is not sent to the engine and the drivers.
+    `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session by
+    name, such as `synchronous_commit`. They are sent when the session begins, and most poolers refuse them.
+    `table_schema` is the schema of all tables and works with a pooler too. `pooled` says whether the client connects to
+    a pooler. Only the code that runs client programs such as pgbench uses `pooled`, so it is not sent to the engine and
+    the drivers.
     """
 
     protocol: Literal["postgres"] = "postgres"
     username: str
     password: Secret | None = None
     database: str
-    search_path: str | None = None
+    session: dict[str, str] | None = None
     table_schema: str | None = None
     table: str | None = None
     scale: int | None = None
@@ -72,6 +73,14 @@ class PostgresSettings(ServiceSettings):
     negotiation: Literal["request", "direct"] | None = None
     channel_binding: bool | None = None
     pooled: bool = Field(default=False, exclude=True)
+
+    @property
+    def session_options(self) -> str:
+        """The settings of the session as libpq's `options`, in which backslashes and spaces are escaped."""
+        escaped = {
+            name: value.replace("\\", "\\\\").replace(" ", "\\ ") for name, value in (self.session or {}).items()
+        }
+        return " ".join(f"-c {name}={value}" for name, value in escaped.items())
 
     def select(self, parameter: str) -> str:
         """Return pgbench's query for one account's balance. `parameter` is the driver's placeholder for the account."""

@@ -14,9 +14,11 @@ from typing import Any
 
 import psycopg
 
+from costof.datasets import ycsb
 from costof.datasets.pgbench import ACCOUNTS, TABLES, after_load, create_tables
-from costof.errors import CostofError, ErrorText
+from costof.errors import CostofError, ErrorText, WarningText
 from costof.lab.program import Description
+from costof.messages.answers import SliceAnswer
 from costof.programs.access import Access, LoginUrl
 from costof.programs.postgres.connection import (
     MarkedSchema,
@@ -28,17 +30,22 @@ from costof.programs.postgres.connection import (
     remove_created,
 )
 from costof.programs.postgres.lab import SCALE, TLS_ACCEPTED, TLS_REQUEST
+from costof.programs.postgres.target_commits import SETTING, STANDBY_VALUES, TargetCommits, session_settings
 from costof.programs.reach import SERVER_ID, VERSION, read_certificate
 from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
+#: The name with which the sessions of arms that set `synchronous_commit` are found on the server.
+APPLICATION_NAME = "application_name"
+
 
 class PgbenchTarget(TargetServer):
-    """A user's PostgreSQL server with pgbench's tables, in a schema with the run's name.
+    """A user's PostgreSQL server with the tables of the study's workloads, in a schema with the run's name.
 
-    If the account may create databases, the schema is in a new database of the same name. The engine's evidence
-    (`server_side`) says whether the server itself sees TLS. The server's counters are not used: they are up to a second
-    late, so they cannot verify a slice (a measured window).
+    They are pgbench's tables, and for a workload of kind `ycsb` YCSB's. If the account may create databases, the schema
+    is in a new database of the same name. The engine's evidence (`server_side`) says whether the server sees TLS.
+    The server's counters of connections are not used: they are up to a second late, so they cannot verify a slice (a
+    measured window).
     """
 
     url: LoginUrl
@@ -57,6 +64,13 @@ class PgbenchTarget(TargetServer):
         self.session = self._server
         self._schema = MarkedSchema(self._server, self.database)
         self._marker: Marker | None = None
+        self._commits = TargetCommits(self._server, self.database)
+
+    def reach(self) -> None:
+        super().reach()
+        if any(SETTING in session_settings(each) for each in self.levels.values()):
+            self._commits.find_counters()
+            self.counters_hidden = self._commits.hidden
 
     def claim(self) -> None:
         ((may_make_databases,),) = self._server.ask(
@@ -70,7 +84,7 @@ class PgbenchTarget(TargetServer):
         makes_database = may_make_databases and not exists and self._pooler is None
         if not makes_database:
             self._check_privilege(self.database if exists else self._first_database)
-        marker = Marker(run=self.run, maker=Maker.this_process(), tables=list(TABLES), made_database=makes_database)
+        marker = Marker(run=self.run, maker=Maker.this_process(), tables=self._tables, made_database=makes_database)
         if makes_database:
             # The template is template0 because template1 cannot be copied while somebody is connected to it.
             self._server.ask(f'CREATE DATABASE "{self.database}" TEMPLATE template0')
@@ -84,7 +98,10 @@ class PgbenchTarget(TargetServer):
         self._schema.make(marker)
         self._marker = marker
         self._schema.use()
-        for statement in create_tables(SCALE):
+        for statement in [
+            *(create_tables(SCALE) if self._has_pgbench else []),
+            *([ycsb.create_empty_table()] if self._has_ycsb else []),
+        ]:
             self.session.ask(statement)
 
     def identity(self) -> dict[str, str]:
@@ -105,7 +122,7 @@ class PgbenchTarget(TargetServer):
 
     def prepare(self, load: Callable[[], None]) -> None:
         load()
-        for statement in after_load():
+        for statement in after_load() if self._has_pgbench else []:
             if refusal := self.session.refusal(statement):
                 self.refused[statement] = refusal
         if self._pooler is not None:
@@ -122,10 +139,12 @@ class PgbenchTarget(TargetServer):
         )
 
     def redirects(self, target_settings: Mapping[str, Any]) -> dict[str, Any]:
+        session = self._session_settings(target_settings)
+        sets_session = {"session": session} if session else {}
         pooler = self._pooler
         if pooler is None or not target_settings.get("pooler"):
-            return {}
-        return {
+            return sets_session
+        return sets_session | {
             "addresses": [pooler.address],
             "username": pooler.username,
             "password": pooler.password or None,
@@ -133,9 +152,47 @@ class PgbenchTarget(TargetServer):
             "pooled": True,
         }
 
+    def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
+        return "a synchronous standby" if session_settings(target_settings).get(SETTING) in STANDBY_VALUES else None
+
+    def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
+        value = session_settings(target_settings).get(SETTING)
+        return None if value is None else self._commits.lacks(value)
+
+    def counts_at_disconnect(self, target_settings: Mapping[str, Any]) -> bool:
+        return SETTING in session_settings(target_settings)
+
+    def finish_counting(self, target_settings: Mapping[str, Any]) -> None:
+        if SETTING in session_settings(target_settings):
+            self._commits.wait_for_end()
+
+    def readings(self, target_settings: Mapping[str, Any]) -> dict[str, float]:
+        return self._commits.readings() if SETTING in session_settings(target_settings) else {}
+
+    def mismatch(
+        self, target_settings: Mapping[str, Any], moved: Mapping[str, float], answer: SliceAnswer
+    ) -> str | None:
+        settings = self._session_settings(target_settings)
+        return self._commits.mismatch(settings, moved, answer) if SETTING in settings else None
+
+    def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
+        needs_standby = session_settings(target_settings).get(SETTING) in STANDBY_VALUES
+        return {"standbys": self._commits.standbys()} if needs_standby else {}
+
+    def warnings(self) -> list[str]:
+        most = self._commits.others_per_second
+        return super().warnings() + ([WarningText.OTHERS_FLUSH.text(per_second=most)] if most else [])
+
     def describe(self) -> Description:
         ((version,),) = self.session.ask("SHOW server_version")
-        facts = {"database": self.session.database, "schema": self.database, "pgbench's scale": f"{SCALE} branches"}
+        facts = {"database": self.session.database, "schema": self.database}
+        if self._has_pgbench:
+            facts["pgbench's scale"] = f"{SCALE} branches"
+        if any(SETTING in session_settings(each) for each in self.levels.values()):
+            settings = self._commits.settings()
+            facts["server settings"] = ", ".join(f"{name}={value}" for name, value in settings.items())
+            facts["flushes"] = self._commits.hidden or "counted by the server for all its sessions together"
+            facts["time of a flush"] = "not measured, because costof does not reach the server's disk"
         if self._pooler is not None:
             facts["pool"] = f"{self._pooler.shown}, the user's own"
         return Description(versions={"server": version}, topology="a single server", facts=facts)
@@ -148,16 +205,39 @@ class PgbenchTarget(TargetServer):
                 f"database {name} on {self.shown}, if the account may create databases, and schema {name} in it; else "
                 f"{in_database}"
             )
+        inserts = []
+        if self._has_pgbench:
+            others = f"{SCALE * 11} into others"
+            inserts.append(f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {others}")
+        if self._has_ycsb:
+            most = "until the run ends" if self.most_operations is None else f"at most {self.most_operations:,} in all"
+            inserts.append(f"insert rows into {name}.{ycsb.TABLE} while measuring, {most}")
         return [
             f"create {in_database}",
             f"insert the marker '{MARKER}' into {name}.{MARKER_NAME}",
-            f"insert {self.records:,} records of about 100 bytes into {name}.{ACCOUNTS}, and {SCALE * 11} into others",
+            *inserts,
             f"drop at the end: the tables, schema {name} and the database (if the run created it and it holds nothing "
             "else), if the marker is this run's",
         ]
 
     def needs(self) -> list[str]:
         return [self._grant()]
+
+    @property
+    def _has_ycsb(self) -> bool:
+        return "ycsb" in self.kinds
+
+    @property
+    def _has_pgbench(self) -> bool:
+        return self.kinds != {"ycsb"}
+
+    @property
+    def _tables(self) -> list[str]:
+        return [*(TABLES if self._has_pgbench else ()), *([ycsb.TABLE] if self._has_ycsb else [])]
+
+    def _session_settings(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
+        settings = session_settings(target_settings)
+        return settings | ({APPLICATION_NAME: self.database} if SETTING in settings else {})
 
     def _enter_database(self, is_new: bool) -> None:
         """Connect to the run's database. If the run has just created it and the connection fails, drop it."""

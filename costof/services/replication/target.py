@@ -11,7 +11,7 @@ from pymongo.errors import OperationFailure, PyMongoError
 from costof.errors import CostofError, ErrorText, WarningText
 from costof.lab.program import Description
 from costof.messages.answers import SliceAnswer
-from costof.messages.plan import Endpoint, Transport
+from costof.messages.plan import Endpoint
 from costof.programs.access import Access, ShownAccess
 from costof.programs.mongod.connection import COLLECTION, MAJORITY, short_error
 from costof.programs.mongod.target import MongodbTarget
@@ -48,11 +48,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
         settings = {"read_preference": "primary", "write_concern": MAJORITY, **arm.settings.service}
-        tls = Transport(kind="tls", ca_file=self.server.ca_file)
-        return Endpoint(
-            service=self.server.client_settings().with_settings(settings),
-            transport=tls if self.server.tls else arm.settings.transport_trusting(None),
-        )
+        return Endpoint(service=self.server.client_settings().with_settings(settings), transport=self.transport(arm))
 
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
         """Write only the run's marker: YCSB's load is the measured workload, so no data may be loaded before."""

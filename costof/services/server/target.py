@@ -3,36 +3,78 @@
 from __future__ import annotations
 
 from costof.errors import CostofError, ErrorText
-from costof.programs.access import Access, ShownAccess
+from costof.programs.access import Access, ShownAccess, check_ca_file
 from costof.programs.server import target_server
 from costof.services import Service
 from costof.services.server.lab import ENTRANCES
 from costof.services.target import TargetService
 from costof.study.plan import Plan
-from costof.study.schema import ArmSettings, Level, Study
+from costof.study.schema import Level, Study
 
 
-def offers(level: Level | ArmSettings, access: Access) -> bool:
+def offers(level: Level, access: Access) -> bool:
     """Return whether a level can be measured on a target.
 
-    A level can be measured if it needs no program in front of the server, which exists only in a lab. If the level
-    needs a pooler, the user must have given a pooler's URL.
+    A level can be measured if it needs no program in front of the server, which exists only in a lab, and no
+    configuration of the server, unless settings of each session take its place. If the level needs a pooler, the user
+    must have given a pooler's URL.
     """
-    in_lab_only = {kind.setting for kind in ENTRANCES}
+    in_lab_only = {kind.setting for kind in ENTRANCES} | (set() if level.target.get("session") else {"server"})
     return not in_lab_only & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
+
+
+def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str]:
+    """Return levels of the main factor that the target lacks something for, each with the reason.
+
+    If `connect` is false, return the levels that it may lack something for. Raises the errors of `TargetServer.reach`.
+    """
+    levels = {
+        name: level.target
+        for name, level in study.factors[study.main_factor].levels.items()
+        if level.target and offers(level, access)
+    }
+    server = target_server(study.service.program)(access, study.name, "", 0)
+    needs = {name: need for name, each in levels.items() if (need := server.may_lack(each)) is not None}
+    if not needs or not connect:
+        return {name: f"this needs {need}, and a dry run does not look for one" for name, need in needs.items()}
+    check_ca_file(server.ca_file)
+    try:
+        server.reach()
+        return {name: reason for name in needs if (reason := server.lacks(levels[name])) is not None}
+    finally:
+        server.close()
 
 
 def service(plan: Plan, access: Access, run_name: str) -> Service:
     """Return the service of a plan. Raises `LAB_ONLY_PROGRAM`, `BAD_TARGET`, `NO_ENTRANCE_TO_TARGET`."""
     server = target_server(plan.study.service.program)
     factor = plan.study.main_factor
-    refused = {arm.levels[factor] for arm in plan.arms if not offers(arm.settings, access)}
+    levels = plan.study.factors[factor].levels
+    measured = dict.fromkeys(arm.levels[factor] for arm in plan.arms)
+    refused = {level for level in measured if not offers(levels[level], access)}
     if refused:
         rest = ",".join(dict.fromkeys(arm.levels[factor] for arm in plan.arms if arm.levels[factor] not in refused))
+        need_setting = all("server" in levels[level].lab for level in refused)
         raise CostofError(
-            ErrorText.NO_ENTRANCE_TO_TARGET, levels=", ".join(sorted(refused)), factor=factor, other_levels=rest
+            ErrorText.LAB_ONLY_LEVEL if need_setting else ErrorText.NO_ENTRANCE_TO_TARGET,
+            levels=", ".join(sorted(refused)),
+            factor=factor,
+            other_levels=rest,
         )
-    return TargetService(access, server(access, plan.study.name, run_name, plan.records))
+    target = server(access, plan.study.name, run_name, plan.records)
+    target.kinds = frozenset(each.kind for each in plan.study.workloads.values())
+    target.most_operations = _most_operations(plan)
+    target.factor, target.levels = factor, {arm.levels[factor]: arm.settings.target for arm in plan.arms}
+    target.offered = {name: level.target for name, level in levels.items() if offers(level, access)}
+    return TargetService(access, target)
+
+
+def _most_operations(plan: Plan) -> int | None:
+    """Return the most operations that a run may perform; None at a load, which only time limits."""
+    if plan.load is not None:
+        return None
+    sizes = [plan.size(name, arm) for name in plan.study.workloads for arm in plan.arms]
+    return sum(size.operations for size in sizes) * (plan.most_rounds + plan.warm_up_rounds)
 
 
 def shown(access: Access, study: Study) -> ShownAccess:

@@ -115,6 +115,9 @@ impl Runner {
         let scheduled =
             schedule.as_ref().map(|schedule| schedule.count(slice.operations, clock::from_seconds(slice.seconds)));
         let measured = self.run(arm, workload, slice, schedule);
+        if slice.disconnect {
+            self.command(arm, workload, &WorkerCommand::Disconnect);
+        }
         if let Some(count) = scheduled {
             self.total.counts.add("pace.scheduled", count);
         }

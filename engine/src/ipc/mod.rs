@@ -52,6 +52,9 @@ pub struct SliceCommand {
     /// and think times.
     #[serde(default)]
     pub reconnect: bool,
+    /// Whether to close all persistent connections after the slice, so that the server counts all of their work.
+    #[serde(default)]
+    pub disconnect: bool,
     /// The instant on the monotonic clock at which the slice opens, if a command `prepare` has prepared the slice. If
     /// absent, the slice is prepared now and opens at once.
     pub opens_ns: Option<u64>,

@@ -282,7 +282,12 @@ def test_jdbc_url_sets_the_endpoint() -> None:
     login = {"username": "u", "password": "p", "database": "ycsb"}
     mysql = {"protocol": "mysql", "addresses": ["h:3307"], "table": "usertable", "statements": "prepared"}
     assert jdbc("mysql://h:3307/ycsb?useSSL=false")["service"] == {**login, **mysql}
-    postgres = {"protocol": "postgres", "addresses": ["h:5432"], "table": "usertable", "search_path": "mine"}
+    postgres = {
+        "protocol": "postgres",
+        "addresses": ["h:5432"],
+        "table": "usertable",
+        "session": {"search_path": "mine"},
+    }
     endpoint = jdbc("postgresql://h/ycsb?sslmode=verify-ca&sslrootcert=/ca.pem&currentSchema=mine", "UserTable")
     transport = {"kind": "tls", "ca_file": "/ca.pem", "verify": "ca-only", "resumption": False}
     assert endpoint == {"service": {**login, **postgres}, "transport": transport}

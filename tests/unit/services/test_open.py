@@ -17,7 +17,7 @@ from costof.programs.server import LabServer, Place
 from costof.services.http.lab import Route, route_mismatch
 from costof.services.open import offered_levels, open_service, shown_urls
 from costof.study.library import load_study
-from costof.study.plan import Options, lab_only_levels, resolve
+from costof.study.plan import Options, levels_not_offered, resolve
 from costof.study.schema import Study
 from tests.support.small_plans import plan_of
 
@@ -119,11 +119,13 @@ def test_lab_pooler_in_front_of_a_target_is_refused_with_an_alternative() -> Non
         ("mongodb-tls", "mongodb://db.example/", ["plain", "tls"], []),
     ],
 )
-def test_lab_only_levels_are_omitted_on_a_target(study: str, url: str, levels: list[str], left_out: list[str]) -> None:
+def test_levels_not_offered_are_omitted_on_a_target(
+    study: str, url: str, levels: list[str], left_out: list[str]
+) -> None:
     access = Access(url, plain_url="http://shop.example/" if url.startswith("https") else None)
     loaded = load_study(study)
     offered = offered_levels(loaded, access)
-    missing = lab_only_levels(loaded, offered)
+    missing = levels_not_offered(loaded, offered)
     assert set(missing) <= set(left_out)
     assert bool(missing) == bool(left_out)
     for profile in loaded.profiles:
@@ -131,6 +133,16 @@ def test_lab_only_levels_are_omitted_on_a_target(study: str, url: str, levels: l
         assert list(dict.fromkeys(arm.levels[loaded.main_factor] for arm in plan.arms)) == levels
         open_service(plan, access, "run")
     assert offered_levels(loaded, None) is None
+
+
+def test_level_that_needs_a_setting_of_the_whole_server_is_refused_on_a_target() -> None:
+    url = "postgresql://somebody:secret@db.example/"
+    with pytest.raises(CostofError, match="give --set commit=off, or remove --target") as caught:
+        open_service(plan_of("postgres-durability", "quick", "commit=off,unsafe", target=url), Access(url), "run")
+    assert caught.value.problem is ErrorText.LAB_ONLY_LEVEL
+    with pytest.raises(CostofError) as caught:
+        plan_of("postgres-durability", "quick", "commit=off,local", "commit_delay=0,100", target=url)
+    assert caught.value.problem is ErrorText.LAB_ONLY_FACTOR
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,13 @@ class PostgresqlDatabase(JdbcDatabase):
     USED_OPTIONS = frozenset({"user", "password", "ssl", "sslmode", "sslrootcert", "currentschema"})
 
     def endpoint(self) -> Endpoint:
+        schema = self._options.get("currentschema")
         settings = PostgresSettings(
             addresses=[self.address],
             username=self._user,
             password=self._password or None,
             database=self._database,
-            search_path=self._options.get("currentschema"),
+            session={"search_path": schema} if schema else None,
             table=self._table.lower(),
         )
         verify = self._verify

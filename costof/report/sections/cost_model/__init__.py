@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from costof import format as fmt
 from costof.format import Text
+from costof.programs.flushes import FLUSHES
 from costof.report.blocks import (
     FILES,
     HTML,
@@ -48,6 +49,7 @@ from costof.results.index import Index, Lead
 from costof.results.models import Core, Effect, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
+from costof.study.schema import SERVER_PREFIX
 
 #: Position of the cost model's tables, late in the report. The calculator is at the section's own position, early.
 DETAILS = 100
@@ -62,6 +64,11 @@ SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
     "round trips, estimated from the rounds at the nearest distance. Round-trip times were measured by TCP on the "
     "links. Intervals include the uncertainty of both times."
+)
+
+#: The formula then has no flushes.
+FLUSH_NOT_MEASURED = (
+    "The time of a flush was not measured, because this needs access to the server's disk; own time includes it."
 )
 
 NO_OWN_TIME = "none measurable"
@@ -84,7 +91,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
             text, label = (ADDED_WITH_FLUSHES, "By disk") if flushes else (ADDED, "By distance")
             yield Bullets([text, *lines, *([error] if error else [])], label=label, media=TERMINAL)
         yield Paragraph(FORMULA_WITH_FLUSHES if flushes else FORMULA, "lead", media=FILES)
-        yield Paragraph(" ".join([SOURCES, *flush_sources(data), *([error] if error else [])]), media=FILES)
+        yield Paragraph(" ".join([SOURCES, *flush_sources(index, data), *([error] if error else [])]), media=FILES)
         if picture := figure(index, data):
             yield picture
         yield parameters(index, data)
@@ -177,10 +184,11 @@ def _on_disk(model: CostModel) -> str:
     return f", on a disk that needs {fmt.absolute(model.flush_ms, 'ms').value} for a flush" if model.flush_ms else ""
 
 
-def flush_sources(model: CostModel) -> list[str]:
-    """Return the sentence that says how flushes were counted and timed; [] if the run measured none."""
+def flush_sources(index: Index, model: CostModel) -> list[str]:
+    """Return the sentence that says how flushes were counted and timed; [] if the run counted none."""
     if model.flush_ms is None:
-        return []
+        counted = any(value.metric == f"{SERVER_PREFIX}{FLUSHES}" for value in index.core.values)
+        return [FLUSH_NOT_MEASURED] if counted else []
     return [
         "Flushes were counted by the servers; an operation that is not alone waits for at most two of those that it "
         f"shares. A flush of the servers' disk took {fmt.absolute(model.flush_ms, 'ms')}, measured before, between and "
@@ -394,18 +402,18 @@ def summaries(index: Index, model: CostModel) -> list[str]:
     """Return a text about each protection, such as 'TLS: +1.16 ms and +1 round trip for each connection, …'."""
     if not has_connections(model):
         return [
-            f"{fmt.capital(each.label)}: {_summary(each.operation)} for each operation."
+            f"{fmt.capital(each.label)}: {_summary(each.operation, model)} for each operation."
             for each in extras(index, model)
         ]
     return [
-        f"{fmt.capital(each.label)}: {_summary(each.connection)} for each connection, {_summary(each.operation)} for "
-        "each operation."
+        f"{fmt.capital(each.label)}: {_summary(each.connection, model)} for each connection, "
+        f"{_summary(each.operation, model)} for each operation."
         for each in extras(index, model)
     ]
 
 
-def _summary(extra: ExtraCost) -> str:
-    if extra.flushes:
+def _summary(extra: ExtraCost, model: CostModel) -> str:
+    if extra.flushes and model.flush_ms is not None:
         own, flushes = fmt.absolute(extra.own_ms, "ms", signed=True), fmt.number(extra.flushes, 2, signed=True)
         return f"{own} and {flushes} {'flush' if abs(extra.flushes) == 1 else 'flushes'}"
     trips = fmt.number(round(extra.round_trips, 2), None if extra.round_trips % 1 else 0, signed=True)

@@ -200,7 +200,7 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
 def flush_time(run: Run) -> Mean:
     """Return the mean time of a flush in milliseconds, from the measurements before, between and after the rounds.
 
-    If it was not measured, return 0, without uncertainty.
+    If it was not measured, return 0, without uncertainty: the flushes are then part of the own time.
     """
     if not run.flushes:
         return Mean(0.0, 0.0, math.inf)
@@ -222,7 +222,7 @@ def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
         for record in run.counted_slices(workload, arm.name)
         if FLUSHES in record.server_figures and record.answer.operations
     ]
-    if not records or not run.flushes:
+    if not records:
         return 0.0
     total = sum(record.server_figures[FLUSHES] * record.answer.operations for record in records)
     flushes = total / sum(record.answer.operations for record in records)

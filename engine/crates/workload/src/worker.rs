@@ -36,6 +36,7 @@ pub async fn work<W: Workload>(mut workload: W, slot: Rc<Slot>, mut think: Think
                 }
                 prepare(&mut workload, &slot, &mut evidence).await;
             }
+            WorkerCommand::Disconnect => workload.disconnect(),
             WorkerCommand::Run(window) => run(&mut workload, &slot, &window, &mut think, &mut evidence).await,
         }
         let mut log = slot.log.borrow_mut();
@@ -142,11 +143,12 @@ fn fail(slot: &Slot, failure: Failure) {
     log.ended(clock::now());
 }
 
-/// A command to a worker: to prepare for a slice, or to run it.
+/// A command to a worker: to prepare for a slice, to run it, or to close its persistent connection.
 #[derive(Clone)]
 pub enum WorkerCommand {
     Prepare { reconnect: bool },
     Run(Arc<Window>),
+    Disconnect,
 }
 
 /// The period of a slice, and the operations that no worker has claimed yet. All workers of the slice share one window.

@@ -108,7 +108,7 @@ pub fn postgres_service(address: &str) -> postgres_wire::Settings {
         username: "u".into(),
         password: None,
         database: "d".into(),
-        search_path: None,
+        session: Default::default(),
         table_schema: None,
         table: "usertable".into(),
         scale: 1,

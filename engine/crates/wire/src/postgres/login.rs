@@ -8,6 +8,7 @@ use base::error::{Class, Failure, Result};
 use net::runtime::Reactor;
 use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The name of the protocol in ALPN, with which TLS peers agree on a protocol (PostgreSQL's documentation, "SSL Session
@@ -27,7 +28,7 @@ pub struct Opening {
     username: String,
     password: Option<String>,
     database: String,
-    search_path: Option<String>,
+    pub session: BTreeMap<String, String>,
     negotiation: Negotiation,
     channel_binding: bool,
 }
@@ -50,7 +51,7 @@ impl Opening {
                 stringprep::saslprep(plaintext).map_or_else(|_| plaintext.into(), Into::into)
             }),
             database: settings.database.clone(),
-            search_path: settings.search_path.clone(),
+            session: settings.session.clone(),
             negotiation: settings.negotiation,
             channel_binding: settings.channel_binding,
         }
@@ -99,10 +100,9 @@ impl Opening {
     }
 
     async fn introduce(&self, channel: &mut Channel, timeline: &mut Timeline) -> Result<Option<&'static str>> {
-        let session = [("user", &self.username), ("database", &self.database)];
-        let search_path = self.search_path.as_ref().map(|schema| ("search_path", schema));
-        let settings = session.into_iter().chain(search_path).map(|(name, value)| (name, value.as_str()));
-        message::append_startup(channel.request(), settings);
+        let login = [("user", self.username.as_str()), ("database", self.database.as_str())];
+        let session = self.session.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        message::append_startup(channel.request(), login.into_iter().chain(session));
         channel.send().await?;
         let request = read_request(channel.receive().await?)?;
         channel.io.end_phase(Phase::Hello, timeline);

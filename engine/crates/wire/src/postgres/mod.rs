@@ -22,6 +22,7 @@ use net::transport::{Address, Transport};
 use pgbench::{Prepared, Scripts};
 use record::{Connection, Timeline, Traffic};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -39,8 +40,11 @@ pub struct Settings {
     pub username: String,
     pub password: Option<Secret>,
     pub database: String,
-    /// The session's search path. If it is absent, the server's default applies. Poolers refuse this setting.
-    pub search_path: Option<String>,
+    /// Settings of each session by name, such as `synchronous_commit`. They are sent in the start-up message, so they
+    /// change nothing on the server. Most poolers refuse them.
+    #[serde(default)]
+    pub session: BTreeMap<String, String>,
+    /// The schema of all tables. If it is absent, the session's search path applies.
     pub table_schema: Option<String>,
     #[serde(default = "usertable")]
     pub table: String,
@@ -103,10 +107,13 @@ impl crate::Settings for Settings {
         if self.scale == 0 {
             return Err(Failure::new(Class::Plan, "scale must be at least 1"));
         }
-        let strings =
-            [Some(&self.username), Some(&self.database), self.search_path.as_ref(), self.table_schema.as_ref()];
-        if strings.into_iter().flatten().any(|text| text.contains('\0')) {
-            return Err(Failure::new(Class::Plan, "a name must not contain a zero byte"));
+        let session = self.session.iter().flat_map(|(name, value)| [name, value]);
+        let mut strings = [&self.username, &self.database].into_iter().chain(&self.table_schema).chain(session);
+        if strings.any(|text| text.contains('\0')) {
+            return Err(Failure::new(Class::Plan, "a name or a setting must not contain a zero byte"));
+        }
+        if self.session.keys().any(|name| name.is_empty() || name == "user" || name == "database") {
+            return Err(Failure::new(Class::Plan, "a setting of a session must have the name of a server's setting"));
         }
         // A question mark stands for a parameter in the texts of the statements.
         if self.table_schema.as_ref().is_some_and(|name| name.contains('?')) {
@@ -136,6 +143,8 @@ pub struct Service {
     opening: Opening,
     scripts: Scripts,
     scale: u64,
+    /// The schema of all tables, or None.
+    schema: Option<String>,
     table: String,
     address: Address,
     facts: Facts,
@@ -153,6 +162,7 @@ impl Service {
             opening: Opening::new(settings),
             scripts: Scripts::new(settings.statements, settings.results, settings.table_schema.as_deref()),
             scale: settings.scale,
+            schema: settings.table_schema.clone(),
             table: settings.table.clone(),
             address: Address::parse("none", DEFAULT_PORT)?,
             facts: Facts::new(),
@@ -165,12 +175,22 @@ impl Service {
         Ok(service)
     }
 
-    /// Log in once. Return the authentication mechanism, and whether the server sees TLS on the connection.
+    /// Log in once. Return the authentication mechanism, whether the server sees TLS on the connection, and the values
+    /// that the session's settings have at the server.
     async fn check_server(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Facts> {
         let LoggedIn { mut channel, process, mechanism } = self.log_in(reactor, timeline).await?;
         let server_side = server_side(&mut channel, process).await?;
+        let mut facts = Facts::from([("mechanism", mechanism.into()), ("server_side", server_side.into())]);
+        let mut settings = Vec::new();
+        for name in self.opening.session.keys() {
+            let text = format!("SELECT current_setting({})", pgbench::literal(name));
+            settings.push(format!("{name}={}", read_value(&mut channel, &text).await?.unwrap_or_default()));
+        }
+        if !settings.is_empty() {
+            facts.insert("session_settings", settings.join(", ").into());
+        }
         channel.close();
-        Ok(Facts::from([("mechanism", mechanism.into()), ("server_side", server_side.into())]))
+        Ok(facts)
     }
 
     async fn log_in(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<LoggedIn> {
@@ -183,15 +203,20 @@ impl Service {
 /// server, such as a pooler, has answered the login.
 async fn server_side(channel: &mut Channel, process: i32) -> Result<Option<String>> {
     let text = format!("SELECT coalesce(version, 'none') FROM pg_catalog.pg_stat_ssl WHERE pid = {process}");
-    pgbench::append_query(&text, channel.request());
-    let mut tls_version = None;
+    read_value(channel, &text).await
+}
+
+/// Return the value of a query with one column. Return None if it has no row.
+async fn read_value(channel: &mut Channel, query: &str) -> Result<Option<String>> {
+    pgbench::append_query(query, channel.request());
+    let mut text = None;
     let read = |body: &[u8]| {
-        let version = channel::row(body, 1)?.value()?.unwrap_or_default();
-        tls_version = Some(String::from_utf8_lossy(version).into_owned());
+        let value = channel::row(body, 1)?.value()?.unwrap_or_default();
+        text = Some(String::from_utf8_lossy(value).into_owned());
         Ok(())
     };
     channel.ask(read).await?;
-    Ok(tls_version)
+    Ok(text)
 }
 
 impl crate::Service for Service {
@@ -291,7 +316,9 @@ impl Pgbench for Session {
 impl Records for Session {
     async fn get_ready(&mut self, shape: &Shape) -> Result<()> {
         if self.records.is_none() {
-            self.records = Some(RecordStatements::prepare(&mut self.channel, &self.service.table, shape).await?);
+            let Service { schema, table, .. } = &*self.service;
+            let statements = RecordStatements::prepare(&mut self.channel, schema.as_deref(), table, shape).await?;
+            self.records = Some(statements);
         }
         Ok(())
     }
@@ -343,9 +370,13 @@ mod tests {
     fn invalid_settings_are_refused_before_connecting() {
         assert!(with(r#""scale": 8"#).unwrap().check(&[]).is_ok());
         assert_eq!(with(r#""scale": 0"#).unwrap().check(&[]).unwrap_err().class, Class::Plan);
-        for name in ["search_path", "table_schema"] {
-            let refused = with(&format!(r#""{name}": "a\u0000b""#)).unwrap().check(&[]).unwrap_err();
-            assert_eq!(refused.class, Class::Plan, "{name}");
+        for invalid in [
+            r#""table_schema": "a\u0000b""#,
+            r#""session": {"search_path": "a\u0000b"}"#,
+            r#""session": {"": "a"}"#,
+            r#""session": {"user": "another"}"#,
+        ] {
+            assert_eq!(with(invalid).unwrap().check(&[]).unwrap_err().class, Class::Plan, "{invalid}");
         }
     }
 }

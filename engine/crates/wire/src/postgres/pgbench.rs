@@ -38,7 +38,7 @@ impl Scripts {
     /// Create the statements for this query protocol and this format of results. The tables are in `schema`, or in the
     /// session's search path if `schema` is None.
     pub fn new(statements: Statements, results: Results, schema: Option<&str>) -> Self {
-        let prefix = schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default();
+        let prefix = schema_prefix(schema);
         let values = "(tid, bid, aid, delta, mtime) VALUES (?, ?, ?, ?, CURRENT_TIMESTAMP)";
         let texts = [
             ("select", format!("SELECT abalance FROM {prefix}pgbench_accounts WHERE aid = ?")),
@@ -200,8 +200,18 @@ const UNNAMED: &str = "";
 /// The maximum number of rows in the message Execute: 0, which means no limit.
 const ALL_ROWS: i32 = 0;
 
+/// Return what precedes the name of a table in this schema.
+pub fn schema_prefix(schema: Option<&str>) -> String {
+    schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default()
+}
+
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Return a string constant of SQL.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// A statement whose parameters are integers.

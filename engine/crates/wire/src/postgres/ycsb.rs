@@ -5,7 +5,7 @@
 use super::Results;
 use super::channel::{Channel, end, row};
 use super::message::append_value;
-use super::pgbench::{append_execution, append_parse, append_sync, no_row, quoted};
+use super::pgbench::{append_execution, append_parse, append_sync, no_row, quoted, schema_prefix};
 use crate::query_checks::{check_one_row, check_order, check_scan};
 use base::error::{Class, Failure, Result};
 use std::io::Write;
@@ -24,9 +24,10 @@ pub struct Statements {
 const INSERT: &str = "insert";
 
 impl Statements {
-    pub async fn prepare(channel: &mut Channel, table: &str, shape: &Shape) -> Result<Self> {
+    /// Prepare the statements on a table in `schema`, or in the session's search path if `schema` is None.
+    pub async fn prepare(channel: &mut Channel, schema: Option<&str>, table: &str, shape: &Shape) -> Result<Self> {
         let mut statements = Statements { shape: *shape, reads: vec![], updates: vec![], scans: vec![] };
-        let table = quoted(table);
+        let table = format!("{}{}", schema_prefix(schema), quoted(table));
         let request = channel.request();
         if shape.inserts {
             let list = names(&(0..shape.fields));

@@ -1,0 +1,131 @@
+"""The commits of a run's sessions on a user's own PostgreSQL server: when they wait for a flush, and for a standby.
+
+Each session of the run has its own `synchronous_commit`. No setting of the server is changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import psycopg
+
+from costof.messages.answers import SliceAnswer
+from costof.programs.flushes import BACKGROUND_PER_SECOND, FLUSHES, LOG_BYTES, flush_mismatch
+from costof.programs.postgres.connection import PostgresSession, error_text
+from costof.programs.postgres.durability import COUNTED_FLUSHES
+
+SETTING = "synchronous_commit"
+#: The values with which a commit waits for a synchronous standby. Without one, the server treats them as 'local'.
+STANDBY_VALUES = frozenset({"remote_write", "on", "remote_apply"})
+NO_STANDBY = "without a synchronous standby (synchronous_standby_names is empty) the server treats it as 'local'"
+#: From this version on, a server counts the flushes of a session exactly when the session ends.
+FIRST_EXACT_VERSION = 150_000
+#: With these methods a write is its own flush, which the server does not count.
+UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
+SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
+END_SECONDS, POLL_SECONDS = 5.0, 0.005
+
+
+def session_settings(target_settings: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings of the sessions of an arm with these target settings."""
+    return dict(target_settings.get("session", {}))
+
+
+class TargetCommits:
+    """The server's view of the commits of sessions that all have the same `application_name`."""
+
+    def __init__(self, session: PostgresSession, application_name: str) -> None:
+        self._session = session
+        self._name = application_name
+        #: Why the server's flushes cannot be counted; None if they can.
+        self.hidden: str | None = None
+        #: The most flushes a second while the run's own commits needed none.
+        self.others_per_second = 0.0
+        self._read_flushes = ""
+
+    def find_counters(self) -> None:
+        """Find out how this server counts flushes, if the account may read it."""
+        ((version,),) = self._session.ask("SELECT current_setting('server_version_num')::int")
+        ((method,),) = self._session.ask("SHOW wal_sync_method")
+        self._read_flushes = COUNTED_FLUSHES[version >= 180_000]
+        if version < FIRST_EXACT_VERSION:
+            self.hidden = "before version 15, PostgreSQL counts flushes too late"
+        elif method in UNCOUNTED_METHODS:
+            self.hidden = f"with wal_sync_method={method}, PostgreSQL counts no flushes"
+        else:
+            try:
+                self._session.try_to(self._read_flushes)
+            except psycopg.Error as error:
+                self.hidden = error_text(error)
+
+    def readings(self) -> dict[str, float]:
+        """Return the flushes of the server's log and the bytes written to it, by all sessions; {} if hidden."""
+        if self.hidden is not None:
+            return {}
+        ((flushes,),) = self._session.ask(self._read_flushes)
+        ((position,),) = self._session.ask("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")
+        return {FLUSHES: float(flushes), LOG_BYTES: float(position)}
+
+    def wait_for_end(self) -> None:
+        """Wait until the server has ended and counted the sessions that the run's clients have closed."""
+        ends_at = time.monotonic() + END_SECONDS
+        while time.monotonic() < ends_at:
+            ((left,),) = self._session.ask(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s", self._name
+            )
+            if not left:
+                return
+            time.sleep(POLL_SECONDS)
+
+    def lacks(self, value: str) -> str | None:
+        """Return why the server's commits would not be as this value of `synchronous_commit` says; None if they are."""
+        ((fsync, standbys),) = self._session.ask(
+            "SELECT current_setting('fsync'), current_setting('synchronous_standby_names')"
+        )
+        if fsync == "off" and value != "off":
+            return "the server flushes no commit (fsync is off)"
+        return NO_STANDBY if value in STANDBY_VALUES and not standbys.strip() else None
+
+    def settings(self) -> dict[str, str]:
+        """Return the server's own settings for sessions that do not set theirs."""
+        return {name: str(self._session.ask(f"SHOW {name}")[0][0]) for name in SHOWN}
+
+    def standbys(self) -> str:
+        """Return text such as '1 synchronous of 2', or that the account may not see the standbys."""
+        total, visible, synchronous = self._standbys()
+        if total and not visible:
+            return "not visible to this account; grant it pg_monitor to see them"
+        return f"{synchronous} synchronous of {total}"
+
+    def mismatch(self, settings: Mapping[str, str], moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+        """Return why a slice's commits were not as its sessions' settings require; None if they were.
+
+        Other sessions may flush the log too. So more flushes than needed prove nothing, but fewer do.
+        """
+        shown = answer.evidence.get("session_settings")
+        expected = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))
+        if answer.operations and shown is not None and shown != expected:
+            return f"the server had {shown} in the client's session instead of {expected}"
+        value = settings[SETTING]
+        if (reason := self.lacks(value)) is not None:
+            return reason
+        if value in STANDBY_VALUES:
+            total, visible, synchronous = self._standbys()
+            if not synchronous and (visible or not total):
+                return "no synchronous standby was connected"
+        if value != "off":
+            return flush_mismatch(moved, answer, flushes_commits=True)
+        per_second = moved.get(FLUSHES, 0.0) / (answer.elapsed_ns / 1e9) if answer.elapsed_ns else 0.0
+        if per_second > BACKGROUND_PER_SECOND:
+            self.others_per_second = max(self.others_per_second, per_second)
+        return None
+
+    def _standbys(self) -> tuple[int, int, int]:
+        """Return the numbers of standbys: connected, with a state that this account may read, and synchronous."""
+        synchronous = "count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
+        ((total, visible, in_step),) = self._session.ask(
+            f"SELECT count(*), count(sync_state), {synchronous} FROM pg_stat_replication"  # noqa: S608
+        )
+        return int(total), int(visible), int(in_step)
