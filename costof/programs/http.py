@@ -20,6 +20,9 @@ class HttpSettings(ServiceSettings):
     host: str | None = Field(default=None, description="The Host header; if absent, the address is sent.")
     path: str
     headers: list[Secret] = Field(default_factory=list)
+    public_headers: bool = Field(
+        default=False, exclude=True, description="Whether all users of this machine may see the headers."
+    )
     body: str | None = Field(default=None, description="The body of the request, which is then a POST.")
     requests_per_connection: int | None = Field(
         default=None,
