@@ -1,0 +1,90 @@
+"""sysbench: its OLTP tests, on the table that costof has loaded.
+
+The password is in a configuration file. sysbench 1.0 uses TLS only with files of fixed names in its folder, among them
+a client certificate, which a server that does not ask for one never sees.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from costof.datasets.sysbench import TABLE
+from costof.instruments.clients import (
+    Client,
+    ClientLoad,
+    ClientTest,
+    Invocation,
+    UnsupportedArmError,
+    check_tls,
+    host_and_port,
+)
+from costof.lab.certificates import Authority
+from costof.messages.plan import Endpoint, Transport
+from costof.programs.mariadb.connection import MysqlSettings
+
+CONFIGURATION = "sysbench.cnf"
+
+
+def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
+    settings, transport = endpoint.service, endpoint.transport
+    assert isinstance(settings, MysqlSettings)
+    check_tls(endpoint, (None,))
+    if settings.table != TABLE:
+        raise UnsupportedArmError(f"cannot use other tables than {TABLE}")
+    host, port = host_and_port(settings.addresses)
+    options = {
+        "config-file": CONFIGURATION,
+        "db-driver": "mysql",
+        "mysql-host": host,
+        "mysql-port": port,
+        "mysql-user": settings.username or "",
+        "mysql-db": settings.database,
+        "mysql-ssl": "on" if transport.is_tls else "off",
+        "db-ps-mode": "disable" if settings.statements == "text" else "auto",
+        "tables": "1",
+        "table-size": str(max(1, load.records)),
+        "rand-type": "uniform",
+        "percentile": "99",
+    }
+    password = settings.password.get_secret_value() if settings.password is not None else ""
+    files = {CONFIGURATION: SecretStr(f"mysql-password={password}\n"), **_tls_files(transport)}
+    return Invocation([f"--{name}={value}" for name, value in options.items()], files=files)
+
+
+def _tls_files(transport: Transport) -> dict[str, SecretStr]:
+    if not transport.is_tls:
+        return {}
+    if transport.ca_file is None:
+        raise UnsupportedArmError("cannot verify certificates by the system's CAs; name a CA file with --tls-ca")
+    own = transport.certificate_file.read_text() if transport.certificate_file is not None else _unused_certificate()
+    contents = {"cacert.pem": transport.ca_file.read_text(), "client-cert.pem": own, "client-key.pem": own}
+    return {name: SecretStr(content) for name, content in contents.items()}
+
+
+@cache
+def _unused_certificate() -> str:
+    """Return a key and a certificate, the same at each call."""
+    with tempfile.TemporaryDirectory() as folder:
+        return Authority(Path(folder)).issue("client", "ecdsa-p256", ["client"]).read_text()
+
+
+CLIENT = Client(
+    program="sysbench",
+    package="sysbench",
+    services=("mariadb",),
+    run="{program} {options} --threads={connections} --events=0 --time={seconds} {test} run",
+    tests={
+        name: ClientTest(name, ("events_per_second",), statements={statement: 1})
+        for name, statement in {
+            "oltp_point_select": "read",
+            "oltp_update_non_index": "write",
+            "oltp_insert": "write",
+        }.items()
+    },
+    connections=8,
+    invocation=_invocation,
+)
