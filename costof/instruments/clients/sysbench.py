@@ -22,7 +22,7 @@ from costof.instruments.clients import (
     check_tls,
     host_and_port,
 )
-from costof.lab.certificates import Authority
+from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.mariadb.connection import MysqlSettings
 
@@ -33,6 +33,8 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     settings, transport = endpoint.service, endpoint.transport
     assert isinstance(settings, MysqlSettings)
     check_tls(endpoint, (None,))
+    if transport.security_level is not None:
+        raise UnsupportedArmError("cannot accept keys that its TLS library finds too short")
     if settings.table != TABLE:
         raise UnsupportedArmError(f"cannot use other tables than {TABLE}")
     host, port = host_and_port(settings.addresses)
@@ -69,7 +71,7 @@ def _tls_files(transport: Transport) -> dict[str, SecretStr]:
 def _unused_certificate() -> str:
     """Return a key and a certificate, the same at each call."""
     with tempfile.TemporaryDirectory() as folder:
-        return Authority(Path(folder)).issue("client", "ecdsa-p256", ["client"]).read_text()
+        return Authority(Path(folder)).issue("client", DEFAULT_KEY, ["client"]).read_text()
 
 
 CLIENT = Client(
