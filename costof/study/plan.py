@@ -257,7 +257,8 @@ class Plan(Model):
         program = client(str(self.client))
         use = self.study.clients.get(program.program)
         connections = self.workers(use.like, arm) if use is not None else program.connections
-        return ClientLoad(client_test(self.study, program), connections, self.records)
+        round_trip_ms = self.study.round_trip_ms(arm.levels)
+        return ClientLoad(client_test(self.study, program), connections, self.records, round_trip_ms)
 
     @property
     def client_statements(self) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""The contract of load generators as clients of a lab's servers: figures like the engine's, and evidence of both ends."""
+"""The contract of load generators as clients of labs: figures like the engine's, and evidence of both ends."""
 
 from __future__ import annotations
 
@@ -71,9 +71,7 @@ def plan_with(study: str, name: str) -> Plan:
         for each, size in plan.slices.items()
         if each.split("@")[0] in workloads
     }
-    return plan.model_copy(
-        update={"study": plan.study.model_copy(update={"workloads": workloads}), "slices": slices}
-    )
+    return plan.model_copy(update={"study": plan.study.model_copy(update={"workloads": workloads}), "slices": slices})
 
 
 def test_each_client_is_tested() -> None:

@@ -25,6 +25,10 @@ from costof.messages.plan import Endpoint
 #: Placeholders in the command line of a `Client`: the program's path, the words of its test, the options for an arm,
 #: and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
+#: The time that a program without a duration may spend on round trips.
+FAR_SECONDS = 1.0
+#: A program that takes longer is ended, for example because its server no longer answers.
+LONGEST_SECONDS = 60.0
 #: The largest number of threads of a program that divides its connections among threads.
 MOST_THREADS = 2
 
@@ -38,11 +42,20 @@ class UnsupportedArmError(Exception):
 
 @dataclass(frozen=True)
 class ClientLoad:
-    """The load that a program puts on an arm: the name of its test, its connections, and the records that it uses."""
+    """The load that a program puts on an arm: the name of its test, its connections, and the records that it uses.
+
+    `round_trip_ms` is the time of a round trip that the lab adds to the network's.
+    """
 
     test: str
     connections: int
     records: int = 0
+    round_trip_ms: float = 0.0
+
+    def requests(self, most: int) -> int:
+        """Return how many requests a program that has no duration sends: `most` on each connection, fewer from afar."""
+        far = int(FAR_SECONDS * 1000 / self.round_trip_ms) if self.round_trip_ms else most
+        return self.connections * max(1, min(most, far))
 
 
 @dataclass(frozen=True)
@@ -95,7 +108,7 @@ class Client:
     @property
     def command(self) -> CommandProgram:
         """Return this load generator in the form in which a study declares a workload's command."""
-        return CommandProgram(run=self.run, read=self.program)
+        return CommandProgram(run=self.run, read=self.program, timeout_seconds=LONGEST_SECONDS)
 
     def test(self, name: str) -> ClientTest:
         """Return the test with this name. Raises `UNKNOWN_CLIENT_TEST`."""

@@ -1,6 +1,7 @@
 """nghttp2's h2load: HTTP/1.1 requests as fast as the connections allow.
 
-h2load never verifies certificates, and uses the defaults of its OpenSSL.
+h2load never verifies certificates, and uses the defaults of its OpenSSL. It runs for a number of requests: for a
+duration, h2load 1.52 may never end if it speaks HTTP/1.1.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from costof.messages.plan import Endpoint
 from costof.programs.http import HttpSettings
 
 BODY = "body"
+#: The number of requests on a connection, without a body and with one. At most `MOST_REQUESTS` in all.
+REQUESTS, REQUESTS_WITH_BODY = 100, 10
+MOST_REQUESTS = 2_000
 
 
 def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
@@ -31,7 +35,9 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
         case most:
             raise UnsupportedArmError(f"cannot end connections after {most} requests")
     scheme = "https" if endpoint.transport.is_tls else "http"
-    options = [f"--header={header}" for header in headers]
+    requests = load.requests(REQUESTS if settings.body is None else REQUESTS_WITH_BODY)
+    options = [f"--requests={max(load.connections, min(requests, MOST_REQUESTS))}"]
+    options += [f"--header={header}" for header in headers]
     files = {}
     if settings.body is not None:
         options.append(f"--data={BODY}")
@@ -43,7 +49,7 @@ CLIENT = Client(
     program="h2load",
     package="nghttp2-client",
     services=("http", "firewall", "http_service"),
-    run="{program} --h1 --threads {threads} --clients {connections} --duration {seconds} {test} {options}",
+    run="{program} --h1 --threads {threads} --clients {connections} {test} {options}",
     tests={"requests": ClientTest("", ("requests_per_second",))},
     connections=200,
     invocation=_invocation,

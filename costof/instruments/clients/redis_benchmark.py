@@ -19,7 +19,7 @@ from costof.messages.plan import Endpoint, Transport
 from costof.programs.redis.connection import RedisSettings
 
 #: Few enough that a run takes about a second on a server that flushes its log before each answer.
-REQUESTS_OF_A_CONNECTION = 1_000
+REQUESTS = 1_000
 
 
 def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
@@ -39,7 +39,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
         "-h": host,
         "-p": port,
         "-c": str(load.connections),
-        "-n": str(REQUESTS_OF_A_CONNECTION * load.connections),
+        "-n": str(load.requests(REQUESTS)),
         "-r": str(max(1, load.records)),
         "-d": str(settings.value_bytes or 100),
     }

@@ -99,7 +99,9 @@ def test_pgbench_is_configured_by_its_environment() -> None:
 
 
 def test_pgbench_uses_the_rows_that_there_are_on_one_connection_too() -> None:
-    assert "--define=scale=0.25 " in argv(client_settings("pgbench", POSTGRES, load=ClientLoad("select-only", 8, 25_000)))
+    assert "--define=scale=0.25 " in argv(
+        client_settings("pgbench", POSTGRES, load=ClientLoad("select-only", 8, 25_000))
+    )
     settings = client_settings("pgbench", POSTGRES.with_settings({"scale": 4}), load=ClientLoad("tpcb-like", 1, 500))
     rows = "--define=accounts=500 --define=branches=4 --define=tellers=40"
     assert f"--file=transaction.sql --protocol extended {rows} --client 1 --jobs 1" in argv(settings)
@@ -108,7 +110,13 @@ def test_pgbench_uses_the_rows_that_there_are_on_one_connection_too() -> None:
 
 def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
     words = client_settings("wrk", HTTP, TLS).programs["w"].argv
-    assert words[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
+    assert words[-5:] == [
+        "--header",
+        "Host: shop.test",
+        "--header",
+        "Connection: close",
+        "https://127.0.0.1:8443/a?b=c",
+    ]
 
 
 def test_bodies_and_secret_headers_of_requests_are_in_files() -> None:
@@ -121,7 +129,7 @@ def test_bodies_and_secret_headers_of_requests_are_in_files() -> None:
         'wrk.headers["Cookie"] = "a=b"',
     ]
     public = client_settings("h2load", service.with_settings({"public_headers": True}))
-    assert "--header=:authority: shop.test --header=Cookie: a=b --header=Connection: close --data=body" in argv(public)
+    assert "--requests=2000 --header=:authority: shop.test --header=Cookie: a=b --header=Connection: close --data=body" in argv(public)
     assert files(public) == {"body": 'say "x"\n'}
 
 
@@ -133,10 +141,9 @@ def test_sysbench_finds_its_password_and_certificates_in_files() -> None:
 
 
 def test_redis_benchmark_logs_in_only_with_a_password_that_others_may_see() -> None:
-    words = argv(client_settings("redis-benchmark", REDIS, TLS, ClientLoad("set", 8, 500)))
+    words = argv(client_settings("redis-benchmark", REDIS, TLS, ClientLoad("set", 8, 500, 20.0)))
     assert words == (
-        "--csv -t set -h 127.0.0.1 -p 6380 -c 8 -n 8000 -r 500 -d 1024 --user visible -a shown -3 --tls "
-        f"--cacert {CA}"
+        f"--csv -t set -h 127.0.0.1 -p 6380 -c 8 -n 400 -r 500 -d 1024 --user visible -a shown -3 --tls --cacert {CA}"
     )
 
 

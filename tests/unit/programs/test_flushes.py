@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from costof.messages.answers import REPORTED
 from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from tests.fake_run import Slice, answer_of, phase_of
 
