@@ -17,6 +17,7 @@ from costof.run.instruments import Instruments
 from costof.run.rounds import measure_slice
 from costof.services.open import open_service
 from costof.studies import study_names
+from costof.study.commands import COMMAND
 from costof.study.library import load_study
 from costof.study.plan import WORKLOAD, Options, Plan, resolve
 from costof.study.schema import SliceSize
@@ -31,7 +32,7 @@ SETTINGS = {
     "mariadb-audit-logging": ("audit=off,all,writes", "records=500"),
     "mariadb-durability": ("commit=0-0,1-1", "clients=1,8"),
     "mariadb-encryption-at-rest": ("encryption=none,everything", "data=in-memory", "records=500"),
-    "mysql-transport": ("transport=plain,tls,ssh-aes256-ctr", "distance=lan", "records=500"),
+    "mysql-transport": ("transport=plain,tls,ssh-aes256-ctr", "client_certificate=on", "distance=lan", "records=500"),
     "postgres-audit-logging": ("audit=off,all,writes", "records=500"),
     "postgres-durability": ("commit=off,on", "clients=8"),
     "postgres-encryption-at-rest": ("storage=none,gocryptfs-aes-gcm", "data=in-memory", "records=500"),
@@ -95,6 +96,7 @@ def test_client_agrees_with_the_engine_on_each_arm_and_both_ends_confirm_it(
         instruments.start(stack)
         service.prepare(instruments.able, instruments.load)
         for arm in (each for each in plan.arms if not each.replicate):
+            assert instruments.measures(COMMAND, arm.name)
             service.collect_evidence(arm, "start")
             assert service.failure_reason(arm) is None
 
@@ -108,7 +110,10 @@ def test_client_agrees_with_the_engine_on_each_arm_and_both_ends_confirm_it(
             def agree() -> bool:
                 of_client, of_engine = records()
                 answer = of_client.answer
-                assert answer.errors == [], answer.evidence
+                print(study, name, arm.name, answer.errors, answer.figures)  # noqa: B023
+                if answer.errors:
+                    # On a busy machine, no request may be answered within the slice.
+                    return False
                 assert (of_client.mismatch, of_engine.mismatch) == (None, None)
                 if of_client.server_tls is not None:
                     assert bool(sum(of_client.server_tls.values())) == arm.settings.speaks_tls  # noqa: B023

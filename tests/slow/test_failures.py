@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,12 +21,6 @@ from tests.support.command import costof
 from tests.support.small_plans import plan_of, small_study
 
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
-
-
-@pytest.fixture
-def temporary(tmp_path: Path) -> Path:
-    """Return an empty folder for labs, with a short path, since it has sockets."""
-    return Path(tempfile.mkdtemp(prefix="oc", dir="/tmp"))
 
 
 def test_server_without_the_extension_ends_the_run_with_one_line(tmp_path: Path, temporary: Path) -> None:
@@ -56,10 +50,6 @@ def test_key_file_that_others_can_read_ends_the_lab_with_one_line(
             pass
     assert caught.value.problem is ErrorText.KEY_FILE_UNUSABLE
     eventually("the removal", lambda: not [*temporary.iterdir()])
-
-
-def of_word(word: str) -> Callable[[list[str]], bool]:
-    return lambda words: any(word in each for each in words)
 
 
 #: For each fault: the study with its settings, the number of slices in a round, the process with this word in its
@@ -103,7 +93,7 @@ def test_fault_of_a_process_is_named_and_the_other_arms_stay_measured(
     with costof_running(run, temporary, small_study(study, tmp_path), *options) as process:
         wait_for_slices(process, run, 3 * slices)
         started = descendants(process.pid)
-        pid = min(pid for pid, command in started.items() if pattern_in(pattern, command))
+        pid = min(pid for pid, command in started.items() if re.search(pattern, " ".join(command)))
         os.kill(pid, number)
         out, err = process.communicate()
     print(out, err)
@@ -113,9 +103,3 @@ def test_fault_of_a_process_is_named_and_the_other_arms_stay_measured(
     assert any(words in text for text in [*result["warnings"], *result["errors"]])
     eventually("the end of all processes", lambda: not alive(started))
     eventually("the removal", lambda: not [*temporary.iterdir()])
-
-
-def pattern_in(pattern: str, command: list[str]) -> bool:
-    import re
-
-    return re.search(pattern, " ".join(command)) is not None

@@ -1,14 +1,10 @@
 """sysbench: its OLTP tests, on the table that costof has loaded.
 
 The password is in a configuration file. sysbench 1.0 uses TLS only with files of fixed names in its folder, among them
-a client certificate, which a server that does not ask for one never sees.
+a client certificate, which a server rejects if it cannot verify it.
 """
 
 from __future__ import annotations
-
-import tempfile
-from functools import cache
-from pathlib import Path
 
 from pydantic import SecretStr
 
@@ -22,7 +18,6 @@ from costof.instruments.clients import (
     check_tls,
     host_and_port,
 )
-from costof.lab.certificates import DEFAULT_KEY, Authority
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.mariadb.connection import MysqlSettings
 
@@ -35,8 +30,8 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     check_tls(endpoint, (None,))
     if transport.security_level is not None:
         raise UnsupportedArmError("cannot accept keys that its TLS library finds too short")
-    if settings.table != TABLE:
-        raise UnsupportedArmError(f"cannot use other tables than {TABLE}")
+    if settings.table is None:
+        raise UnsupportedArmError(f"cannot use other tables than {TABLE}, which this study does not load")
     host, port = host_and_port(settings.addresses)
     options = {
         "config-file": CONFIGURATION,
@@ -62,16 +57,11 @@ def _tls_files(transport: Transport) -> dict[str, SecretStr]:
         return {}
     if transport.ca_file is None:
         raise UnsupportedArmError("cannot verify certificates by the system's CAs; name a CA file with --tls-ca")
-    own = transport.certificate_file.read_text() if transport.certificate_file is not None else _unused_certificate()
+    if transport.certificate_file is None:
+        raise UnsupportedArmError("cannot use TLS without a client certificate; add --set client_certificate=on")
+    own = transport.certificate_file.read_text()
     contents = {"cacert.pem": transport.ca_file.read_text(), "client-cert.pem": own, "client-key.pem": own}
     return {name: SecretStr(content) for name, content in contents.items()}
-
-
-@cache
-def _unused_certificate() -> str:
-    """Return a key and a certificate, the same at each call."""
-    with tempfile.TemporaryDirectory() as folder:
-        return Authority(Path(folder)).issue("client", DEFAULT_KEY, ["client"]).read_text()
 
 
 CLIENT = Client(
