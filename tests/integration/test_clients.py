@@ -10,13 +10,14 @@ import pytest
 from costof.errors import CostofError
 from costof.instruments.clients import client, client_names
 from costof.report import analyse
-from costof.results.ledger import Ledger, SliceRecord
+from costof.results.ledger import Ledger
 from costof.results.metrics import SliceKey
 from costof.run.experiment import run
 from costof.run.instruments import Instruments
 from costof.run.rounds import measure_slice
 from costof.services.open import open_service
 from costof.studies import study_names
+from costof.study.arms import PlannedArm
 from costof.study.commands import COMMAND
 from costof.study.library import load_study
 from costof.study.plan import WORKLOAD, Options, Plan, resolve
@@ -99,31 +100,26 @@ def test_client_agrees_with_the_engine_on_each_arm_and_both_ends_confirm_it(
     with service, ExitStack() as stack:
         instruments.start(stack)
         service.prepare(instruments.able, instruments.load)
-        for arm in (each for each in plan.arms if not each.replicate):
+        arms = [arm for arm in plan.arms if not arm.replicate]
+        for arm in arms:
             assert instruments.measures(COMMAND, arm.name)
             service.collect_evidence(arm, "start")
             assert service.failure_reason(arm) is None
+        for arm in arms:
 
-            def records() -> tuple[SliceRecord, SliceRecord]:
-                both = [
-                    measure_slice(plan, service, instruments, SliceKey(each, arm.name), 0, 1)[0]  # noqa: B023
+            def agree(arm: PlannedArm = arm) -> bool:
+                of_client, of_engine = (
+                    measure_slice(plan, service, instruments, SliceKey(each, arm.name), 0, 1)[0]
                     for each in (WORKLOAD, use.like)
-                ]
-                return both[0], both[1]
-
-            def agree() -> bool:
-                of_client, of_engine = records()
-                answer = of_client.answer
-                print(study, name, arm.name, answer.errors, answer.figures)  # noqa: B023
-                if answer.errors:
+                )
+                assert (of_client.mismatch, of_engine.mismatch) == (None, None)
+                if of_client.answer.errors:
                     # On a busy machine, no request may be answered within the slice.
                     return False
-                assert (of_client.mismatch, of_engine.mismatch) == (None, None)
                 if of_client.server_tls is not None:
-                    assert bool(sum(of_client.server_tls.values())) == arm.settings.speaks_tls  # noqa: B023
+                    assert bool(sum(of_client.server_tls.values())) == arm.settings.speaks_tls
                 rate = of_engine.answer.operations / of_engine.answer.elapsed_ns * 1e9
-                print(f"{study} {name} {arm.name}: {answer.figures[figure]:,.0f}/s, engine {rate:,.0f}/s")  # noqa: B023
-                return rate / MAGNITUDE < answer.figures[figure] < rate * MAGNITUDE
+                return rate / MAGNITUDE < of_client.answer.figures[figure] < rate * MAGNITUDE
 
             eventually(f"agreement on {arm.name}", agree)
     assert not instruments._output.parent.exists(), "it had files with passwords"

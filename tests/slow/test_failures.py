@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import tempfile
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -46,9 +45,9 @@ def test_key_file_that_others_can_read_ends_the_lab_with_one_line(
     monkeypatch.setattr(encryption_at_rest, "write_private", write_readable)
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     plan = plan_of("mariadb-encryption-at-rest", "quick", "encryption=everything", "data=in-memory", "records=20")
-    with pytest.raises(CostofError, match="mode is 0644, so other users can read the key; set TMPDIR") as caught:
-        with open_service(plan, None, "run"):
-            pass
+    reason = "mode is 0644, so other users can read the key; set TMPDIR"
+    with pytest.raises(CostofError, match=reason) as caught, open_service(plan, None, "run"):
+        pass
     assert caught.value.problem is ErrorText.KEY_FILE_UNUSABLE
     eventually("the removal", lambda: not [*temporary.iterdir()])
 

@@ -129,7 +129,10 @@ def test_bodies_and_secret_headers_of_requests_are_in_files() -> None:
         'wrk.headers["Cookie"] = "a=b"',
     ]
     public = client_settings("h2load", service.with_settings({"public_headers": True}))
-    assert "--requests=2000 --header=:authority: shop.test --header=Cookie: a=b --header=Connection: close --data=body" in argv(public)
+    assert (
+        "--requests=2000 --header=:authority: shop.test --header=Cookie: a=b --header=Connection: close --data=body"
+        in argv(public)
+    )
     assert files(public) == {"body": 'say "x"\n'}
 
 
