@@ -230,6 +230,15 @@ def test_client_program_that_does_not_suit_the_study_or_options_is_rejected(
     assert caught.value.problem is error
 
 
+def test_unknown_test_in_a_study_is_reported() -> None:
+    study = load_study("mariadb-durability")
+    use = study.clients["sysbench"].model_copy(update={"test": "oltp_inserts"})
+    changed = study.model_copy(update={"clients": {"sysbench": use}})
+    with pytest.raises(CostofError, match=r"no test 'oltp_inserts' \(did you mean 'oltp_insert'\?\)") as caught:
+        resolve(changed, Options("quick", client="sysbench"))
+    assert caught.value.problem is ErrorText.UNKNOWN_CLIENT_TEST
+
+
 def test_missing_client_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     monkeypatch.setattr("costof.lab.program.FOLDERS", ())
