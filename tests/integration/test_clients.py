@@ -33,7 +33,7 @@ SETTINGS = {
     "mariadb-audit-logging": ("audit=off,all,writes", "records=500"),
     "mariadb-durability": ("commit=0-0,1-1", "clients=1,8"),
     "mariadb-encryption-at-rest": ("encryption=none,everything", "data=in-memory", "records=500"),
-    "mysql-transport": ("transport=plain,tls,ssh-aes256-ctr", "client_certificate=on", "distance=lan", "records=500"),
+    "mysql-transport": ("transport=plain,tls", "client_certificate=on", "distance=lan", "records=500"),
     "postgres-audit-logging": ("audit=off,all,writes", "records=500"),
     "postgres-durability": ("commit=off,on", "clients=8"),
     "postgres-encryption-at-rest": ("storage=none,gocryptfs-aes-gcm", "data=in-memory", "records=500"),
