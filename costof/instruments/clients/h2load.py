@@ -22,7 +22,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     settings = endpoint.service
     assert isinstance(settings, HttpSettings)
     check_tls(endpoint, (None, "1.3"))
-    if settings.headers and not settings.public_headers:
+    if settings.has_secrets and (settings.headers or settings.body is not None):
         raise UnsupportedArmError("cannot send your headers without showing them in the process list")
     # The pseudo-header replaces the address in the header Host.
     headers = [f":authority: {settings.host}"] if settings.host is not None else []

@@ -1,7 +1,7 @@
 """sysbench: its OLTP tests, on the table that costof has loaded.
 
-The password is in a configuration file. sysbench 1.0 uses TLS only with files of fixed names in its folder, among them
-a client certificate, which a server rejects if it cannot verify it.
+sysbench reads its password from a pipe, as a configuration file. sysbench 1.0 uses TLS only with files of fixed names
+in its folder, among them a client certificate, which a server rejects if it cannot verify it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from costof.instruments.clients import (
 from costof.messages.plan import Endpoint, Transport
 from costof.programs.mariadb.connection import MysqlSettings
 
-CONFIGURATION = "sysbench.cnf"
+VARIABLE = "SYSBENCH_PASSWORD"
+#: The shell's own `printf` is no process, so that no user of the machine sees the password.
+WITH_PASSWORD = f'printf "mysql-password=%s\\n" "${VARIABLE}" | exec "$0" --config-file=/dev/stdin "$@"'
 
 
 def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
@@ -34,7 +36,6 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
         raise UnsupportedArmError(f"cannot use other tables than {TABLE}, which this study does not load")
     host, port = host_and_port(settings.addresses)
     options = {
-        "config-file": CONFIGURATION,
         "db-driver": "mysql",
         "mysql-host": host,
         "mysql-port": port,
@@ -47,9 +48,11 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
         "rand-type": "uniform",
         "percentile": "99",
     }
-    password = settings.password.get_secret_value() if settings.password is not None else ""
-    files = {CONFIGURATION: SecretStr(f"mysql-password={password}\n"), **_tls_files(transport)}
-    return Invocation([f"--{name}={value}" for name, value in options.items()], files=files)
+    password = settings.password or SecretStr("")
+    if any(character.isspace() for character in password.get_secret_value()):
+        raise UnsupportedArmError("cannot read a password with blanks from a configuration file")
+    secrets = {VARIABLE: password}
+    return Invocation([f"--{name}={value}" for name, value in options.items()], {}, secrets, _tls_files(transport))
 
 
 def _tls_files(transport: Transport) -> dict[str, SecretStr]:
@@ -68,7 +71,8 @@ CLIENT = Client(
     program="sysbench",
     package="sysbench",
     services=("mariadb",),
-    run="{program} {options} --threads={connections} --events=0 --time={seconds} {test} run",
+    run=f"sh -c '{WITH_PASSWORD}' "
+    + "{program} {options} --threads={connections} --events=0 --time={seconds} {test} run",
     tests={
         name: ClientTest(name, ("events_per_second",), statements={statement: 1})
         for name, statement in {

@@ -19,6 +19,8 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     settings = endpoint.service
     assert isinstance(settings, HttpSettings)
     check_tls(endpoint, (None, "1.3"))
+    if settings.has_secrets and (settings.headers or settings.body is not None):
+        raise UnsupportedArmError("cannot send your headers without writing them to a file or to the process list")
     headers = [f"Host: {settings.host}"] if settings.host is not None else []
     match settings.requests_per_connection:
         case None:
@@ -37,7 +39,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
 
 
 def _script(settings: HttpSettings) -> str:
-    """Return the script with the body and headers, which may hold credentials and so are not options; '' if none."""
+    """Return the script that sets the body and the headers; '' if there are none."""
     lines = []
     if settings.body is not None:
         lines += ['wrk.method = "POST"', f"wrk.body = {_quoted(settings.body)}"]

@@ -144,7 +144,7 @@ class FirewallLab(LabService):
             host=HOST,
             path=sent.path,
             headers=[f"{name}: {value}" for name, value in sent.headers.items()],
-            public_headers=True,
+            has_secrets=False,
             body=sent.body,
         )
         return Endpoint(

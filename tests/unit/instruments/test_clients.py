@@ -25,6 +25,7 @@ from costof.study.plan import Options, resolve, with_client
 from tests.report.results import result_of
 
 PASSWORD = "correct horse"
+WITHOUT_BLANKS = "correct-horse"
 CA = Path("/a folder/ca.pem")
 TLS = Transport(kind="tls", ca_file=CA, version="1.3")
 POSTGRES = PostgresSettings(
@@ -34,7 +35,7 @@ IN_A_SCHEMA = POSTGRES.with_settings({"table_schema": "costof_x"})
 MYSQL = MysqlSettings(
     addresses=["127.0.0.1:3306"],
     username="u",
-    password=SecretStr(PASSWORD),
+    password=SecretStr(WITHOUT_BLANKS),
     database="d",
     table="sbtest1",
     statements="text",
@@ -119,16 +120,15 @@ def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
     ]
 
 
-def test_bodies_and_secret_headers_of_requests_are_in_files() -> None:
-    service = HTTP.with_settings({"headers": ["Cookie: a=b"], "body": 'say "x"\n'})
+def test_body_and_headers_of_a_lab_are_sent() -> None:
+    service = HTTP.with_settings({"headers": ["Cookie: a=b"], "body": 'say "x"\n', "has_secrets": False})
     settings = client_settings("wrk", service)
-    assert "Cookie" not in argv(settings)
     assert files(settings)["request.lua"].splitlines() == [
         'wrk.method = "POST"',
         'wrk.body = "say \\"x\\"\\n"',
         'wrk.headers["Cookie"] = "a=b"',
     ]
-    public = client_settings("h2load", service.with_settings({"public_headers": True}))
+    public = client_settings("h2load", service)
     assert (
         "--requests=2000 --header=:authority: shop.test --header=Cookie: a=b --header=Connection: close --data=body"
         in argv(public)
@@ -136,11 +136,11 @@ def test_bodies_and_secret_headers_of_requests_are_in_files() -> None:
     assert files(public) == {"body": 'say "x"\n'}
 
 
-def test_sysbench_finds_its_password_and_certificates_in_files() -> None:
+def test_sysbench_reads_its_password_from_a_pipe() -> None:
     settings = client_settings("sysbench", MYSQL, load=ClientLoad("oltp_insert", 3, 500))
     assert "--mysql-ssl=off --db-ps-mode=disable --tables=1 --table-size=500 " in argv(settings)
     assert argv(settings).endswith("--threads=3 --events=0 --time=2 oltp_insert run")
-    assert files(settings) == {"sysbench.cnf": f"mysql-password={PASSWORD}\n"}
+    assert (settings.files, environment(settings)) == ({}, {"SYSBENCH_PASSWORD": WITHOUT_BLANKS})
 
 
 def test_redis_benchmark_logs_in_only_with_a_password_that_others_may_see() -> None:
@@ -161,7 +161,9 @@ def test_redis_benchmark_logs_in_only_with_a_password_that_others_may_see() -> N
         ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
         ("wrk", HTTP.with_settings({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
         ("h2load", HTTP.with_settings({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
+        ("wrk", HTTP.with_settings({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
         ("sysbench", MYSQL.with_settings({"table": None}), PLAIN, "cannot use other tables than sbtest1"),
+        ("sysbench", MYSQL.with_settings({"password": PASSWORD}), PLAIN, "cannot read a password with blanks"),
         ("sysbench", MYSQL, Transport(kind="tls"), "name a CA file with --tls-ca"),
         ("sysbench", MYSQL, TLS.model_copy(update={"version": None}), "cannot use TLS without a client certificate"),
         ("sysbench", MYSQL, Transport(kind="tls", security_level=0), "cannot accept keys"),
@@ -180,7 +182,9 @@ def test_setting_that_a_client_does_not_support_is_reported(
 def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_knows(name: str) -> None:
     services = {"pgbench": POSTGRES, "sysbench": MYSQL, "redis-benchmark": REDIS}
     settings = client_settings(name, services.get(name, HTTP))
-    assert PASSWORD not in settings.model_dump_json() + repr(settings) + str(settings.programs)
+    shown = settings.model_dump_json() + repr(settings) + str(settings.programs)
+    assert PASSWORD not in shown
+    assert WITHOUT_BLANKS not in shown
     for test in client(name).tests:
         assert set(client(name).test(test).headline) <= set(client(name).figures(test))
 
