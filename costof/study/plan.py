@@ -535,7 +535,9 @@ def with_client(study: Study, client: Client) -> Study:
             service=service,
         )
     client.find()
-    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.command)
+    workload = Workload(
+        label=f"{client.program} ({test}) as the client", view=COMMAND, kind=COMMAND, command=client.command
+    )
     metrics = {
         f"{WORKLOAD}.{name}": Metric(
             label=f"{figure.label}, {client.program}",
