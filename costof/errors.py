@@ -91,6 +91,8 @@ class ErrorText:
     UNKNOWN_READER = usage(lambda name, nearest, allowed: f"costof cannot read the output of '{name}'{nearest} "
         f"(choose from: {allowed})")
     UNKNOWN_CLIENT = usage(lambda name, nearest, allowed: f"unknown client '{name}'{nearest} (choose from: {allowed})")
+    UNKNOWN_CLIENT_TEST = usage(lambda client, name, nearest, allowed: f"{client} has no test '{name}'{nearest} "
+        f"(choose from: {allowed}); correct the table [clients] of the study's file")
     CLIENT_FOR_OTHER_SERVICE = usage(lambda client, supported, study, service: f"{client} is a client for {supported}, "
         f"but {study} measures {service}; choose another --client, or remove it")
     CLIENT_WITHOUT_LOAD = usage(lambda client: f"{client} sends requests as fast as it can, so it cannot keep the rate "

@@ -91,7 +91,7 @@ def _studies(context: click.Context, parameter: click.Parameter, incomplete: str
     metavar="TIME",
     help="Round-trip time to the servers, such as 20ms: emulated in a lab, else predicted.",
 )
-@click.option("--client", metavar="PROGRAM", help="Also measure with this client: pgbench or wrk.")
+@click.option("--client", metavar="PROGRAM", help="Also measure with this client, such as pgbench, sysbench or h2load.")
 @click.option(
     "--memory",
     metavar="N",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections import Counter
@@ -12,7 +13,7 @@ from costof.format import plural, plural_formatted
 from costof.lab.lab import Lab
 from costof.lab.log_file import LogFile
 from costof.lab.syslog import SyslogDaemon
-from costof.messages.answers import SliceAnswer
+from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 
 #: The names of the readings of an audit log (`LabServer.readings`), and the prefix of those of one class of entries.
 ENTRIES = "audit_entries"
@@ -93,11 +94,18 @@ class AuditLog:
         return {ENTRIES: float(self._entries.total()), BYTES: float(self._bytes), **by_class}
 
 
-def statements_sent(kind: str | None, answer: SliceAnswer) -> dict[str, int] | None:
+def statements_sent(
+    kind: str | None, answer: SliceAnswer, of_program: Mapping[str, int] | None = None
+) -> dict[str, int] | None:
     """Return the number of statements of each class that the client has sent in a slice, by its own count.
 
-    Return None if the workload's kind does not say this.
+    `of_program` has the number of statements of an operation that a load generator reports. Return None if the
+    workload's kind does not say this.
     """
+    if REPORTED in answer.counts:
+        failed = sum(error.count for error in answer.errors if error.error_class == REPORTED_FAILURE)
+        done = answer.counts[REPORTED] - failed
+        return {name: count * done for name, count in (of_program or {}).items()}
 
     def count(phase: str) -> int:
         return answer.phases[phase].count if phase in answer.phases else 0
@@ -121,13 +129,14 @@ def entries_mismatch(
     """Return why the entries of a slice are not exactly those of the statements that were sent; None if they are.
 
     `audited` are the audited classes. Statements of other classes must have no entry. A failed operation may have sent
-    statements that the client did not count.
+    statements that the client did not count, and a load generator sends some beside its operations.
     """
     failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
+    uncounted = math.inf if REPORTED in answer.counts else failed
     for name in [key.removeprefix(OF_CLASS) for key in moved if key.startswith(OF_CLASS)]:
         entries = int(moved[f"{OF_CLASS}{name}"])
         statements = sent.get(name, 0) if name in audited else 0
-        if not statements <= entries <= statements + (failed if name in audited else 0):
+        if not statements <= entries <= statements + (uncounted if name in audited else 0):
             cause = "; the disk of the log is full" if is_full(log.path) else ""
             counted = plural_formatted(f"{entries:,}", "entry", "entries")
             return f"the audit log got {counted} of class {name} for {plural(statements, 'audited statement')}{cause}"

@@ -20,6 +20,11 @@ class HttpSettings(ServiceSettings):
     host: str | None = Field(default=None, description="The Host header; if absent, the address is sent.")
     path: str
     headers: list[Secret] = Field(default_factory=list)
+    has_secrets: bool = Field(
+        default=True,
+        exclude=True,
+        description="Whether headers and body may hold secrets of a user, as a lab's never do.",
+    )
     body: str | None = Field(default=None, description="The body of the request, which is then a POST.")
     requests_per_connection: int | None = Field(
         default=None,

@@ -43,7 +43,8 @@ class Place:
     `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
     key that the server must be able to present; it presents the first one when it starts. `number` is 1 for the lab's
     first server, 2 for the second. `kinds` are the kinds of the study's workloads by name, and `records` is the number
-    of records that they use.
+    of records that they use. `client_statements` has, by class, the number of statements of an operation that the load
+    generator of `--client` reports.
     """
 
     lab: Lab
@@ -55,6 +56,7 @@ class Place:
     number: int = 1
     kinds: Mapping[str, str] = field(default_factory=dict)
     records: int = 0
+    client_statements: Mapping[str, int] = field(default_factory=dict)
 
     def kind(self, answer: SliceAnswer) -> str | None:
         """Return the kind of a slice's workload; None if it is not the engine's."""

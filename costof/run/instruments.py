@@ -215,7 +215,8 @@ class Instruments:
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint
-        settings = client(self.plan.client).settings(endpoint, self.plan.programs(arm), self._output)
+        load, programs = self.plan.client_load(arm), self.plan.programs(arm)
+        settings = client(self.plan.client).settings(endpoint, load, programs, self._output)
         return ipc.Endpoint(service=settings)
 
     def _check_that_arms_can_run(self, ready: list[Ready]) -> None:

@@ -277,6 +277,7 @@ def at_load(study: Study, load: Load) -> Study:
     changes: dict[str, Any] = {
         "factors": {name: _factor(each, base) for name, each in study.factors.items() if name not in replaced},
         "workloads": {WORKLOAD: _workload(study, load, base)},
+        "clients": {},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
         # All other sections need workloads that the load has replaced.

@@ -7,19 +7,18 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pydantic import Field
 
 from costof.errors import CostofError, ErrorText
 from costof.format import listed
-from costof.instruments.clients import Client, client
-from costof.instruments.commands.readers import reader
+from costof.instruments.clients import Client, ClientLoad, client
 from costof.instruments.commands.settings import RATE, RATE_OF_SLICE, SECONDS, CommandProgram
 from costof.model import Model
 from costof.study.arms import PlannedArm, plan_arms
-from costof.study.commands import COMMAND, DEFAULT_SECONDS, FIGURE_PREFIX, MARGIN
+from costof.study.commands import COMMAND, DEFAULT_SECONDS, FIGURE_PREFIX, MARGIN, MOST_RUNS
 from costof.study.load import CommandRate, Load, RequestedLoad, at_load, parse_load
 from costof.study.options import (
     FEWEST_STARTS,
@@ -252,6 +251,22 @@ class Plan(Model):
             for name, each in self.study.workloads.items()
             if each.command is not None
         }
+
+    def client_load(self, arm: PlannedArm) -> ClientLoad:
+        """Return the load of the run's client on an arm."""
+        program = client(str(self.client))
+        use = self.study.clients.get(program.program)
+        connections = self.workers(use.like, arm) if use is not None else program.connections
+        round_trip_ms = self.study.round_trip_ms(arm.levels)
+        return ClientLoad(client_test(self.study, program), connections, self.records, round_trip_ms)
+
+    @property
+    def client_statements(self) -> Mapping[str, int]:
+        """The statements of an operation that the run's client reports, by class; empty without a client."""
+        if self.client is None:
+            return {}
+        program = client(self.client)
+        return program.test(client_test(self.study, program)).statements
 
     def workers(self, workload: str, arm: PlannedArm) -> int:
         from_levels = arm.settings.workload.get(workload, {}).get("workers")
@@ -497,22 +512,31 @@ def _starts(options: Options) -> int:
     return parse_whole_number("--restarts", options.restarts, FEWEST_STARTS, MOST_STARTS)
 
 
+def client_test(study: Study, client: Client) -> str:
+    """Return the name of the test that the study chooses for a client, or else of the client's first test."""
+    use = study.clients.get(client.program)
+    return use.test if use is not None else next(iter(client.tests))
+
+
 def with_client(study: Study, client: Client) -> Study:
     """Return the study with the client's workload and a metric for each figure that the client may report.
 
-    Raises `CLIENT_FOR_OTHER_SERVICE` for a client that does not support the study's service, and `PROGRAM_MISSING`.
+    Raises `CLIENT_FOR_OTHER_SERVICE` for a client that does not support the study's service, `UNKNOWN_CLIENT_TEST` and
+    `PROGRAM_MISSING`.
     """
-    service = study.service.program or study.service.kind
-    if service != client.service:
+    service, test = study.service.program or study.service.kind, client_test(study, client)
+    if service not in client.services:
         raise CostofError(
             ErrorText.CLIENT_FOR_OTHER_SERVICE,
             client=client.program,
-            supported=client.service,
+            supported=listed([*client.services]),
             study=study.name,
             service=service,
         )
     client.find()
-    workload = Workload(label=f"{client.program} as the client", view=COMMAND, kind=COMMAND, command=client.command)
+    workload = Workload(
+        label=f"{client.program} ({test}) as the client", view=COMMAND, kind=COMMAND, command=client.command
+    )
     metrics = {
         f"{WORKLOAD}.{name}": Metric(
             label=f"{figure.label}, {client.program}",
@@ -521,12 +545,12 @@ def with_client(study: Study, client: Client) -> Study:
             phase=f"{FIGURE_PREFIX}{name}",
             unit=figure.unit,
             better=figure.better,
-            headline=name in client.headline,
+            headline=name in client.test(test).headline,
             margin=MARGIN,
         )
-        for name, figure in reader(client.program).figures.items()
+        for name, figure in client.figures(test).items()
     }
-    size = {WORKLOAD: SliceSize(operations=1, seconds=DEFAULT_SECONDS)}
+    size = {WORKLOAD: SliceSize(operations=1 if workload.takes_duration else MOST_RUNS, seconds=DEFAULT_SECONDS)}
     profiles = {
         name: profile.model_copy(update={"slices": profile.slices | size}) for name, profile in study.profiles.items()
     }

@@ -404,6 +404,13 @@ class Profile(Model):
     )
 
 
+class ClientUse(Model):
+    """How a load generator measures a study (`--client`)."""
+
+    test: str = Field(description="The load generator's own name of what it measures, such as 'oltp_insert'.")
+    like: str = Field(description="The workload with which it shares the number of connections on each arm.")
+
+
 class ServiceReference(Model):
     """The service of a study: a folder of `costof/services/`, and for 'server' a program of `costof/programs/`."""
 
@@ -445,6 +452,9 @@ class Study(Model):
     connections: int = Field(
         default=96, gt=0, description="The maximum number of simultaneous connections with --load."
     )
+    clients: dict[str, ClientUse] = Field(
+        default={}, description="The test of each load generator; absent: its first one, on its usual connections."
+    )
     limits: dict[str, str] = Field(default={}, description="The largest allowed cost by metric, such as '+10%'.")
     secrets: dict[str, SecretSource] = Field(
         default={}, description="Secret environment variables of commands, and their sources."
@@ -473,6 +483,9 @@ class Study(Model):
                 unknown = merge_client_settings(factor.effects(level)).workload.keys() - self.workloads
                 if unknown:
                     raise ValueError(f"level '{level}' of '{factor.label}' changes unknown workloads {sorted(unknown)}")
+        for name, use in self.clients.items():
+            if use.like not in self.workloads:
+                raise ValueError(f"unknown workload '{use.like}' of client '{name}'")
         for name, profile in self.profiles.items():
             if {slice_name.removesuffix(FAR) for slice_name in profile.slices} != set(self.workloads):
                 raise ValueError(f"profile {name} must give the slice size of each workload: {list(self.workloads)}")

@@ -219,6 +219,7 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
     ("pgbench-rate.txt", {"skipped: 0 (0": "skipped: 38 (4"}, (762, 0)),
     ("sysbench.txt", {"errors:                      9": "errors:                      419"}, (838, 419)),
     ("ycsb.txt", {"Return=OK": "Return=NOT_FOUND"}, (20000, 20000)),
+    ("h2load.txt", {"0 failed": "18446744073709551613 failed"}, (2000, 0)),
     ("go-ycsb-failed.txt", {"Count: 444": "Count: 2556"}, (5112, 2556)),
     ("ycsb.txt", {"[UPDATE], Return=OK": "[UPDATE], Return=2"}, (20000, 10035)),
 ]

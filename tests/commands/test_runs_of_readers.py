@@ -20,6 +20,7 @@ GOOD = {
     "benchbase": ("benchbase.json", "latency_ms", r'"Average Latency \(microseconds\)"'),
     "fio": ("fio.json", "read_latency_us", r'"clat_ns"'),
     "go-ycsb": ("go-ycsb.txt", "read_latency_us", r"^READ +-.*\n"),
+    "h2load": ("h2load.txt", "latency_ms", r"^time for request:.*\n"),
     "hey": ("hey.txt", "latency_ms", r"^  Average:.*\n"),
     "k6": ("k6.json", "latency_ms", r'"http_req_duration"'),
     "memtier": ("memtier.json", "latency_ms", r'"(Average )?Latency"'),

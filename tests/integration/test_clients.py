@@ -1,45 +1,135 @@
-"""Load generators (pgbench and others) as clients of a lab's servers: their figures, and evidence of TLS."""
+"""The contract of load generators as clients of labs: figures like the engine's, and evidence of both ends."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from costof.errors import CostofError
-from costof.instruments.clients import client
+from costof.instruments.clients import client, client_names
 from costof.report import analyse
-from costof.results.ledger import Ledger, SliceRecord
+from costof.results.ledger import Ledger
+from costof.results.metrics import SliceKey
 from costof.run.experiment import run
+from costof.run.instruments import Instruments
+from costof.run.rounds import measure_slice
 from costof.services.open import open_service
+from costof.studies import study_names
+from costof.study.arms import PlannedArm
+from costof.study.commands import COMMAND
 from costof.study.library import load_study
-from costof.study.plan import WORKLOAD, Options, resolve
+from costof.study.plan import WORKLOAD, Options, Plan, resolve
 from costof.study.schema import SliceSize
-from tests.support.programs import HANGS_SECONDS
+from tests.support.programs import HANGS_SECONDS, eventually
 from tests.support.unwatched import Silent
 
 pytestmark = pytest.mark.servers
-#: For each load generator: the study, its settings, a figure, and the error of an arm that the program cannot measure.
-CLIENTS = {
-    "pgbench": (
-        "postgres-tls",
-        ["transport=plain,tls", "group=first-choice,prime256v1"],
-        "client.tps",
-        "cannot offer one group alone",
-    ),
-    "wrk": ("http-tls-termination", ["termination=none,balancer", "keep_alive=1"], "client.requests_per_second", None),
+#: The levels of each study that has clients.
+SETTINGS = {
+    "http-firewall": ("firewall=off,on", "request=no-body,json-1kb"),
+    "http-tls-termination": ("termination=none,balancer", "keep_alive=1"),
+    "mariadb-audit-logging": ("audit=off,all,writes", "records=500"),
+    "mariadb-durability": ("commit=0-0,1-1", "clients=1,8"),
+    "mariadb-encryption-at-rest": ("encryption=none,everything", "data=in-memory", "records=500"),
+    "mysql-transport": ("transport=plain,tls", "client_certificate=on", "distance=lan", "records=500"),
+    "postgres-audit-logging": ("audit=off,all,writes", "records=500"),
+    "postgres-durability": ("commit=off,on", "clients=8"),
+    "postgres-encryption-at-rest": ("storage=none,gocryptfs-aes-gcm", "data=in-memory", "records=500"),
+    "postgres-pooling": ("path=plain,tls,transaction-both", "records=500"),
+    "postgres-tls": ("transport=plain,tls", "distance=lan", "records=500"),
+    "redis-durability": ("log=memory-only,each-answer", "clients=8", "records=500"),
+    "redis-tls": ("transport=plain,tls,pair-mtls", "distance=lan", "records=500"),
+    "service-mtls": ("path=direct,pair-mtls", "program=haproxy", "distance=lan"),
 }
+CASES = [(study, name) for study in study_names() for name in load_study(study).clients]
+#: One study for each program.
+QUICK = {
+    ("mysql-transport", "sysbench"),
+    ("postgres-tls", "pgbench"),
+    ("redis-durability", "redis-benchmark"),
+    ("service-mtls", "h2load"),
+    ("service-mtls", "wrk"),
+}
+#: The length of a client's slices, in whole seconds, as all programs accept them.
+SECONDS = 1.0
+#: The same for a study of 200 new connections with TLS, which take a while on a busy machine.
+LONGER = {"http-tls-termination": 4.0}
+#: A load generator and the engine agree if one has less than so many times the other's operations a second.
+MAGNITUDE = 10.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", CLIENTS)
-def test_pgbench_or_wrk_and_the_engine_are_both_measured_in_each_round(name: str, tmp_path: Path) -> None:
+def needs(name: str) -> None:
     try:
         client(name).find()
     except CostofError as error:
         pytest.skip(str(error))
-    study, settings, metric, cannot = CLIENTS[name]
-    plan = resolve(load_study(study), Options("quick", settings, seed=1, client=name))
+
+
+def plan_with(study: str, name: str) -> Plan:
+    """Return a plan with short slices of the client and of the workload that is like the client's."""
+    plan = resolve(load_study(study), Options("quick", SETTINGS[study], seed=1, client=name))
+    like = plan.study.clients[name].like
+    workloads = {each: plan.study.workloads[each] for each in (like, WORKLOAD)}
+    slices = {
+        each: size.model_copy(update={"seconds": LONGER.get(study, SECONDS)})
+        for each, size in plan.slices.items()
+        if each.split("@")[0] in workloads
+    }
+    return plan.model_copy(update={"study": plan.study.model_copy(update={"workloads": workloads}), "slices": slices})
+
+
+def test_each_client_is_tested() -> None:
+    assert {name for _, name in QUICK} == set(client_names())
+    assert set(CASES) >= QUICK
+
+
+@pytest.mark.parametrize(
+    ("study", "name"), [pytest.param(*case, marks=[pytest.mark.slow] * (case not in QUICK)) for case in CASES]
+)
+def test_client_agrees_with_the_engine_on_each_arm_and_both_ends_confirm_it(
+    study: str, name: str, tmp_path: Path
+) -> None:
+    needs(name)
+    plan = plan_with(study, name)
+    use = plan.study.clients[name]
+    (figure,) = client(name).test(use.test).headline
+    assert client(name).figures(use.test)[figure].unit == "per_second"
+    instruments = Instruments(plan, service := open_service(plan, None, "run"), Ledger.create(plan, tmp_path / "run"))
+    with service, ExitStack() as stack:
+        instruments.start(stack)
+        service.prepare(instruments.able, instruments.load)
+        arms = [arm for arm in plan.arms if not arm.replicate]
+        for arm in arms:
+            assert instruments.measures(COMMAND, arm.name)
+            service.collect_evidence(arm, "start")
+            assert service.failure_reason(arm) is None
+        for arm in arms:
+
+            def agree(arm: PlannedArm = arm) -> bool:
+                of_client, of_engine = (
+                    measure_slice(plan, service, instruments, SliceKey(each, arm.name), 0, 1)[0]
+                    for each in (WORKLOAD, use.like)
+                )
+                assert (of_client.mismatch, of_engine.mismatch) == (None, None)
+                if of_client.answer.errors:
+                    # On a busy machine, no request may be answered within the slice.
+                    return False
+                if of_client.server_tls is not None:
+                    assert bool(sum(of_client.server_tls.values())) == arm.settings.speaks_tls
+                rate = of_engine.answer.operations / of_engine.answer.elapsed_ns * 1e9
+                return rate / MAGNITUDE < of_client.answer.figures[figure] < rate * MAGNITUDE
+
+            eventually(f"agreement on {arm.name}", agree)
+    assert not instruments._output.parent.exists(), "it had files with passwords"
+
+
+@pytest.mark.slow
+def test_arms_that_pgbench_cannot_measure_are_named_and_the_others_have_its_costs(tmp_path: Path) -> None:
+    needs("pgbench")
+    settings = ["transport=plain,tls", "group=first-choice,prime256v1"]
+    plan = resolve(load_study("postgres-tls"), Options("quick", settings, seed=1, client="pgbench"))
     # The client's slices have a fixed duration; the engine's end after their operations.
     size = SliceSize(operations=20, seconds=HANGS_SECONDS)
     few = {each: size for each in plan.slices if each != WORKLOAD}
@@ -49,20 +139,10 @@ def test_pgbench_or_wrk_and_the_engine_are_both_measured_in_each_round(name: str
     ledger = Ledger.create(plan, tmp_path / "run")
     run(plan, open_service(plan, None, "run"), ledger, Silent())
     result = analyse(ledger)
-    protected = {arm.name for arm in result.arms if not arm.control and not arm.replicate}
-    effects = {each.arm: each for each in result.effects if each.metric == metric}
-    assert all(min(each.control_value, each.value) > 0 for each in effects.values())
     assert not result.errors
-    slices = [each for each in Ledger.open(tmp_path / "run").records() if isinstance(each, SliceRecord)]
-    of_client = [each for each in slices if each.workload == "client"]
-    assert {each.round for each in of_client} >= {0, 1}
-    for record in of_client:
-        assert record.mismatch is None
-        assert record.answer.operations == 1
-        if record.server_tls is not None:
-            assert bool(sum(record.server_tls.values())) == (record.answer.arm in protected)
-    without = protected - effects.keys()
-    assert len(without) == (cannot is not None)
-    for arm in without:
-        assert f"{arm} was not measured with {name}, which {cannot}" in result.warnings
-        assert any(each.arm == arm for each in result.effects), "and all of the engine's"
+    protected = {arm.name for arm in result.arms if not arm.control and not arm.replicate}
+    effects = {each.arm: each for each in result.effects if each.metric == "client.tps"}
+    assert all(min(each.control_value, each.value) > 0 for each in effects.values())
+    (without,) = protected - effects.keys()
+    assert f"{without} was not measured with pgbench, which cannot offer one group alone" in result.warnings
+    assert any(each.arm == without for each in result.effects), "and all of the engine's"

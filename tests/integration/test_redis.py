@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 
 import pytest
+import redis
 from pydantic import SecretStr
 
 from costof.lab.certificates import Authority
@@ -55,6 +56,18 @@ def measured(
 ) -> SliceAnswer:
     arm = Arm(name="arm", service=server.client_settings().with_settings(settings), transport=transport)
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
+
+
+def test_user_whose_password_others_may_see_can_only_get_and_set_strings(server: RunningServer) -> None:
+    settings = server.client_settings()
+    assert settings.visible_login is not None
+    user, password = settings.visible_login
+    host, _, port = settings.addresses[0].rpartition(":")
+    with redis.Redis(host, int(port), username=user, password=password) as client:
+        assert client.get("key:000000000001")
+        for command in (("CONFIG", "GET", "dir"), ("FLUSHALL",), ("EVAL", "return 1", "0"), ("GET", "another")):
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                client.execute_command(*command)
 
 
 @pytest.mark.parametrize("instrument", INSTRUMENTS)

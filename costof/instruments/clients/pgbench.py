@@ -1,4 +1,4 @@
-"""PostgreSQL's pgbench: its select-only transactions on 8 connections.
+"""PostgreSQL's pgbench.
 
 Connection settings are passed as environment variables (https://www.postgresql.org/docs/current/libpq-envars.html).
 """
@@ -7,16 +7,50 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pydantic import SecretStr
+
+from costof.datasets.pgbench import TELLERS_OF_A_BRANCH
 from costof.errors import CostofError
-from costof.instruments.clients import Client, Invocation, UnsupportedArmError, check_tls, host_and_port
+from costof.instruments.clients import (
+    Client,
+    ClientLoad,
+    ClientTest,
+    Invocation,
+    UnsupportedArmError,
+    check_tls,
+    host_and_port,
+)
 from costof.messages.plan import Endpoint
 from costof.programs.postgres.connection import PostgresSettings
 from costof.programs.postgres.versions import find_postgres
 
+#: pgbench's own TPC-B-like transaction uses 100,000 accounts for each branch, and the lab has fewer. This one uses the
+#: accounts that there are.
+TPCB_LIKE = """\
+\\set aid random(1, :accounts)
+\\set bid random(1, :branches)
+\\set tid random(1, :tellers)
+\\set delta random(-5000, 5000)
+BEGIN;
+UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;
+SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
+UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;
+UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);
+END;
+"""
+INSERT = """\
+\\set delta random(-5000, 5000)
+INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (1, 1, 1, :delta, CURRENT_TIMESTAMP);
+"""
+SCRIPT = "transaction.sql"
+SCRIPTS = {"tpcb-like": TPCB_LIKE, "insert": INSERT}
+#: The number of accounts that pgbench's own select-only transaction expects for each branch.
+ACCOUNTS_OF_A_BRANCH = 100_000
 SSL_MODES = {"full": "verify-full", "ca-only": "verify-ca", "none": "require"}
 
 
-def _invocation(endpoint: Endpoint) -> Invocation:
+def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     settings, transport = endpoint.service, endpoint.transport
     assert isinstance(settings, PostgresSettings)
     check_tls(endpoint, (None, "1.2", "1.3"))
@@ -55,7 +89,18 @@ def _invocation(endpoint: Endpoint) -> Invocation:
             version = f"TLSv{transport.version}"
             environment |= {"PGSSLMINPROTOCOLVERSION": version, "PGSSLMAXPROTOCOLVERSION": version}
     secrets = {"PGPASSWORD": settings.password} if settings.password is not None else {}
-    return Invocation(["--protocol", settings.statements or "simple"], environment, secrets)
+    options = ["--protocol", settings.statements or "simple", *_size(load, settings.scale)]
+    files = {SCRIPT: SecretStr(SCRIPTS[load.test])} if load.test in SCRIPTS else {}
+    return Invocation(options, environment, secrets, files)
+
+
+def _size(load: ClientLoad, branches: int | None) -> list[str]:
+    """Return the options that tell the transactions how many rows there are."""
+    if load.test in SCRIPTS:
+        count = branches or 1
+        rows = {"accounts": max(1, load.records), "branches": count, "tellers": count * TELLERS_OF_A_BRANCH}
+        return [f"--define={name}={number}" for name, number in rows.items()]
+    return [f"--define=scale={load.records / ACCOUNTS_OF_A_BRANCH}"] if load.records else []
 
 
 def _server_folders() -> list[Path]:
@@ -72,9 +117,14 @@ def _server_folders() -> list[Path]:
 CLIENT = Client(
     program="pgbench",
     package="postgresql-contrib",
-    service="postgres",
-    run="{program} --no-vacuum --select-only {options} --client 8 --jobs 2 --time {seconds}",
-    headline=("tps",),
+    services=("postgres",),
+    run="{program} --no-vacuum {test} {options} --client {connections} --jobs {threads} --time {seconds}",
+    tests={
+        "select-only": ClientTest("--select-only", ("tps",), statements={"read": 1}),
+        "tpcb-like": ClientTest(f"--file={SCRIPT}", ("tps",), statements={"read": 1, "write": 4, "misc": 2}),
+        "insert": ClientTest(f"--file={SCRIPT}", ("tps",), statements={"write": 1}),
+    },
+    connections=8,
     invocation=_invocation,
     folders=_server_folders,
 )

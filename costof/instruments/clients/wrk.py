@@ -1,4 +1,4 @@
-"""wrk: HTTP requests on 200 connections.
+"""wrk: HTTP requests as fast as the connections allow.
 
 wrk never verifies certificates, uses the defaults of its OpenSSL, and keeps a connection open until the server closes
 the connection.
@@ -6,17 +6,21 @@ the connection.
 
 from __future__ import annotations
 
-from costof.instruments.clients import Client, Invocation, UnsupportedArmError, check_tls
+from pydantic import SecretStr
+
+from costof.instruments.clients import Client, ClientLoad, ClientTest, Invocation, UnsupportedArmError, check_tls
 from costof.messages.plan import Endpoint
 from costof.programs.http import HttpSettings
 
+SCRIPT = "request.lua"
 
-def _invocation(endpoint: Endpoint) -> Invocation:
+
+def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     settings = endpoint.service
     assert isinstance(settings, HttpSettings)
     check_tls(endpoint, (None, "1.3"))
-    if settings.headers:
-        raise UnsupportedArmError("cannot send your headers without showing them in the process list")
+    if settings.has_secrets and (settings.headers or settings.body is not None):
+        raise UnsupportedArmError("cannot send your headers without writing them to a file or to the process list")
     headers = [f"Host: {settings.host}"] if settings.host is not None else []
     match settings.requests_per_connection:
         case None:
@@ -27,14 +31,37 @@ def _invocation(endpoint: Endpoint) -> Invocation:
             raise UnsupportedArmError(f"cannot end connections after {most} requests")
     scheme = "https" if endpoint.transport.is_tls else "http"
     options = [word for header in headers for word in ("--header", header)]
-    return Invocation([*options, f"{scheme}://{settings.addresses[0]}{settings.path}"])
+    files = {}
+    if script := _script(settings):
+        options += ["--script", SCRIPT]
+        files = {SCRIPT: SecretStr(script)}
+    return Invocation([*options, f"{scheme}://{settings.addresses[0]}{settings.path}"], files=files)
+
+
+def _script(settings: HttpSettings) -> str:
+    """Return the script that sets the body and the headers; '' if there are none."""
+    lines = []
+    if settings.body is not None:
+        lines += ['wrk.method = "POST"', f"wrk.body = {_quoted(settings.body)}"]
+    for header in settings.headers:
+        name, _, value = header.get_secret_value().partition(":")
+        lines.append(f"wrk.headers[{_quoted(name)}] = {_quoted(value.strip())}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _quoted(text: str) -> str:
+    """Return text as a string of Lua."""
+    for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\0", "\\0")):
+        text = text.replace(sign, escaped)
+    return f'"{text}"'
 
 
 CLIENT = Client(
     program="wrk",
     package="wrk",
-    service="http",
-    run="{program} --latency --threads 2 --connections 200 --duration {seconds}s {options}",
-    headline=("requests_per_second",),
+    services=("http", "firewall", "http_service"),
+    run="{program} --latency --threads {threads} --connections {connections} --duration {seconds}s {test} {options}",
+    tests={"requests": ClientTest("", ("requests_per_second",))},
+    connections=200,
     invocation=_invocation,
 )

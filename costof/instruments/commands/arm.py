@@ -199,7 +199,10 @@ class Arm:
         self.unmeasured_cpu_ns += unmeasured.cpu_ns
 
     def set_up(self) -> None:
-        """Run the `setup` commands. Raises `AroundError`."""
+        """Write the files of the arm, and run its `setup` commands. Raises `AroundError`."""
+        for path, content in self.settings.files.items():
+            Path(path).parent.mkdir(mode=0o700, exist_ok=True)
+            Path(path).write_text(content.get_secret_value())
         for argv in self.settings.setup:
             self._around("setup", argv, SETUP_SECONDS, STDIN)
 

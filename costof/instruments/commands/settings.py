@@ -260,6 +260,9 @@ class CommandSettings(ServiceSettings):
     proofs: list[ProofCommand] = []
     secrets: dict[str, SecretSource] = {}
     hidden: dict[str, Secret] = Field(default={}, description="Secret environment variables of the commands.")
+    files: dict[str, Secret] = Field(
+        default={}, description="Content of files, by path, to be written before the first slice beside `output`."
+    )
     output: Path
 
     @property

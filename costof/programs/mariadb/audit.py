@@ -143,11 +143,10 @@ class Audit(MariadbPart[AuditConfiguration]):
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why a slice's entries are not those of the statements that client and server have counted."""
-        kind = self.server.place.kind(answer)
-        if kind is None:
-            return None
+        place = self.server.place
+        kind = place.kind(answer)
         counted = {name: int(moved.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
-        sent = statements_sent(kind, answer)
+        sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
             # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
             others = (answer.count("tpcc.statements") or 0) - sum(counted.values())

@@ -121,7 +121,8 @@ class Audit(PostgresPart[AuditConfiguration]):
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why a slice's entries are not exactly those of the client's statements; None if they are."""
-        sent = statements_sent(self.server.place.kind(answer), answer)
+        place = self.server.place
+        sent = statements_sent(place.kind(answer), answer, place.client_statements)
         if self.configuration.audit is None or sent is None:
             return None
         return entries_mismatch(self.configuration.audited, sent, moved, answer, self.server.log.file)

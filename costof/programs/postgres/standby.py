@@ -81,12 +81,23 @@ class Standby(PostgresPart[StandbyConfiguration]):
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         state = self._state()
-        if state == IN_STEP:
-            return None
-        return f"the synchronous standby was {state}" if state else "the synchronous standby was not connected"
+        if state is None:
+            return "the synchronous standby was not connected"
+        if state != IN_STEP:
+            return f"the synchronous standby was {state}"
+        # A standby that answers is behind only for milliseconds. Commits that wait for it longer fail.
+        if answer.errors and (behind := self._bytes_behind()):
+            return f"the synchronous standby was {behind:,} bytes of the log behind, so that commits waited in vain"
+        return None
 
     def facts(self) -> dict[str, str]:
         return {STANDBY: "a second server on the same host, over loopback without TLS"}
+
+    def _bytes_behind(self) -> int:
+        """Return how much of the log's flushed part the standby has not received."""
+        received = f"SELECT write_lsn FROM pg_stat_replication WHERE usename = '{STANDBY}'"  # noqa: S608
+        ((behind,),) = self.server.ask(f"SELECT coalesce(pg_current_wal_flush_lsn() - ({received}), 0)")
+        return int(behind)
 
     def _state(self) -> str | None:
         """Return text such as 'streaming, sync' or 'catchup, async'; None if the standby is not connected."""

@@ -113,6 +113,12 @@ class RedisSettings(ServiceSettings):
     )
     username: str | None = None
     password: Secret | None = None
+    visible_login: tuple[str, str] | None = Field(
+        default=None,
+        exclude=True,
+        description="User and password of an account that may only use the run's keys, for programs that show their "
+        "password in the process list.",
+    )
     resp: Literal[2, 3] | None = None
     key_prefix: str | None = None
     value_bytes: Literal[100, 1024, 102400] | None = None

@@ -55,6 +55,9 @@ TLS_PORT = 6380
 APPEND_ONLY = "appendonly"
 PAGE_BYTES = 4096
 USER = "costof"
+#: A user whose password other users of the machine may see.
+VISIBLE_USER = "visible"
+VISIBLE_RIGHTS = "resetchannels ~key:* -@all +get +set +ping +hello"
 ADMINISTRATOR = "administrator"
 
 
@@ -68,6 +71,7 @@ class RedisServer(LabServer):
         self.address = place.new_address()
         self.password = SecretStr(secrets.token_urlsafe(24))
         self._admin_password = SecretStr(secrets.token_urlsafe(24))
+        self._visible_password = SecretStr(secrets.token_urlsafe(24))
         self.name = place.name(NAME)
         self._place = place
         self._key = place.keys[0]
@@ -126,6 +130,7 @@ class RedisServer(LabServer):
         users = [
             "default off",
             f"{USER} on #{_hash(self.password)} allkeys allcommands",
+            f"{VISIBLE_USER} on #{_hash(self._visible_password)} {VISIBLE_RIGHTS}",
             f"{ADMINISTRATOR} on #{_hash(self._admin_password)} allkeys allcommands",
         ]
         lines = [*(f"{name} {value}" for name, value in settings.items()), *(f"user {user}" for user in users)]
@@ -137,6 +142,7 @@ class RedisServer(LabServer):
             tls_addresses=[f"{self.address}:{TLS_PORT}"],
             username=USER,
             password=self.password,
+            visible_login=(VISIBLE_USER, self._visible_password.get_secret_value()),
         )
 
     def counters(self, server: str = "") -> Counters:

@@ -144,6 +144,7 @@ class FirewallLab(LabService):
             host=HOST,
             path=sent.path,
             headers=[f"{name}: {value}" for name, value in sent.headers.items()],
+            has_secrets=False,
             body=sent.body,
         )
         return Endpoint(

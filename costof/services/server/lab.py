@@ -111,6 +111,7 @@ class ServerLab(LabService):
         self._arms = plan.arms
         self._kinds = {name: each.kind for name, each in plan.study.workloads.items() if each.view == "wire"}
         self._records = plan.records
+        self._client_statements = plan.client_statements
         self._client_certificates: dict[str, Path] = {}
         self._keys = keys_to_show([kind for arm in plan.arms if (kind := certificate_kind(arm.settings.lab))])
         self._counts_flushes = f"{SERVER_PREFIX}{FLUSHES}" in {each.phase for each in plan.study.metrics.values()}
@@ -159,6 +160,7 @@ class ServerLab(LabService):
             number,
             self._kinds,
             self._records,
+            self._client_statements,
         )
         server = self._program(place)
         if self.needed_connections is not None:

@@ -10,25 +10,45 @@ import pytest
 from pydantic import SecretStr
 
 from costof.errors import CostofError, ErrorText
-from costof.instruments.clients import UnsupportedArmError, client, client_names
-from costof.instruments.commands.readers import reader
+from costof.instruments.clients import ClientLoad, UnsupportedArmError, client, client_names
 from costof.instruments.commands.settings import SECONDS, CommandSettings
 from costof.messages.plan import PLAIN, Endpoint, ServiceSettings, Transport
 from costof.programs.http import HttpSettings
+from costof.programs.mariadb.connection import MysqlSettings
 from costof.programs.postgres.connection import PostgresSettings
+from costof.programs.redis.connection import RedisSettings
 from costof.report.sections.costs import Line, sentence
+from costof.studies import study_names
 from costof.study.library import load_study
 from costof.study.load import RequestedLoad
 from costof.study.plan import Options, resolve, with_client
 from tests.report.results import result_of
 
 PASSWORD = "correct horse"
+WITHOUT_BLANKS = "correct-horse"
 CA = Path("/a folder/ca.pem")
 TLS = Transport(kind="tls", ca_file=CA, version="1.3")
 POSTGRES = PostgresSettings(
     addresses=["[::1]:5433"], username="o'neil", password=SecretStr(PASSWORD), database="shop", statements="extended"
 )
 IN_A_SCHEMA = POSTGRES.with_settings({"table_schema": "costof_x"})
+MYSQL = MysqlSettings(
+    addresses=["127.0.0.1:3306"],
+    username="u",
+    password=SecretStr(WITHOUT_BLANKS),
+    database="d",
+    table="sbtest1",
+    statements="text",
+)
+REDIS = RedisSettings(
+    addresses=["127.0.0.1:6379"],
+    tls_addresses=["127.0.0.1:6380"],
+    username="u",
+    password=SecretStr(PASSWORD),
+    visible_login=("visible", "shown"),
+    resp=3,
+    value_bytes=1024,
+)
 HTTP = HttpSettings(addresses=["127.0.0.1:8443"], host="shop.test", path="/a?b=c", requests_per_connection=1)
 
 
@@ -41,9 +61,22 @@ def programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
 
-def client_settings(name: str, service: ServiceSettings, transport: Transport = PLAIN) -> CommandSettings:
-    programs = {"w": (client(name).command, {SECONDS: 2.0})}
-    return client(name).settings(Endpoint(service=service, transport=transport), programs, Path("out"))
+def client_settings(
+    name: str, service: ServiceSettings, transport: Transport = PLAIN, load: ClientLoad | None = None
+) -> CommandSettings:
+    program = client(name)
+    programs = {"w": (program.command, {SECONDS: 2.0})}
+    load = load or ClientLoad(next(iter(program.tests)), program.connections)
+    return program.settings(Endpoint(service=service, transport=transport), load, programs, Path("folder/out"))
+
+
+def argv(settings: CommandSettings) -> str:
+    return " ".join(settings.programs["w"].argv[1:])
+
+
+def files(settings: CommandSettings) -> dict[str, str]:
+    assert {str(Path(path).parent) for path in settings.files} == {str(settings.programs["w"].directory)}
+    return {Path(path).name: content.get_secret_value() for path, content in settings.files.items()}
 
 
 def environment(settings: CommandSettings) -> Mapping[str, str]:
@@ -52,8 +85,7 @@ def environment(settings: CommandSettings) -> Mapping[str, str]:
 
 def test_pgbench_is_configured_by_its_environment() -> None:
     settings = client_settings("pgbench", POSTGRES, TLS)
-    argv = settings.programs["w"].argv
-    assert " ".join(argv[1:]) == "--no-vacuum --select-only --protocol extended --client 8 --jobs 2 --time 2"
+    assert argv(settings) == "--no-vacuum --select-only --protocol extended --client 8 --jobs 2 --time 2"
     tls = environment(settings)
     assert (tls["PGHOST"], tls["PGPORT"], tls["PGUSER"], tls["PGPASSWORD"]) == ("::1", "5433", "o'neil", PASSWORD)
     assert (tls["PGSSLMODE"], tls["PGSSLROOTCERT"], tls["PGSSLMAXPROTOCOLVERSION"]) == (
@@ -67,9 +99,55 @@ def test_pgbench_is_configured_by_its_environment() -> None:
     assert settings.addresses == POSTGRES.addresses, "needed to read the servers' counters"
 
 
+def test_pgbench_uses_the_rows_that_there_are_on_one_connection_too() -> None:
+    assert "--define=scale=0.25 " in argv(
+        client_settings("pgbench", POSTGRES, load=ClientLoad("select-only", 8, 25_000))
+    )
+    settings = client_settings("pgbench", POSTGRES.with_settings({"scale": 4}), load=ClientLoad("tpcb-like", 1, 500))
+    rows = "--define=accounts=500 --define=branches=4 --define=tellers=40"
+    assert f"--file=transaction.sql --protocol extended {rows} --client 1 --jobs 1" in argv(settings)
+    assert files(settings)["transaction.sql"].startswith("\\set aid random(1, :accounts)\n")
+
+
 def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
-    argv = client_settings("wrk", HTTP, TLS).programs["w"].argv
-    assert argv[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
+    words = client_settings("wrk", HTTP, TLS).programs["w"].argv
+    assert words[-5:] == [
+        "--header",
+        "Host: shop.test",
+        "--header",
+        "Connection: close",
+        "https://127.0.0.1:8443/a?b=c",
+    ]
+
+
+def test_body_and_headers_of_a_lab_are_sent() -> None:
+    service = HTTP.with_settings({"headers": ["Cookie: a=b"], "body": 'say "x"\n', "has_secrets": False})
+    settings = client_settings("wrk", service)
+    assert files(settings)["request.lua"].splitlines() == [
+        'wrk.method = "POST"',
+        'wrk.body = "say \\"x\\"\\n"',
+        'wrk.headers["Cookie"] = "a=b"',
+    ]
+    public = client_settings("h2load", service)
+    assert (
+        "--requests=2000 --header=:authority: shop.test --header=Cookie: a=b --header=Connection: close --data=body"
+        in argv(public)
+    )
+    assert files(public) == {"body": 'say "x"\n'}
+
+
+def test_sysbench_reads_its_password_from_a_pipe() -> None:
+    settings = client_settings("sysbench", MYSQL, load=ClientLoad("oltp_insert", 3, 500))
+    assert "--mysql-ssl=off --db-ps-mode=disable --tables=1 --table-size=500 " in argv(settings)
+    assert argv(settings).endswith("--threads=3 --events=0 --time=2 oltp_insert run")
+    assert (settings.files, environment(settings)) == ({}, {"SYSBENCH_PASSWORD": WITHOUT_BLANKS})
+
+
+def test_redis_benchmark_logs_in_only_with_a_password_that_others_may_see() -> None:
+    words = argv(client_settings("redis-benchmark", REDIS, TLS, ClientLoad("set", 8, 500, 20.0)))
+    assert words == (
+        f"--csv -t set -h 127.0.0.1 -p 6380 -c 8 -n 400 -r 500 -d 1024 --user visible -a shown -3 --tls --cacert {CA}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,7 +160,15 @@ def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
         ("wrk", HTTP, TLS.model_copy(update={"version": "1.2"}), "cannot offer TLS 1.2 alone"),
         ("wrk", HTTP, TLS.model_copy(update={"resumption": True}), "cannot resume TLS sessions"),
         ("wrk", HTTP.with_settings({"requests_per_connection": 10}), PLAIN, "cannot end connections after 10 requests"),
+        ("h2load", HTTP.with_settings({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
         ("wrk", HTTP.with_settings({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
+        ("sysbench", MYSQL.with_settings({"table": None}), PLAIN, "cannot use other tables than sbtest1"),
+        ("sysbench", MYSQL.with_settings({"password": PASSWORD}), PLAIN, "cannot read a password with blanks"),
+        ("sysbench", MYSQL, Transport(kind="tls"), "name a CA file with --tls-ca"),
+        ("sysbench", MYSQL, TLS.model_copy(update={"version": None}), "cannot use TLS without a client certificate"),
+        ("sysbench", MYSQL, Transport(kind="tls", security_level=0), "cannot accept keys"),
+        ("redis-benchmark", REDIS.with_settings({"visible_login": None}), PLAIN, "cannot log in without showing"),
+        ("redis-benchmark", REDIS.with_settings({"key_prefix": "c:"}), PLAIN, "cannot choose the names of its keys"),
     ],
 )
 def test_setting_that_a_client_does_not_support_is_reported(
@@ -94,10 +180,13 @@ def test_setting_that_a_client_does_not_support_is_reported(
 
 @pytest.mark.parametrize("name", client_names())
 def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_knows(name: str) -> None:
-    service = {"pgbench": POSTGRES, "wrk": HTTP}[name]
-    settings = client_settings(name, service)
-    assert PASSWORD not in settings.model_dump_json() + repr(settings) + str(settings.programs)
-    assert set(client(name).headline) <= set(reader(name).figures)
+    services = {"pgbench": POSTGRES, "sysbench": MYSQL, "redis-benchmark": REDIS}
+    settings = client_settings(name, services.get(name, HTTP))
+    shown = settings.model_dump_json() + repr(settings) + str(settings.programs)
+    assert PASSWORD not in shown
+    assert WITHOUT_BLANKS not in shown
+    for test in client(name).tests:
+        assert set(client(name).test(test).headline) <= set(client(name).figures(test))
 
 
 def test_client_adds_a_workload_and_figures_to_the_study() -> None:
@@ -109,10 +198,30 @@ def test_client_adds_a_workload_and_figures_to_the_study() -> None:
     assert plan.study.workloads["client"].keeps_its_length
 
 
+def test_client_has_the_test_and_the_connections_that_the_study_names() -> None:
+    plan = resolve(load_study("mariadb-durability"), Options("quick", ["clients=1,32"], client="sysbench"))
+    assert {plan.client_load(arm) for arm in plan.arms if arm.levels["clients"] == "32"} == {
+        ClientLoad("oltp_insert", 32)
+    }
+    repeated = resolve(load_study("redis-durability"), Options("quick", client="redis-benchmark"))
+    assert {name for name in repeated.study.metrics if name.startswith("client.")} == {
+        f"client.set_{figure}" for figure in ("rps", "latency_ms", "p50_ms", "p95_ms", "p99_ms", "max_ms")
+    }
+    assert all(repeated.size("client", arm).operations > 1 for arm in repeated.arms)
+
+
+@pytest.mark.parametrize("study", study_names())
+def test_each_study_names_tests_and_services_that_its_clients_know(study: str) -> None:
+    for name, use in load_study(study).clients.items():
+        assert resolve(load_study(study), Options("quick", client=name)).client == name
+        assert client(name).test(use.test).headline
+
+
 @pytest.mark.parametrize(
     ("study", "options", "error"),
     [
         ("redis-tls", {"client": "pgbench"}, ErrorText.CLIENT_FOR_OTHER_SERVICE),
+        ("mysql-column-encryption", {"client": "sysbench"}, ErrorText.CLIENT_FOR_OTHER_SERVICE),
         ("postgres-tls", {"client": "pgbnch"}, ErrorText.UNKNOWN_CLIENT),
         ("postgres-tls", {"client": "pgbench", "load": RequestedLoad("5/s")}, ErrorText.CLIENT_WITHOUT_LOAD),
     ],
@@ -123,6 +232,15 @@ def test_client_program_that_does_not_suit_the_study_or_options_is_rejected(
     with pytest.raises(CostofError) as caught:
         resolve(load_study(study), Options(**options))
     assert caught.value.problem is error
+
+
+def test_unknown_test_in_a_study_is_reported() -> None:
+    study = load_study("mariadb-durability")
+    use = study.clients["sysbench"].model_copy(update={"test": "oltp_inserts"})
+    changed = study.model_copy(update={"clients": {"sysbench": use}})
+    with pytest.raises(CostofError, match=r"no test 'oltp_inserts' \(did you mean 'oltp_insert'\?\)") as caught:
+        resolve(changed, Options("quick", client="sysbench"))
+    assert caught.value.problem is ErrorText.UNKNOWN_CLIENT_TEST
 
 
 def test_missing_client_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from costof.messages.answers import REPORTED
 from costof.programs.flushes import FLUSHES, LOG_BYTES, flush_mismatch
 from tests.fake_run import Slice, answer_of, phase_of
 
@@ -32,6 +33,16 @@ def test_flushes_must_fit_the_configuration(
     found = flush_mismatch(moved, answer_of(measured, "commit", "arm"), flushes_commits)
     assert (found is None) == (expected is None)
     assert (expected or "") in (found or "")
+
+
+def test_flushes_must_fit_the_commits_that_a_load_generator_reports() -> None:
+    counts = {REPORTED: COMMITS}
+    measured = Slice(1, 1.0, {"command": phase_of(1000.0, 1)}, {}, {}, counts=counts)
+    answer = answer_of(measured, "client", "arm").model_copy(update={"figures": {"latency_ms": 8.0}})
+    for flushes, found in ((COMMITS / 8, None), (COMMITS / 20, "only 50 times for 1,000 commits")):
+        mismatch = flush_mismatch({FLUSHES: flushes, LOG_BYTES: 300.0 * COMMITS}, answer, True)
+        assert (found or "") in (mismatch or "")
+        assert (found is None) == (mismatch is None)
 
 
 def test_reads_need_no_flush() -> None:

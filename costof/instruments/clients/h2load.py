@@ -1,0 +1,56 @@
+"""nghttp2's h2load: HTTP/1.1 requests as fast as the connections allow.
+
+h2load never verifies certificates, and uses the defaults of its OpenSSL. It runs for a number of requests: for a
+duration, h2load 1.52 may never end if it speaks HTTP/1.1.
+"""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+
+from costof.instruments.clients import Client, ClientLoad, ClientTest, Invocation, UnsupportedArmError, check_tls
+from costof.messages.plan import Endpoint
+from costof.programs.http import HttpSettings
+
+BODY = "body"
+#: The number of requests on a connection, without a body and with one. At most `MOST_REQUESTS` in all.
+REQUESTS, REQUESTS_WITH_BODY = 100, 10
+MOST_REQUESTS = 2_000
+
+
+def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
+    settings = endpoint.service
+    assert isinstance(settings, HttpSettings)
+    check_tls(endpoint, (None, "1.3"))
+    if settings.has_secrets and (settings.headers or settings.body is not None):
+        raise UnsupportedArmError("cannot send your headers without showing them in the process list")
+    # The pseudo-header replaces the address in the header Host.
+    headers = [f":authority: {settings.host}"] if settings.host is not None else []
+    headers += [header.get_secret_value() for header in settings.headers]
+    match settings.requests_per_connection:
+        case None:
+            pass
+        case 1:
+            headers.append("Connection: close")
+        case most:
+            raise UnsupportedArmError(f"cannot end connections after {most} requests")
+    scheme = "https" if endpoint.transport.is_tls else "http"
+    requests = load.requests(REQUESTS if settings.body is None else REQUESTS_WITH_BODY)
+    options = [f"--requests={max(load.connections, min(requests, MOST_REQUESTS))}"]
+    options += [f"--header={header}" for header in headers]
+    files = {}
+    if settings.body is not None:
+        options.append(f"--data={BODY}")
+        files = {BODY: SecretStr(settings.body)}
+    return Invocation([*options, f"{scheme}://{settings.addresses[0]}{settings.path}"], files=files)
+
+
+CLIENT = Client(
+    program="h2load",
+    package="nghttp2-client",
+    services=("http", "firewall", "http_service"),
+    run="{program} --h1 --threads {threads} --clients {connections} {test} {options}",
+    tests={"requests": ClientTest("", ("requests_per_second",))},
+    connections=200,
+    invocation=_invocation,
+)
