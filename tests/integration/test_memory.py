@@ -63,13 +63,14 @@ def test_tls_connection_takes_more_memory_than_a_plain_one(tmp_path: Path) -> No
     assert set(tls.bytes_by_role) == {"server"}
 
 
+@pytest.mark.slow
 def test_memory_is_measured_for_as_many_connections_as_the_server_accepts(tmp_path: Path) -> None:
     for arm in measured(tmp_path, FullRedis).arms:
         assert 0 < arm.connections < 100
         assert arm.missing is not None
 
 
-def test_memory_is_not_measured_twice(tmp_path: Path) -> None:
+def test_memory_that_the_ledger_already_has_is_not_measured_again(tmp_path: Path) -> None:
     plan = plan_of("redis-tls", "quick").model_copy(update={"memory": 200})
     ledger = Ledger.create(plan, tmp_path / "run")
     ledger.append(MemoryRecord(arm="plain", step=1, opened=10, connections=10, grown={"server": 1}))
