@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from costof import format as fmt
 from costof.format import Text
 from costof.lab.round_trips import BY_TCP
-from costof.report.markdown import escape
+from costof.report.markdown import escape, pipe_table
 from costof.report.result import Result
 from costof.results.arms import NEAR_ONE_CORE
 from costof.results.index import Index
@@ -160,18 +160,13 @@ def _section(study: str, result: Result | None) -> str:
 
 
 def _table(result: Result) -> str:
-    return _markdown(COLUMNS, (_cells(each) for found in claims.claims_by_figure(result) for each in found))
+    return pipe_table(COLUMNS, (_cells(each) for found in claims.claims_by_figure(result) for each in found))
 
 
 def _cells(claim: Claim) -> list[str]:
-    return [
-        claim.what,
-        claim.published,
-        claim.ours,
-        str(ratio_of_ratios(claim)),
-        claim.agreement.value,
-        claim.because,
-    ]
+    ratio = str(ratio_of_ratios(claim))
+    cells = (claim.what, claim.published, claim.ours, ratio, claim.agreement.value, claim.because)
+    return [escape(cell) for cell in cells]
 
 
 def ratio_of_ratios(claim: Claim) -> Text:
@@ -198,10 +193,10 @@ def _not_compared(result: Result) -> Iterator[str]:
 
 def _published_table(study: Study) -> str:
     rows = (
-        [_named(study, each), claims.published_text(each, study.metrics[each.metric].unit), NOT_YET]
+        [escape(_named(study, each)), escape(claims.published_text(each, study.metrics[each.metric].unit)), NOT_YET]
         for each in _figures(study)
     )
-    return _markdown(("", "published", "here"), rows)
+    return pipe_table(("", "published", "here"), rows)
 
 
 def _named(study: Study, figure: PublishedFigure) -> str:
@@ -313,8 +308,3 @@ def _ms(value: float) -> str:
 def _machine(result: Result) -> str:
     cores = result.environment.get("cores", "unknown")
     return f"Servers, client and links shared {cores} cores of one machine."
-
-
-def _markdown(head: Sequence[str], rows: Iterator[list[str]]) -> str:
-    lines = ([escape(cell) for cell in row] for row in rows)
-    return "\n".join("| " + " | ".join(line) + " |" for line in ([*head], ["---"] * len(head), *lines))
