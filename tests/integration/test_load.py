@@ -46,7 +46,7 @@ def with_operations(slices: list[SliceRecord]) -> list[SliceRecord]:
         pytest.param("http-tls-termination", "termination=none,balancer", marks=pytest.mark.slow),
     ],
 )
-def test_load_makes_the_requested_number_of_queries_on_each_connection(study: str, arms: str, tmp_path: Path) -> None:
+def test_load_sends_the_requested_number_of_queries_on_each_connection(study: str, arms: str, tmp_path: Path) -> None:
     output, result, slices = ran(study, tmp_path, "--set", arms, "--load", "100/s", "--queries-per-connection", "5")
     operations = "requests" if study == "http-tls-termination" else "queries"
     assert f"100 new connections a second, 5 {operations} each" in output
@@ -121,7 +121,7 @@ def server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 @pytest.mark.slow
-def test_target_with_server_cpu_command_gets_predictions_for_distances(
+def test_costs_at_a_distance_are_predicted_for_a_target_with_a_server_cpu_command(
     lab: Lab, server: MariadbServer, tmp_path: Path
 ) -> None:
     (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")

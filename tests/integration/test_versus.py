@@ -24,7 +24,7 @@ LOG = "echo {word} {{n}} $HYPERFINE_ITERATION >>log"
 RUNS, WARM_UPS = 4, 3
 
 
-def test_steps_around_a_command_run_as_often_and_in_the_order_as_in_hyperfine(tmp_path: Path) -> None:
+def test_setup_prepare_conclude_and_cleanup_run_in_the_order_of_hyperfine(tmp_path: Path) -> None:
     steps = [("-s", "setup"), ("-p", "prepare"), ("-C", "conclude"), ("-c", "cleanup")]
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
     # Warm-up runs fail, so each measured run that ends with 0 is none of them.

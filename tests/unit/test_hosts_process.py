@@ -58,7 +58,7 @@ def test_crash_of_the_process_for_hosts_is_reported_in_one_line(
     assert str(caught.value) == "the process that controls the hosts stopped: it ended with status -11"
 
 
-def test_failed_host_is_named_and_the_run_may_continue_on_others(
+def test_run_may_continue_without_a_host_that_failed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lost = {"lost": {"host": "load-2", "detail": "it is silent"}}

@@ -134,7 +134,7 @@ def test_every_property_is_translated_for_the_engine() -> None:
     assert job.ycsb == {"phase": "load"} | {name: value for _, name, value in translations.values()}
 
 
-def test_threads_target_and_limits_set_the_workload() -> None:
+def test_threads_target_and_limits_set_the_size_and_the_rate_of_the_job() -> None:
     job = job_for(
         "run", "threadcount=8", "target=400", "maxexecutiontime=60", "operationcount=5000", "status.interval=2"
     )
@@ -239,7 +239,7 @@ def mongodb(url: str | None, **properties: str) -> dict[str, Any]:
     return sent(MongodbDatabase(given, "usertable").endpoint())
 
 
-def test_mongodb_url_sets_the_endpoint() -> None:
+def test_mongodb_url_and_properties_give_the_settings_of_the_engine() -> None:
     endpoint = mongodb("mongodb://u:p%40ss@a:1,b/data?replicaSet=rs&w=majority&readPreference=nearest&authSource=admin")
     place = {"protocol": "mongodb", "addresses": ["a:1", "b:27017"], "replica_set": "rs", "read_preference": "nearest"}
     login = {"username": "u", "password": "p@ss", "auth_source": "admin"}
@@ -273,12 +273,12 @@ def jdbc(url: str, table: str = "usertable") -> dict[str, Any]:
         (jdbc("mysql://h/d?useSSL=false"), None),
     ],
 )
-def test_url_sets_tls_and_verification(endpoint: dict[str, Any], verify: str | None) -> None:
+def test_url_options_set_tls_and_its_verification(endpoint: dict[str, Any], verify: str | None) -> None:
     assert endpoint["transport"].get("verify") == verify
     assert (endpoint["transport"]["kind"] == "tls") == (verify is not None)
 
 
-def test_jdbc_url_sets_the_endpoint() -> None:
+def test_jdbc_url_and_properties_give_the_settings_of_the_engine() -> None:
     login = {"username": "u", "password": "p", "database": "ycsb"}
     mysql = {"protocol": "mysql", "addresses": ["h:3307"], "table": "usertable", "statements": "prepared"}
     assert jdbc("mysql://h:3307/ycsb?useSSL=false")["service"] == {**login, **mysql}
