@@ -1,4 +1,4 @@
-"""The answer of a study in a few lines: what the protection costs, what helps, and what others have published.
+"""The answer of a study in a few lines: what the protection costs, what makes it cheaper, and published figures.
 
 The site's first page has these lines of every study, and each study's page begins with its own.
 """
@@ -70,7 +70,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict, without the cores if it is about times or rates too."""
+    """Return the verdict; if it has times or rates, leave out its number of cores."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):

@@ -51,9 +51,9 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """The figures of a publication about one metric and one protection that are all costs, or all gains.
+    """A statement of a publication: its figures about one metric and one protection that are all costs, or all gains.
 
-    `figures` has, for each figure, our effects on the arms that it fits.
+    `figures` has a list for each figure, with the figure beside our effect on each arm that it fits.
     """
 
     what: str
@@ -65,7 +65,7 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        """Return whether the statement stands."""
+        """Return whether our effects confirm the statement, such as 'Stands' or 'Stands in direction'."""
         found = {each.agreement for each in self.compared}
         if not found:
             return "Not measured"
@@ -91,7 +91,7 @@ class Statement:
 
 
 def _stands(study: str, result: Result | None) -> str:
-    """Return a list of the publication's statements, one line each."""
+    """Return, in Markdown, the publication's title and a line for each of its statements."""
     head = f"**[{escape(glance.title(study))}](#{study})**"
     if result is None:
         return f"{head} {fmt.capital(NOT_YET)}.\n"
@@ -181,7 +181,7 @@ def _ratio(claim: Claim) -> Estimate:
 
 
 def _not_compared(result: Result) -> Iterator[str]:
-    """Yield which published figures the run has no effect for, and why if an arm failed."""
+    """Yield how many published figures have no effect of this run beside them, and why if an arm failed."""
     missing = [found for found in claims.claims_by_figure(result) if not found]
     if missing:
         yield f"This run has nothing to compare with {fmt.plural(len(missing), 'published figure')}."
@@ -218,8 +218,7 @@ def _figures(study: Study) -> list[PublishedFigure]:
 
 
 def reasons(result: Result) -> list[str]:
-    """Return what the run shows about the causes of the compared effects: what each arm used, its round trips, and its
-    CPU time."""
+    """Return sentences about the causes of the compared effects: what each arm used, its round trips and CPU time."""
     index = Index(result)
     effects: dict[tuple[str, str], dict[str, Effect]] = {}
     for claim in (each for found in claims.claims_by_figure(result) for each in found):
@@ -232,7 +231,7 @@ def reasons(result: Result) -> list[str]:
 
 
 def _facts(index: Index, name: str) -> str:
-    """Return what the client saw of the arm's protection, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
+    """Return the protocol, cipher and key that the arm used, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
     arm = index.arm(name)
     facts = [each.facts for each in arm.evidence] if arm is not None else []
     kinds = ("protocol", "cipher", "key")

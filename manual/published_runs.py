@@ -40,10 +40,7 @@ def arguments(study: str) -> list[str]:
 
 
 def measure(study: str) -> Path | None:
-    """Begin or continue a study's run. Return its archive, or None if the run is not complete.
-
-    Ctrl-C ends a run; the next call continues it.
-    """
+    """Start or continue a study's run. Return its archive; None if Ctrl-C ended it, so that the next call continues it."""
     folder = UNDER_WAY / study
     if not folder.exists():
         _run([*arguments(study), "--out", str(folder)])
@@ -80,7 +77,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run `costof` until it ends. Ctrl-C reaches it too, and it then writes what it has measured."""
+    """Run `costof` until it ends, also after Ctrl-C, which reaches it too: it then writes what it has measured."""
     with subprocess.Popen([Path(sys.executable).with_name("costof"), *arguments]) as process:
         while process.poll() is None:
             try:

@@ -102,7 +102,7 @@ def print_outcomes(index: Index, results: Sequence[Outcome], to_error: bool = Fa
 
 
 def status(states: Iterable[State]) -> int:
-    """Return the exit status. An exceeded limit takes precedence over an undecided one."""
+    """Return the exit status of the limits' states. An exceeded limit takes precedence over an undecided one."""
     from costof.results.limits import State
 
     states = set(states)

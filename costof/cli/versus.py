@@ -411,8 +411,8 @@ def _input(text: str | None) -> str | None:
 def _shared_error_output() -> str:
     """Return a path at which the command runner, another process, can open this process's standard error.
 
-    If standard error is a file, both processes append to the file from now on. Otherwise they would overwrite each
-    other's text, because each process has its own position in the file.
+    Both processes append to it from now on. If it is a file, they would otherwise overwrite each other's text, because
+    each process has its own position in the file.
     """
     descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
