@@ -181,7 +181,7 @@ def _ratio(claim: Claim) -> Estimate:
 
 
 def _not_compared(result: Result) -> Iterator[str]:
-    """Yield how many published figures have no effect of this run beside them, and why if an arm failed."""
+    """Yield how many published figures this run has nothing to compare with, and why if an arm failed."""
     missing = [found for found in claims.claims_by_figure(result) if not found]
     if missing:
         yield f"This run has nothing to compare with {fmt.plural(len(missing), 'published figure')}."

@@ -40,7 +40,10 @@ def arguments(study: str) -> list[str]:
 
 
 def measure(study: str) -> Path | None:
-    """Start or continue a study's run. Return its archive; None if Ctrl-C ended it, so that the next call continues it."""
+    """Start or continue a study's run, and return its archive; None if Ctrl-C ended the run.
+
+    The next call continues such a run.
+    """
     folder = UNDER_WAY / study
     if not folder.exists():
         _run([*arguments(study), "--out", str(folder)])
