@@ -137,7 +137,7 @@ class Case:
 
     @property
     def noticed_at_all(self) -> Proportion:
-        """Return the share of runs that `noticed` counts, or that report a high percentile that grew more than the mean.
+        """Return the share of runs that `noticed` counts, or that report a tail that grew more than the mean.
 
         Runs without an analysis of tails are left out.
         """

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.shell_completion import CompletionItem
 
-from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option, limit_outcomes, print_outcomes, status
-from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import TargetArguments, check_hosts, check_hosts_options, hosts_options, target_options
+from costof.cli.output import AnswerForm, answer_form_options, check_json_lines, json_lines_option
 from costof.cli.resume import reopen
 from costof.cli.show import RESULT, print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, WarningText

@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option
-from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import hosts_options
+from costof.cli.output import AnswerForm, answer_form_options, check_json_lines, json_lines_option, write_file
 from costof.cli.run import run_study
 from costof.errors import CostofError, ErrorText, WarningText
-from costof.files import write_whole
 from costof.instruments.commands.passwords import without_passwords
 from costof.instruments.commands.process import NULL, PIPE
 from costof.instruments.commands.settings import MOST_WARMUP_RUNS
@@ -489,17 +487,8 @@ def _export(result: Result, ledger: Ledger, made: Sequence[Benchmark], exports: 
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the text to a file; if the path is '-', write to standard output.
-
-    A regular file is written completely or not at all. Pipes and devices are written directly.
-    """
+    """Write the text to a file or, if the path is '-', to standard output."""
     if str(path) == "-":
         click.echo(text, nl=False)
-        return
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(text)
-        else:
-            write_whole(path, text)
-    except OSError as error:
-        raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=path, detail=error.strerror) from error
+    else:
+        write_file(path, text)

@@ -159,7 +159,9 @@ def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
     assert len(Rows(tmp_path / "after", tmp_path / "published").effects) == 2
 
 
-def test_campaign_first_measures_the_service_times_that_this_boot_has_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaign_first_measures_the_service_times_that_this_boot_has_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[Trial] = []
 
     def run_trial(trial: Trial, *_: object) -> list[EffectRow]:
