@@ -483,12 +483,7 @@ def _export(result: Result, ledger: Ledger, made: Sequence[Benchmark], exports: 
                 text = hyperfine.as_csv(rows)
             case _:
                 text = hyperfine.as_markdown(rows, result)
-        _write(path, text)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the text to a file or, if the path is '-', to standard output."""
-    if str(path) == "-":
-        click.echo(text, nl=False)
-    else:
-        write_file(path, text)
+        if str(path) == "-":
+            click.echo(text, nl=False)
+        else:
+            write_file(path, text)

@@ -148,7 +148,9 @@ def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_serve
 
 
 @pytest.mark.slow
-def test_run_is_not_resumed_without_its_server_or_on_another_one(lab: Lab, postgres: RunningServer, interrupted: Path) -> None:
+def test_run_is_not_resumed_without_its_server_or_on_another_one(
+    lab: Lab, postgres: RunningServer, interrupted: Path
+) -> None:
     """This test must be the last one on the server of `postgres`, which it stops."""
     lab.stop("postgres")
     assert "cannot reach" in refused(interrupted, status=1, **password_of(postgres))

@@ -100,7 +100,9 @@ def test_equal_capacities_of_two_servers_have_the_verdict_no_difference(tmp_path
     assert resolved is Verdict.NO_DIFFERENCE
 
 
-def test_listed_loads_have_costs_up_to_the_highest_load_that_both_variants_carry(server: Access, tmp_path: Path) -> None:
+def test_listed_loads_have_costs_up_to_the_highest_load_that_both_variants_carry(
+    server: Access, tmp_path: Path
+) -> None:
     # The queue with TLS serves 400 a second, and the one without 500.
     runs = (sweep(server, tmp_path / str(attempt), "100/s,300/s,440/s", None) for attempt in range(ATTEMPTS))
     highest = "at 300 requests a second, the highest of these loads that every variant carries"

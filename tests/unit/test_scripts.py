@@ -219,9 +219,7 @@ RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray
 
 
 @pytest.mark.parametrize(("field", "schema", "no_such"), [("kind", KUBERAY, "kind"), ("provider", RAY_UP, "docker")])
-def test_cluster_files_in_the_docs_match_the_schemas_of_ray(
-    field: str, schema: dict[str, Any], no_such: str
-) -> None:
+def test_cluster_files_in_the_docs_match_the_schemas_of_ray(field: str, schema: dict[str, Any], no_such: str) -> None:
     import yaml
 
     files = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]
