@@ -50,7 +50,7 @@ def test_invalid_input_is_refused_in_one_line_and_writes_nothing(
 @pytest.mark.parametrize(
     ("arguments", "status", "line"),
     [
-        (["run", "mongodb-tls", "--no-such-option"], 2, "costof: No such option: --no-such-option"),
+        (["run", "mongodb-tls", "--no-such-option"], 2, "costof: No such option '--no-such-option'"),
         (["run"], 2, "costof: missing STUDY; `costof list` prints all studies"),
         (["run", "mongodb-tls", "--out", "/proc/costof/run"], 1, "costof: cannot write to /proc/costof/run"),
     ],
