@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import html
 import json
 import os
@@ -35,6 +36,7 @@ SIGNS = ["@", ":", "/", "?", "#", "%", " ", '"', "'", "+", "&", "\\", "ä", "密
 ALL = HEAD + "".join(SIGNS) + TAIL
 
 
+@functools.cache
 def forms(password: str) -> set[str]:
     """Return a password in all encodings, and its first and last part, which a wrongly split URL may show."""
     written = {password, quote(password, safe=""), quote(password), quote_plus(password), html.escape(password)}
