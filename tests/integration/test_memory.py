@@ -18,20 +18,13 @@ from costof.services.server.lab import ServerLab
 from tests.support.command import costof
 from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of
+from tests.support.unwatched import Silent
 
 from .conftest import SHORT
 
 pytestmark = pytest.mark.servers
 #: The least and most that an idle connection of Redis plausibly takes: at least its reply buffer's first part.
 LEAST_BYTES, MOST_BYTES = 1_000, 100_000
-
-
-class Silent:
-    def stage(self, text: str) -> None: ...
-
-    def warn(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
 class FullRedis(ServerLab):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 from costof.lab.lab import is_root
 from costof.report import analyse
 from costof.report.result import Result
-from costof.results.ledger import EndRecord, Ledger, LookRecord, SizesRecord, SliceRecord
-from costof.statistics.verdicts import ERROR_RATE
+from costof.results.ledger import Ledger, SizesRecord, SliceRecord
 from costof.study.schema import SliceSize
 from tests.support.command import costof
 from tests.support.small_plans import small_study
@@ -76,30 +74,6 @@ def test_interrupted_run_is_reported_and_continues_with_the_slice_sizes_of_its_l
     assert not any(isinstance(record, SizesRecord) for record in resumed)
     slices = [each for each in resumed if isinstance(each, SliceRecord) and each.workload == "query"]
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
-
-
-@pytest.mark.slow
-def test_complete_run_continues_only_with_a_larger_budget(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert costof("run", *SHORT, "--budget", "1s", "--out", str(run), cwd=tmp_path).status in (0, 3)
-    first = analyse(Ledger.open(run))
-    assert first.partial is None
-    measured = slices_measured(run)
-    refused = costof("run", "--resume", str(run), cwd=tmp_path)
-    assert (refused.status, slices_measured(run)) == (2, measured)
-    assert "is complete" in refused.error_lines[0]
-    # The budget is above the measured time, so the run continues, but only for a second or two.
-    budget = f"{math.ceil(first.measured_seconds) + 1}s"
-    assert costof("run", "--resume", str(run), "--budget", budget, cwd=tmp_path).status in (0, 3)
-    second = analyse(Ledger.open(run))
-    assert (second.partial, second.rounds > first.rounds) == (None, True)
-    records = list(Ledger.open(run).records())
-    (look,) = (record for record in records if isinstance(record, LookRecord))
-    assert look.error_rate == pytest.approx(ERROR_RATE / 2)
-    ends = [record.error_rate for record in records if isinstance(record, EndRecord)]
-    assert ends == [pytest.approx(ERROR_RATE), pytest.approx(ERROR_RATE / 2)]
-    rounds = [record.round for record in records if isinstance(record, SliceRecord) and not record.warm_up]
-    assert len(rounds) == second.rounds * SHORT_ROUND, "none was measured twice"
 
 
 def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:

@@ -244,35 +244,12 @@ def test_runs_with_and_without_carry_over_are_counted_separately() -> None:
     assert replicates(rows) == rows[1:2], "with carry-over the replicate differs from its control"
 
 
-def test_carry_over_delays_all_arms_alike() -> None:
-    cost = CARRY_OVER[1].at(0.1)
-    assert cost.warming is not None
-    assert (cost.added_ns, cost.warming.added_ns) == (10_000, 100_000)
-    assert (cost.without_payers.added_ns, cost.without_payers.warming) == (0, cost.warming)
-
-
 def test_smallest_found_cost_is_larger_than_every_cost_that_was_not_found() -> None:
     verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
     trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
     rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]
     assert least_found(cases(rows), disturbed=False) == 0.2
     assert least_found(cases(rows[:2]), disturbed=False) is None
-
-
-def test_seconds_to_a_verdict_are_infinite_if_there_is_no_verdict() -> None:
-    trials_by_tool = {
-        tool: Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=2) for tool in (EARLIER, "costof")
-    }
-    rows = [effect(trial, arm) for trial in trials_by_tool.values() for arm in ("1", "replicate")]
-    rows.append(effect(trials_by_tool["costof"], "2", seconds_to_verdict=1.0, seconds_earlier=4.0))
-    current, earlier = speeds(rows)
-    assert (current.version, current.current, current.earlier) == (
-        "the current version",
-        [math.inf, 1.0],
-        [math.inf, 4.0],
-    )
-    assert (earlier.version, earlier.earlier) == (f"`{EARLIER}`", [math.inf])
-    assert (current.query_ms, current.round_seconds) == (CONTROL_MS, pytest.approx(10 / 40))
 
 
 @pytest.mark.slow
