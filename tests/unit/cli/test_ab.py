@@ -51,7 +51,7 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
         ({"requests": 9, "concurrency": 10}, ErrorText.AB_CONCURRENCY),
     ],
 )
-def test_invalid_options_are_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
+def test_invalid_options_of_costof_ab_are_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
         measure_url(AbOptions(**{"url": URL, **options}))
     assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)

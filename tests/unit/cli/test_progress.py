@@ -102,7 +102,7 @@ def test_figures_of_a_run_with_restarts_are_computed_over_starts_of_the_servers(
         (Options(profile="quick", rounds="5"), 20.0, 30),
     ],
 )
-def test_time_left_is_the_time_until_the_first_limit_of_the_run(
+def test_time_left_ends_at_the_budget_or_at_the_maximum_number_of_rounds(
     options: Options, elapsed_seconds: float, left: float
 ) -> None:
     assert seconds_left(resolve(STUDY, options), Pace(2, elapsed_seconds)) == pytest.approx(left)

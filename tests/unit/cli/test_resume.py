@@ -217,7 +217,7 @@ def test_budget_does_not_extend_runs_with_fixed_rounds_or_starts(tmp_path: Path,
     assert "is complete" in line or "remove --budget" in line
 
 
-def test_continued_run_has_its_new_budget_and_ended_early_only_if_its_last_look_ended_it(tmp_path: Path) -> None:
+def test_run_that_continued_reports_its_new_budget_and_whether_it_ended_early(tmp_path: Path) -> None:
     run = complete(tmp_path, budget="60s")
     ledger = Ledger.open(run)
     records = [*ledger.records()]

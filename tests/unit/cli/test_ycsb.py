@@ -40,7 +40,7 @@ KINDS = ("read", "update", "insert", "scan", "read_modify_write")
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_core_workloads_equal_the_published_ones(name: str) -> None:
+def test_built_in_core_workloads_equal_those_that_ycsb_publishes(name: str) -> None:
     *proportions, distribution = PUBLISHED[name]
     job = make_job("run", read_properties([f"workloads/{name}"], [], {}))
     # Only F sets the share of read-modify-write; YCSB's default is 0.
