@@ -70,7 +70,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict; if it has times or rates, leave out its number of cores."""
+    """Return the verdict, without its number of cores if it also has times or rates."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):
