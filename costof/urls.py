@@ -26,8 +26,8 @@ _URL = re.compile(
     r"(?:(?P<username>[^@:/?#+\s]*)(?P<colon>:(?P<password>[^@:/?#+\s]*))?@)?"
     r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^#\s]*))?"
 )
-#: Text after an @ in the query that could be the URL's hosts. It would be the hosts if the password contained the '?'
-#: unencoded, so that the @ ended the password.
+#: Text after an @ in the query that could be the hosts of the URL: if the password contains an unencoded '?', then what
+#: looks like the query begins within the password.
 _HOSTS = re.compile(r"[^@/?#&=\s]+(?=[/?#]|$)")
 # Characters that a path and a query may contain unencoded (RFC 3986, 3.3 and 3.4), and the % of escapes.
 _KEPT = "/?:@!$&'()*+,;=-._~%[]|"
@@ -37,7 +37,7 @@ _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 class UrlError(ValueError):
-    """Raised for an invalid URL. The message never quotes the URL."""
+    """An invalid URL. The message never quotes the URL."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def split_url(url: str, example: str) -> UrlParts:
 
 
 def _is_ambiguous(match: re.Match[str]) -> bool:
-    """Return whether an @ in the query could be the one that separates the password from the hosts.
+    """Return whether an @ in the query could end the password, so that the hosts would follow it.
 
-    It could in mongodb://user:1?2@host/, because the password may be an unencoded 1?2. It could not in
-    mongodb://user:password@host/?appName=@user@, because no host follows it.
+    This is possible in mongodb://user:1?2@host/, where the password may be an unencoded 1?2. It is impossible in
+    mongodb://user:password@host/?appName=@user@, because no host follows the @.
     """
     query = match["query"] or ""
     if "@" not in query:
@@ -128,20 +128,20 @@ def ascii_name(name: str) -> str:
 
 
 def query_shown(query: str) -> str:
-    """Return '?' and the names of a query without values, which may be secrets; '' for an empty query."""
+    """Return '?' and the query with '…' instead of each value, which may be a secret; '' for an empty query."""
     names = [part.partition("=")[0] + "=…" if "=" in part else "…" for part in query.split("&") if part]
     return "?" + "&".join(names) if names else ""
 
 
 def login_shown(username: str | None, has_password: bool) -> str:
-    """Return 'user:<redacted>@' for showing a URL, 'user@' if it has no password, and '' if it has no user."""
+    """Return how a URL's login is shown: 'user:<redacted>@', 'user@' without a password, '' without a user."""
     if username is None:
         return ""
     return quote(username, safe="") + (f":{HIDDEN}@" if has_password else "@")
 
 
 def without_password(shown: str | None) -> str | None:
-    """Return a shown URL without the ':<redacted>' of its hidden password; None for None."""
+    """Return a URL without the ':<redacted>' that stands for its password; None for None."""
     return shown.replace(f":{HIDDEN}@", "@", 1) if shown is not None else None
 
 

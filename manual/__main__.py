@@ -1,4 +1,4 @@
-"""`make man`, `make docs` and `make docs-reports`."""
+"""The commands of `make man`, `make docs` and `make docs-reports`."""
 
 from __future__ import annotations
 
@@ -41,8 +41,10 @@ def man(folder: Path) -> None:
 
 @main.command()
 def pages() -> None:
-    """Write the generated pages of the site: its first page, Costs, the publications, the reference, the reports, and
-    llms.txt."""
+    """Write the generated pages of the site.
+
+    These are the first page, Costs, the publications, the reference, the reports, and llms.txt.
+    """
     REFERENCE.mkdir(exist_ok=True)
     for name, text in reference().items():
         (REFERENCE / f"{name}.md").write_text(text)

@@ -1,5 +1,8 @@
-"""The answer on the page of a study: a sentence and a few lines, a frame with picture and calculator, mitigations,
-claims, evidence."""
+"""The answer on the page of a study.
+
+It consists of a sentence and a few lines, a frame with picture and calculator, mitigations, published figures, and
+evidence.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,11 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
 
 
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
-    """Yield the best mitigation if others give up a part of the protection, and what all cost in other metrics."""
+    """Yield what to consider before choosing a mitigation.
+
+    This is the best one that keeps the whole protection, if others give up a part of it, and what each costs in other
+    metrics.
+    """
     helping = [each for each in data.mitigations if each.verdict is Verdict.SAVES]
     best = data.best
     if best is not None and not best.gives_up and any(each.gives_up for each in helping):
@@ -71,7 +78,7 @@ def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
 
 
 def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield what other studies of the same server found."""
+    """Yield a list of other studies of the same server with their answers; nothing if there are none."""
     if others := glance.same_server(result, results):
         yield f"Other studies of {escape(glance.server(result))}:"
         yield "\n".join(

@@ -1,4 +1,4 @@
-"""Published figures beside ours: whether the two agree, and in what they differ."""
+"""Published figures beside those of our runs: whether they agree, and in what they differ."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class Direction(Enum):
 
 @dataclass(frozen=True)
 class Claim:
-    """A published figure with our effect on the same metric by the same protection.
+    """A published figure beside the effect that our run measured on the same metric.
 
-    `headline`: whether the metric is one of those that answer the study's question. `direction` is that of the
-    published figure.
+    `headline`: whether the metric is one of those that answer the study's question. `direction`: whether the published
+    figure is a cost or a gain.
     """
 
     figure: PublishedFigure
@@ -121,8 +121,10 @@ def counts(compared: Sequence[Claim]) -> str:
 
 
 def lead(result: Result) -> str:
-    """Return the most important published figure beside ours with its source, and how many others there are, in
-    Markdown; '' if none can be compared."""
+    """Return, in Markdown, the most important published figure beside ours; '' if none can be compared.
+
+    Its source and a count of all published figures by agreement follow.
+    """
     found = claims(result)
     if not found or result.published is None:
         return ""

@@ -1,4 +1,4 @@
-"""The answer of a study in a few lines: what the protection costs, what helps, and what others have published.
+"""The answer of a study in a few lines: what the protection costs, what makes it cheaper, and published figures.
 
 The site's first page has these lines of every study, and each study's page begins with its own.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from costof import format as fmt
-from costof.report import document
+from costof.report import versions
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.sections.mitigations import Mitigation, Mitigations
@@ -33,11 +33,8 @@ def _protection(result: Result) -> str:
 
 
 def server(result: Result) -> str:
-    """Return the measured server with its version, such as 'postgres 15.18'."""
-    handout = document(result).handout
-    assert handout is not None
-    # A run lists the versions of costof, of the measured servers and of the measuring programs, in this order.
-    servers = ((name, version) for name, version in handout.versions.items() if name != "costof")
+    """Return the first measured server with its version, such as 'postgres 15.18'."""
+    servers = ((name, version) for name, version in versions(result).items() if name != "costof")
     return next((f"{name} {version}" for name, version in servers), "server of unknown version")
 
 
@@ -73,7 +70,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict, without the cores if it is about times or rates too."""
+    """Return the verdict, without its number of cores if it also has times or rates."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from costof import format as fmt
 from costof.format import Text
 from costof.lab.round_trips import BY_TCP
-from costof.report.markdown import escape
+from costof.report.markdown import escape, pipe_table
 from costof.report.result import Result
 from costof.results.arms import NEAR_ONE_CORE
 from costof.results.index import Index
@@ -51,9 +51,9 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """The figures of a publication about one metric and one protection that are all costs, or all gains.
+    """A statement of a publication: its figures about one metric and one protection that are all costs, or all gains.
 
-    `figures` has, for each figure, our effects on the arms that it fits.
+    `figures` has a list for each figure, with the figure beside our effect on each arm that it fits.
     """
 
     what: str
@@ -65,7 +65,7 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        """Return whether the statement stands."""
+        """Return whether our effects confirm the statement, such as 'Stands' or 'Stands in direction'."""
         found = {each.agreement for each in self.compared}
         if not found:
             return "Not measured"
@@ -91,7 +91,7 @@ class Statement:
 
 
 def _stands(study: str, result: Result | None) -> str:
-    """Return a list of the publication's statements, one line each."""
+    """Return, in Markdown, the publication's title and a line for each of its statements."""
     head = f"**[{escape(glance.title(study))}](#{study})**"
     if result is None:
         return f"{head} {fmt.capital(NOT_YET)}.\n"
@@ -160,18 +160,13 @@ def _section(study: str, result: Result | None) -> str:
 
 
 def _table(result: Result) -> str:
-    return _markdown(COLUMNS, (_cells(each) for found in claims.claims_by_figure(result) for each in found))
+    return pipe_table(COLUMNS, (_cells(each) for found in claims.claims_by_figure(result) for each in found))
 
 
 def _cells(claim: Claim) -> list[str]:
-    return [
-        claim.what,
-        claim.published,
-        claim.ours,
-        str(ratio_of_ratios(claim)),
-        claim.agreement.value,
-        claim.because,
-    ]
+    ratio = str(ratio_of_ratios(claim))
+    cells = (claim.what, claim.published, claim.ours, ratio, claim.agreement.value, claim.because)
+    return [escape(cell) for cell in cells]
 
 
 def ratio_of_ratios(claim: Claim) -> Text:
@@ -186,7 +181,7 @@ def _ratio(claim: Claim) -> Estimate:
 
 
 def _not_compared(result: Result) -> Iterator[str]:
-    """Yield which published figures the run has no effect for, and why if an arm failed."""
+    """Yield how many published figures this run has nothing to compare with, and why if an arm failed."""
     missing = [found for found in claims.claims_by_figure(result) if not found]
     if missing:
         yield f"This run has nothing to compare with {fmt.plural(len(missing), 'published figure')}."
@@ -198,10 +193,10 @@ def _not_compared(result: Result) -> Iterator[str]:
 
 def _published_table(study: Study) -> str:
     rows = (
-        [_named(study, each), claims.published_text(each, study.metrics[each.metric].unit), NOT_YET]
+        [escape(_named(study, each)), escape(claims.published_text(each, study.metrics[each.metric].unit)), NOT_YET]
         for each in _figures(study)
     )
-    return _markdown(("", "published", "here"), rows)
+    return pipe_table(("", "published", "here"), rows)
 
 
 def _named(study: Study, figure: PublishedFigure) -> str:
@@ -223,8 +218,7 @@ def _figures(study: Study) -> list[PublishedFigure]:
 
 
 def reasons(result: Result) -> list[str]:
-    """Return what the run shows about the causes of the compared effects: what each arm used, its round trips, and its
-    CPU time."""
+    """Return sentences about the causes of the compared effects: what each arm used, its round trips and CPU time."""
     index = Index(result)
     effects: dict[tuple[str, str], dict[str, Effect]] = {}
     for claim in (each for found in claims.claims_by_figure(result) for each in found):
@@ -237,7 +231,7 @@ def reasons(result: Result) -> list[str]:
 
 
 def _facts(index: Index, name: str) -> str:
-    """Return what the client saw of the arm's protection, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
+    """Return the protocol, cipher and key that the arm used, such as 'TLSv1.2, DHE-RSA-AES256-SHA and rsa-2048'."""
     arm = index.arm(name)
     facts = [each.facts for each in arm.evidence] if arm is not None else []
     kinds = ("protocol", "cipher", "key")
@@ -313,8 +307,3 @@ def _ms(value: float) -> str:
 def _machine(result: Result) -> str:
     cores = result.environment.get("cores", "unknown")
     return f"Servers, client and links shared {cores} cores of one machine."
-
-
-def _markdown(head: Sequence[str], rows: Iterator[list[str]]) -> str:
-    lines = ([escape(cell) for cell in row] for row in rows)
-    return "\n".join("| " + " | ".join(line) + " |" for line in ([*head], ["---"] * len(head), *lines))

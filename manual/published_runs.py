@@ -40,9 +40,9 @@ def arguments(study: str) -> list[str]:
 
 
 def measure(study: str) -> Path | None:
-    """Begin or continue a study's run. Return its archive, or None if the run is not complete.
+    """Start or continue a study's run, and return its archive; None if Ctrl-C ended the run.
 
-    Ctrl-C ends a run; the next call continues it.
+    The next call continues such a run.
     """
     folder = UNDER_WAY / study
     if not folder.exists():
@@ -80,7 +80,7 @@ def _is_complete(folder: Path) -> bool:
 
 
 def _run(arguments: Sequence[str]) -> None:
-    """Run `costof` until it ends. Ctrl-C reaches it too, and it then writes what it has measured."""
+    """Run `costof` until it ends, also after Ctrl-C, which reaches it too: it then writes what it has measured."""
     with subprocess.Popen([Path(sys.executable).with_name("costof"), *arguments]) as process:
         while process.poll() is None:
             try:

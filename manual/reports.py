@@ -1,4 +1,4 @@
-"""Stored runs: one run of each study's quick profile, stored as its ledger and quoted on the study's page.
+"""The stored runs: one of each study's quick profile, stored as its ledger and quoted on the study's page.
 
 Ledgers (raw results) are stored instead of reports, because a report's HTML changes with every change of its layout,
 but a ledger only when its study is measured again. `make docs` makes the reports from the ledgers with the current
@@ -37,8 +37,8 @@ EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}
 IDLE_CONNECTIONS = 1_000
 #: The width of the quoted answers, in characters.
 WIDTH = 90
-#: Matches the quote of a run in a page, with the marks before and after it: the command with what it prints, or the
-#: answer for a study's page.
+#: Matches the text that a page quotes from a run, with the marks around it. The text is the command with what it prints
+#: (`run`), or the answer of a study's page (`answer`).
 QUOTED = re.compile(r"(<!-- (run|answer) ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -108,7 +108,7 @@ def pages_that_quote() -> list[Path]:
 
 
 def update_quotes(text: str, results: dict[str, Result]) -> str:
-    """Return a page's text with current quotes of runs. A study without a stored run has only its command."""
+    """Return a page's text with the quotes of runs written anew. Without a stored run, only the command is quoted."""
 
     def quote(match: re.Match[str]) -> str:
         start, kind, study, end = match.groups()

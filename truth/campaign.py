@@ -1,4 +1,4 @@
-"""Functions that run a campaign's missing trials. When a trial ends, its rows are appended and its ledger is kept."""
+"""Execution of a campaign's missing trials. When a trial ends, its rows are appended and its ledger is kept."""
 
 from __future__ import annotations
 

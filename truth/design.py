@@ -17,7 +17,7 @@ from costof.programs.relay import NS_PER_MS, All, RelayCost, Share, Some, Spell,
 #: The share of the requests, or of the time, that an intermittent cost affects.
 SELDOM = 0.1
 SPELL_EVERY_NS = 2_000_000_000
-#: With carry-over, as many requests after those of another arm take twice as long.
+#: With carry-over, this many requests after a change of arm take twice as long.
 COLD_REQUESTS = 50
 
 Kind = Literal["effect", "verdict", "peer", "command", "tail", "quick", "pair"]
@@ -28,7 +28,8 @@ class Cost:
     """A cost to add: its average as a `share` of the service time, and the requests that are delayed by it.
 
     The relay delays all requests, some requests chosen at random, or all requests in periodic spells. With
-    `carry_over`, it also delays the first requests of each arm after those of another arm, which is no cost of an arm.
+    `carry_over`, it also delays the first requests after each change of arm. All arms get this delay, so it must not be
+    reported as a cost of one.
     """
 
     payers: Literal["all", "some", "spells"]
@@ -60,7 +61,8 @@ TENTH = Cost("all", 0.1)
 #: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
-#: The number of runs with each true cost, alone and again beside another process. Services share them equally.
+#: The number of runs with each true cost, without the disturbing process and again with it. Services share them
+#: equally.
 CELLS = {
     NOTHING: 450,
     TENTH: 450,
@@ -69,7 +71,7 @@ CELLS = {
     DOUBLED[1]: 150,
     **dict.fromkeys(CARRY_OVER, 75),
 }
-#: The costs that matter most, for which coverage is judged each by itself.
+#: The costs that matter most. Coverage has a goal for each of them.
 MAIN = tuple(cost for cost, runs in CELLS.items() if runs == max(CELLS.values()))
 #: The campaign's parts. Each has the same share of all kinds of trials, and the next begins when one is complete.
 PARTS = 2

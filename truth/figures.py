@@ -137,7 +137,7 @@ class Case:
 
     @property
     def noticed_at_all(self) -> Proportion:
-        """Return the share of runs that count for `noticed` or report that high percentiles grew more than the mean.
+        """Return the share of runs that `noticed` counts, or that report a tail that grew more than the mean.
 
         Runs without an analysis of tails are left out.
         """
@@ -177,18 +177,17 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
     """Return the effects of the control's replicates, whose true cost is 0.
 
-    With carry-over it is not: a replicate follows its own control, and so never another arm.
+    Runs with carry-over are left out: there a replicate differs from its control, because it never follows another arm.
     """
     return [row for row in effects if row.trial_kind == "effect" and row.is_replicate and not row.carry_over]
 
 
 @dataclass(frozen=True)
 class Speed:
-    """The times to a verdict of two analyses, the current and an earlier one, which analysed the same runs.
+    """The seconds until the current analysis (`current`) and an earlier one (`earlier`) had a verdict on the same runs.
 
-    The runs have the slice sizes of one version of costof, `tool`. Each row is an arm with a cost. `current` and
-    `earlier` have, for each row, the seconds to the verdict of the current and of the earlier analysis. A time is
-    infinite if that analysis has no verdict.
+    The runs have the slice sizes of the version `tool`. Each row is an arm with a cost, and each list has a time for
+    each row: infinite if that analysis had no verdict.
     """
 
     tool: str
@@ -220,7 +219,7 @@ def _or_infinite(seconds: float | None) -> float:
 
 
 def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
-    """Return the times to a verdict, by version of the slice sizes, the current version first."""
+    """Return the times to a verdict for each version of the slice sizes, the current version first."""
     groups: dict[str, list[EffectRow]] = {}
     for row in effects:
         if row.trial_kind == "verdict" and not row.is_replicate:
@@ -229,10 +228,9 @@ def speeds(effects: Iterable[EffectRow]) -> list[Speed]:
 
 
 def least_found(by_truth: Iterable[Case], disturbed: bool) -> float | None:
-    """Return the smallest cost on every query that is found, as a share of the service time; None if none is found.
+    """Return the smallest cost on every query that runs find, as a share of the service time; None if there is none.
 
-    A cost is found if, at this cost and at each larger one, at least the share `FOUND` of the runs has the verdict
-    "costs".
+    Runs find a cost if at least the share `FOUND` of them has the verdict "costs", at this cost and at each larger one.
     """
     least = None
     for case in sorted(by_truth, key=lambda case: case.added_share, reverse=True):

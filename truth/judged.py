@@ -1,4 +1,4 @@
-"""Analysis of a run with a known true cost: it turns the run's ledger into rows."""
+"""Rows about a run with a known true cost, computed from the run's ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A lab of one server behind the relay. The relay has a port for each arm, and delays requests of protected arms."""
+"""A lab of one server behind a relay, which has a port for each arm and delays the requests of protected arms."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from costof.study.plan import Plan
 
 
 class TruthLab(ServerLab):
-    """A lab whose relay delays requests of protected arms by the whole `cost`, and others only by what all arms have in
-    common: the cost's `base_ns`, and its `warming` after a change of arm.
+    """A lab whose relay adds a known delay to requests.
 
-    A slice's figure `server.added` is the mean delay in ms that the relay added to a request beyond these two.
+    Two parts of `cost` delay the requests of all arms: `base_ns`, and `warming` after a change of arm. The other parts
+    delay only those of protected arms; their mean in ms is the figure `server.added` of each slice.
     """
 
     def __init__(self, plan: Plan, program: type[LabServer], cost: RelayCost) -> None:
@@ -34,7 +34,7 @@ class TruthLab(ServerLab):
         return self._star.client(self._distances[arm.name])
 
     def added_ms(self, arm: PlannedArm, earlier: Paid | None = None) -> float:
-        """Return the mean delay in ms of an arm's requests so far, or since `earlier`, without what all arms share."""
+        """Return the mean delay in ms that only this arm's requests got, so far or since `earlier`."""
         paid = self.paid(arm)
         paid = paid.since(earlier) if earlier is not None else paid
         return paid.mean_ms - self._common_ms(paid.requests, paid.cold)
@@ -52,7 +52,7 @@ class TruthLab(ServerLab):
         return Judgement(figures={"added": judged.figures[HELD] - common_ms}, counts=judged.counts)
 
     def _common_ms(self, requests: int, cold: int) -> float:
-        """Return the mean delay in ms of these requests by what all arms have in common."""
+        """Return the mean delay in ms of these requests that the requests of all arms get."""
         warming_ns = self._cost.warming.added_ns if self._cost.warming else 0
         return (self._cost.base_ns + warming_ns * cold / max(1, requests)) / NS_PER_MS
 

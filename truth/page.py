@@ -11,6 +11,7 @@ from statistics import median
 import jinja2
 
 from costof import format as fmt
+from costof.report.markdown import pipe_table
 from costof.statistics.intervals import FEWEST_ROUNDS
 from truth.design import (
     BENCHMARKER,
@@ -165,28 +166,28 @@ def _listed(commits: Iterable[str]) -> str:
 
 def _tables(rows: Rows, by_truth: Sequence[Case]) -> dict[str, str]:
     return {
-        "goals": _table(["figure", "goal", "result", "goal met"], _goals(rows, by_truth)),
-        "coverage": _table(
+        "goals": pipe_table(["figure", "goal", "result", "goal met"], _goals(rows, by_truth)),
+        "coverage": pipe_table(
             ["true cost", "", "intervals that contain it", "intervals of ratios that do", "half-width", "median error"],
             [_coverage(each) for each in by_truth],
         ),
-        "services": _table(
+        "services": pipe_table(
             ["service", "", "intervals that contain the truth", "half-width", "the same for replicates"],
             [*_services(rows.effects)],
         ),
         "by_machine": _by_machine(rows.effects),
-        "carry_over": _table(
+        "carry_over": pipe_table(
             ["true cost", "", "the report says that the order matters", '"costs"', "intervals that contain the truth"],
             [_carry_over(each) for each in by_truth if each.carry_over or each.cost == _key(NOTHING)],
         ),
-        "commands_table": _table(COMMANDS, [*map(_commands, commands(rows.pairs))]),
-        "power": _table(POWER, [_power(each) for each in by_truth]),
+        "commands_table": pipe_table(COMMANDS, [*map(_commands, commands(rows.pairs))]),
+        "power": pipe_table(POWER, [_power(each) for each in by_truth]),
         "speeds": _speeds(speeds(rows.effects)),
-        "tails": _table(
+        "tails": pipe_table(
             ["queries", "", "packet capture", "engine against it, median", "largest difference"], _tails(rows)
         ),
-        "profiles": _table(QUICK, [*map(_quick, quick_profiles(rows.quick))]),
-        "peers": _table(["true cost", "", *PEERS, "`costof`", "its intervals that miss the truth"], _peers(rows)),
+        "profiles": pipe_table(QUICK, [*map(_quick, quick_profiles(rows.quick))]),
+        "peers": pipe_table(["true cost", "", *PEERS, "`costof`", "its intervals that miss the truth"], _peers(rows)),
     }
 
 
@@ -307,7 +308,7 @@ def _speeds(by_version: Sequence[Speed]) -> str:
         ]
         for each in by_version
     ]
-    return _table(head, lines) if lines else ""
+    return pipe_table(head, lines) if lines else ""
 
 
 def _median_of(times: Sequence[float]) -> str:
@@ -371,7 +372,7 @@ def _by_machine(effects: Sequence[EffectRow]) -> str:
     for number, ((machine, _), same) in enumerate(groups.items(), 1):
         halves = median((row.high - row.low) / 2 / row.control for row in same)
         lines.append([f"{number}: {machine}", str(Proportion.among(row.holds for row in same)), f"±{halves:.1%}"])
-    return _table(["machine or boot", "intervals that contain the truth", "half-width"], lines) if lines[1:] else ""
+    return pipe_table(["machine or boot", "intervals that contain the truth", "half-width"], lines) if lines[1:] else ""
 
 
 def _services(effects: Sequence[EffectRow]) -> Iterator[list[str]]:
@@ -402,7 +403,3 @@ def _found_from(by_truth: Sequence[Case], disturbed: bool) -> str:
 
 def _case(case: Case) -> list[str]:
     return [case.truth, case.place]
-
-
-def _table(head: Sequence[str], rows: Iterator[list[str]] | Sequence[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *rows))

@@ -41,7 +41,7 @@ from truth.figures import (
 
 TEMPLATE = Path(__file__).with_name("plan.md.jinja")
 PAGE = "truth-plan.md"
-#: The mean time of a trial in seconds, as an earlier campaign took it on two cores, with lab and analysis.
+#: The mean seconds of a trial with its lab and analysis, measured in an earlier campaign on two cores.
 SECONDS: dict[Kind, float] = {
     "effect": 11,
     "verdict": 24,
@@ -101,6 +101,6 @@ def _truth(cost: Cost) -> str:
 
 
 def _halves(runs: int) -> str:
-    """Return the interval of a share of 95 %, such as a coverage, among this many runs."""
+    """Return the 95 % interval of a share of 95 % among this many runs, such as of a coverage."""
     low, high = Proportion(round(0.95 * runs), runs).interval
     return f"{low:.1%} to {high:.1%}"

@@ -1,4 +1,4 @@
-"""Functions that run `costof` with a known true cost: they turn a trial into a plan, and the plan into a ledger."""
+"""The plans of trials, and runs of these plans with a known true cost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def plan_trial(trial: Trial, budget_seconds: int | None = None, rounds: int | No
 def plan_as_earlier(trial: Trial) -> Plan:
     """Return the plan of a trial with the slice sizes of commit `EARLIER`.
 
-    Like in that commit, slices are not shortened, and the run does not end as soon as its verdicts are reached.
+    As in that commit, slices are not shortened, and the run does not end before its budget is spent.
     """
     study = load_study(STUDY)
     plan = resolve(study, replace(_options(trial, study), profile="earlier"))

@@ -1,4 +1,4 @@
-"""The time to a verdict: the current analysis and an earlier one are replayed round by round on the same run."""
+"""The time to a verdict of the current analysis and of an earlier one, both applied to the same run round by round."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ def timed(done: Judged, rows: Sequence[EffectRow]) -> list[EffectRow]:
 
 
 def current(done: Judged) -> dict[str, float | None]:
-    """Return, for each arm, after how many seconds of the run the current analysis has the verdict 'costs'.
+    """Return, for each arm, the seconds from the start of the run until the current analysis has the verdict 'costs'.
 
-    The seconds count from the start of the run to the end of the round from which the verdict no longer changed. They
-    are None if the verdict after the last round is not 'costs'.
+    They end with the round from which the verdict no longer changed. They are None if it is not 'costs' at the end.
     """
     costing = [_costing(ledger) for ledger in _rounds_of(done.ledger)]
     every = range(len(costing))
@@ -39,7 +38,7 @@ def current(done: Judged) -> dict[str, float | None]:
 
 
 def earlier(done: Judged) -> dict[str, float | None]:
-    """Return, for each arm, the same seconds as `current`, but for the analysis of commit `EARLIER`."""
+    """Return what `current` returns, but for the analysis of commit `EARLIER`, which runs in a process of its own."""
     means = {
         arm.name: {each.round: mean_ms(done.plan, each) for each in slices_of(done.ledger, arm.name)}
         for arm in done.plan.arms

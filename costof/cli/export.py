@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from costof.cli.output import write_file
 from costof.errors import CostofError, ErrorText
-from costof.files import write_whole
 from costof.results.ledger import Ledger
 
 FORMATS = ("csv", "parquet", "hdr", "openmetrics", "bencher")
@@ -30,10 +30,7 @@ def export(folder: Path, form: str, out: Path | None) -> None:
     if out is None:
         sys.stdout.buffer.write(content)
         return
-    try:
-        write_whole(out, content)
-    except OSError as error:
-        raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
+    write_file(out, content)
 
 
 def _content(ledger: Ledger, form: str) -> bytes:

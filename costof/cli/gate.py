@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import click
 
+from costof.cli.output import write_file
 from costof.errors import EXIT_ANSWERED, EXIT_EXCEEDED, EXIT_PARTIAL, CostofError, ErrorText
-from costof.files import write_whole
 from costof.results.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def gate(
     results = [*outcomes(index, limits_to_check)]
     for path, render in ((junit, as_junit), (markdown, as_markdown)):
         if path is not None:
-            _write(path, render(index, results))
+            write_file(path, render(index, results))
     if as_json:
         click.echo(json.dumps([outcome.model_dump() for outcome in limit_outcomes(results)], indent=2))
     else:
@@ -102,7 +102,7 @@ def print_outcomes(index: Index, results: Sequence[Outcome], to_error: bool = Fa
 
 
 def status(states: Iterable[State]) -> int:
-    """Return the exit status. An exceeded limit takes precedence over an undecided one."""
+    """Return the exit status of the limits' states. An exceeded limit takes precedence over an undecided one."""
     from costof.results.limits import State
 
     states = set(states)
@@ -139,10 +139,3 @@ def as_markdown(index: Index, results: Sequence[Outcome]) -> str:
         for each in results
     )
     return MARKDOWN_HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=path, detail=error.strerror) from error

@@ -12,8 +12,8 @@ import click
 from rich.console import Console
 
 from costof import format as fmt
+from costof.cli.output import write_file
 from costof.errors import CostofError, ErrorText
-from costof.files import write_whole
 from costof.model import Model
 from costof.report import analyse
 from costof.report.blocks import FILES, HTML, TERMINAL, Block, Document, Figure, Paragraph, Part, Table
@@ -83,10 +83,7 @@ def history(folder: Path, study: str | None, out: Path | None, as_json: bool) ->
     result = Histories(study=runs[-1].index.core.study, series=series)
     page = document([group[-1].index for group in grouped], result)
     if out is not None:
-        try:
-            write_whole(out, render_html(page))
-        except OSError as error:
-            raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=out, detail=error.strerror) from error
+        write_file(out, render_html(page))
     if as_json:
         click.echo(result.model_dump_json(indent=2))
     else:

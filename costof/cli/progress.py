@@ -41,7 +41,7 @@ MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
 #: up to where the cursor cannot erase them.
 WIDEST = 79
-#: The table shows a bar for each interval from the first width on, and the time until a verdict from the second.
+#: From these widths on, the table has a column with a bar for each interval, and one with the time until a verdict.
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
@@ -217,7 +217,7 @@ class _Lines:
 
 
 class Names:
-    """The readable names of a run's arms and metrics. Methods return texts that contain these names."""
+    """The labels of a run's arms and metrics by their names, and texts that contain these labels."""
 
     def __init__(self, started: StartedEvent | None = None) -> None:
         self.started = started
@@ -241,7 +241,7 @@ class Names:
         return metric.label if len(same) == 1 else f"{metric.view}: {metric.label}"
 
     def by_arm(self, effects: Sequence[RunningEffect]) -> list[RunningEffect]:
-        """Return the effects in the order of the arms, each with its metrics in the study's order."""
+        """Return the effects sorted by arm, in the order of the plan; those of one arm keep their order."""
         order = [*self._arms]
         return sorted(effects, key=lambda each: order.index(each.arm))
 
@@ -300,7 +300,7 @@ def discarded_words(event: RoundEvent, names: Names) -> str:
 
 
 def live_table(names: Names, stage: str, event: RoundEvent | None, width: int, height: int) -> RenderableType:
-    """Return what a terminal shows: the question, the state of the run, and the effects so far."""
+    """Return the table for a terminal: the study's title, the state of the run, and the effects so far."""
     lines: list[RenderableType] = [_line(names.title, width, "bold")]
     if event is None:
         return Group(*lines, _line(stage, width), _line("Ctrl-C ends the run", width, "dim"))
@@ -360,7 +360,7 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
 
 
 def _needed(effect: RunningEffect) -> str:
-    """Return text that says how much longer the run must measure to resolve the effect."""
+    """Return how much longer the run must measure to resolve the effect, such as 'needs 3 min'."""
     if effect.difference.rounds < FEWEST_ROUNDS:
         return ""
     if effect.needed_seconds is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from costof.results.run import Run
     from costof.run.rounds import StartingPoint
 
-#: The text in place of hidden parts of a URL or command.
+#: The text that a plan has in place of values of a URL's query, which may be secrets.
 LEFT_OUT = "…"
 #: Ways to give a password.
 WAYS_TO_LOG_IN = "--password-file, --ask-password or COSTOF_PASSWORD"
@@ -42,9 +42,9 @@ class Resumed:
 def reopen(
     folder: Path, options: list[str], budget: str | None, target: TargetArguments, hosts: HostsSettings | None
 ) -> Resumed:
-    """Return the run in `folder`, ready to continue. Starts and writes nothing.
+    """Return everything with which the run in `folder` can continue. Starts and writes nothing.
 
-    `options`: names of the given options that would change the plan. Raises `RESUME_DIFFERS`,
+    `options`: names of options on the command line that would change the plan. Raises `RESUME_DIFFERS`,
     `RESUMED_WITHOUT_TARGET`, `RESUMED_TARGET_DIFFERS`, `RESUME_NEEDS`, `OTHER_HOSTS` and `RUN_COMPLETE`.
     """
     from costof.results.run import read_run
@@ -96,7 +96,7 @@ def _before(done: Run) -> StartingPoint:
 def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
     """Return how to reach the run's target; None for a lab.
 
-    An option that the user gives again must have the value that the plan has. The plan supplies all other options.
+    An option that the user gives again must have the value of the first command. The plan supplies all other options.
     """
     if plan.target is None:
         if target.options:

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Literal
 import click
 from click.shell_completion import CompletionItem
 
-from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option, limit_outcomes, print_outcomes, status
-from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import TargetArguments, check_hosts, check_hosts_options, hosts_options, target_options
+from costof.cli.output import AnswerForm, answer_form_options, check_json_lines, json_lines_option
 from costof.cli.resume import reopen
 from costof.cli.show import RESULT, print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, WarningText
@@ -219,9 +218,9 @@ def run_study(
     json_lines: bool = False,
     finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
-    """Plan and measure a study; return the exit status. Raises for invalid input before anything is started.
+    """Plan and measure a study; return the exit status.
 
-    `finish` is called after the answer was printed.
+    Raises `CostofError` for invalid input, before anything is started. `finish` is called after the answer was printed.
     """
     plan = resolve(study, options)
     # Import the report's code only after the options are checked: it imports numpy, which is slow, and an error in an
@@ -257,7 +256,7 @@ def run_study(
 
 
 def enter_namespace(service: Service) -> None:
-    """Restart this command in a user namespace if the lab needs one for its hosts.
+    """Restart this command in a user namespace if its lab needs hosts and the user is not root.
 
     Call this before anything is created, because the command then starts again from its beginning.
     """
@@ -277,9 +276,9 @@ def measure_and_report(
     earlier: Run | None = None,
     finish: Callable[[Result, Ledger], None] | None = None,
 ) -> int:
-    """Measure, write the answer and print it; return the exit status.
+    """Measure, write the reports, and print the answer; return the exit status.
 
-    `earlier`: what a resumed run measured before; None for a new run.
+    `before` and `earlier`: where a resumed run continues, and what it has measured; None for a new run.
     """
     from costof.cli.progress import open_display
     from costof.run.experiment import run_starts

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from costof.cli.answer_form import AnswerForm, answer_form_options
+from costof.cli.output import AnswerForm, answer_form_options
 from costof.errors import CostofError, ErrorText
 from costof.files import write_whole
 from costof.results.ledger import Ledger

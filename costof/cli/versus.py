@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from costof.cli.answer_form import AnswerForm, answer_form_options
 from costof.cli.gate import limit_option
-from costof.cli.json_lines import check_json_lines, json_lines_option
 from costof.cli.options import hosts_options
+from costof.cli.output import AnswerForm, answer_form_options, check_json_lines, json_lines_option, write_file
 from costof.cli.run import run_study
 from costof.errors import CostofError, ErrorText, WarningText
-from costof.files import write_whole
 from costof.instruments.commands.passwords import without_passwords
 from costof.instruments.commands.process import NULL, PIPE
 from costof.instruments.commands.settings import MOST_WARMUP_RUNS
@@ -411,8 +409,8 @@ def _input(text: str | None) -> str | None:
 def _shared_error_output() -> str:
     """Return a path at which the command runner, another process, can open this process's standard error.
 
-    If standard error is a file, both processes append to the file from now on. Otherwise they would overwrite each
-    other's text, because each process has its own position in the file.
+    Both processes append to it from now on. If it is a file, they would otherwise overwrite each other's text, because
+    each process has its own position in the file.
     """
     descriptor = sys.__stderr__.fileno() if sys.__stderr__ else 2
     fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)
@@ -485,21 +483,7 @@ def _export(result: Result, ledger: Ledger, made: Sequence[Benchmark], exports: 
                 text = hyperfine.as_csv(rows)
             case _:
                 text = hyperfine.as_markdown(rows, result)
-        _write(path, text)
-
-
-def _write(path: Path, text: str) -> None:
-    """Write the text to a file; if the path is '-', write to standard output.
-
-    A regular file is written completely or not at all. Pipes and devices are written directly.
-    """
-    if str(path) == "-":
-        click.echo(text, nl=False)
-        return
-    try:
-        if path.exists() and not path.is_file():
-            path.write_text(text)
+        if str(path) == "-":
+            click.echo(text, nl=False)
         else:
-            write_whole(path, text)
-    except OSError as error:
-        raise CostofError(ErrorText.FILE_NOT_WRITABLE, path=path, detail=error.strerror) from error
+            write_file(path, text)

@@ -133,10 +133,15 @@ VERSION = re.compile(r"(?:[A-Za-z][\w.-]* )?\d+\.\d[\w.+-]*")
 NO_VERSION = {"kernel", "load before", "steal"}
 
 
-def _handout(result: Result, index: Index) -> Handout:
-    """Return the short form of the report, for users to share with others."""
+def versions(result: Result) -> dict[str, str]:
+    """Return the versions of costof, of the measured servers and of the measuring programs, in this order, by name."""
     facts = result.environment.items()
     found = {name: VERSION.match(fact) for name, fact in facts if isinstance(fact, str) and name not in NO_VERSION}
+    return {name: match[0] for name, match in found.items() if match}
+
+
+def _handout(result: Result, index: Index) -> Handout:
+    """Return the short form of the report, for users to share with others."""
     return Handout(
         question=result.question,
         run=result.run,
@@ -144,7 +149,7 @@ def _handout(result: Result, index: Index) -> Handout:
         started=result.started[:10],
         summary=result.summary,
         checks=result.sections.checks or [],
-        versions={name: match[0] for name, match in found.items() if match},
+        versions=versions(result),
         command=result.command,
     )
 

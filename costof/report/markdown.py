@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from costof import format as fmt
 from costof.report.blocks import (
@@ -51,6 +51,12 @@ def escape(text: str) -> str:
     return SPECIAL.sub(lambda special: "\\" + special.group(), " ".join(text.split()))
 
 
+def pipe_table(head: Sequence[str], rows: Iterable[Sequence[str]], rules: Sequence[str] = ()) -> str:
+    """Return a table of cells that are already escaped. `rules` align the columns (default: to the left)."""
+    lines = (head, rules or ["---"] * len(head), *rows)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
 def _block(block: Block) -> Iterator[str]:
     match block:
         case Paragraph():
@@ -85,8 +91,8 @@ def _table(table: Table) -> Iterator[str]:
     if beside := any(row.kind == "published" for row in table.rows):
         head, words = [*head, "published"], [*words, False]
     rules = ["---" if left else "---:" for left in words]
-    rows = [[escape(cell) for cell in cells] for cells in [head, *_rows(table, beside=beside)]]
-    yield "\n".join("| " + " | ".join(cells) + " |" for cells in [rows[0], rules, *rows[1:]])
+    head, *rows = ([escape(cell) for cell in cells] for cells in [head, *_rows(table, beside=beside)])
+    yield pipe_table(head, rows, rules)
     if table.note:
         yield escape(table.note)
 

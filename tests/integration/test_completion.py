@@ -1,4 +1,4 @@
-"""`costof completion`: each shell completes commands, studies and options that a user types at a terminal."""
+"""`costof completion`: shells complete commands, studies and options."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from click.shell_completion import ShellComplete
+
+from costof.cli.main import cli
 
 #: For each shell: arguments that start it without the user's configuration, and the command that loads the completion.
 SHELLS = {
@@ -18,7 +21,7 @@ SHELLS = {
     "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -u -D; source {script}"),
     "fish": (["fish", "--no-config", "-i"], "source {script}"),
 }
-#: With its tabs completed this is `costof run mongodb-tls --dry-run`.
+#: When all tabs are completed, this is `costof run mongodb-tls --dry-run`.
 TYPED = "costof ru\tmongodb-t\t--dry\t"
 
 
@@ -40,8 +43,18 @@ def typed_at(shell: list[str], lines: list[str], folder: Path) -> str:
     return shown.decode(errors="replace")
 
 
-@pytest.mark.parametrize("shell", ["bash", *(pytest.param(each, marks=pytest.mark.slow) for each in ("zsh", "fish"))])
-def test_shell_completes_commands_studies_and_options(shell: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("words", "begun", "completed"),
+    [([], "ru", "run"), (["run"], "mongodb-t", "mongodb-tls"), (["run", "mongodb-tls"], "--dry", "--dry-run")],
+)
+def test_commands_studies_and_options_are_completed(words: list[str], begun: str, completed: str) -> None:
+    found = ShellComplete(cli, {}, "costof", "_COSTOF_COMPLETE").get_completions(words, begun)
+    assert [each.value for each in found] == [completed]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shell_at_a_terminal_completes_a_whole_command_line(shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell}: scripts/system-packages tests installs it")
     script = tmp_path / "script"

@@ -120,7 +120,7 @@ def test_dumb_terminal_gets_plain_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("variable", "is_coloured"), [("COLUMNS", True), ("NO_COLOR", False)])
-def test_no_color_removes_colours_from_the_table(tmp_path: Path, variable: str, is_coloured: bool) -> None:
+def test_live_table_has_colours_unless_no_color_is_set(tmp_path: Path, variable: str, is_coloured: bool) -> None:
     with replayed(tmp_path, **{variable: "100"}) as run:
         run.say("mismatch")
         screen = run.rounds(2)
@@ -138,7 +138,7 @@ def test_interrupted_command_reports_as_many_rounds_as_the_live_table_announced(
         assert window.shows_cursor
 
 
-def test_piped_events_end_with_the_answer(tmp_path: Path) -> None:
+def test_json_lines_end_with_the_answer_or_the_error(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "2", "--seconds", "0.01", "--limit", "time", "+10%", "true", "sleep 0.001"]
     ended = costof(*arguments, "--json-lines", "--out", "run", cwd=tmp_path, FORCE_COLOR="1")
     events = [EVENT.validate_json(line) for line in ended.out.splitlines()]

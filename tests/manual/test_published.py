@@ -49,7 +49,7 @@ def test_page_shows_each_published_figure_beside_a_real_run(real: Result) -> Non
     assert text.count(f"**{NOT_YET.capitalize()}.**") == len(STUDIES) - 1
 
 
-def test_page_without_runs_has_only_figures_of_the_publications() -> None:
+def test_page_without_runs_has_only_the_publications_own_figures() -> None:
     text = page({})
     known = {number for study in STUDIES for number in DIGITS.findall(" ".join(_texts(study)))}
     shown = set(DIGITS.findall(re.sub(r"\([^()]*[%×]\)|−?[\d.]+ %", "", text)))
@@ -73,7 +73,7 @@ def _texts(study: str) -> list[str]:
     return [loaded.title, loaded.published.cited, *arguments(study), *sides, *names, *metrics, *series]
 
 
-def test_ratio_of_ratios_has_the_interval_of_our_ratio() -> None:
+def test_interval_of_the_ratio_of_ratios_follows_from_that_of_our_ratio() -> None:
     ((claim,),) = claims_by_figure(judged(1.5))
     value, low, high = (float(each) for each in DIGITS.findall(str(ratio_of_ratios(claim))))
     ours = claim.effect.ratio
@@ -93,17 +93,19 @@ def test_ratio_of_ratios_has_the_interval_of_our_ratio() -> None:
         ([], "Not measured"),
     ],
 )
-def test_statement_stands_by_the_agreement_of_its_figures(agreements: list[Agreement], outcome: str) -> None:
+def test_outcome_of_a_statement_depends_on_which_of_its_figures_agree(
+    agreements: list[Agreement], outcome: str
+) -> None:
     ((claim,),) = claims_by_figure(judged(1.0))
     found = [[type(claim)(**{**vars(claim), "agreement": each})] for each in agreements]
     assert Statement("", found).outcome == outcome
 
 
-def test_statements_have_every_published_figure_once_or_once_for_each_arm(real: Result) -> None:
+def test_statements_contain_each_published_figure_for_every_arm_that_it_fits(real: Result) -> None:
     assert sum(len(each.figures) for each in statements(real)) == sum(max(1, len(c)) for c in claims_by_figure(real))
 
 
-def test_stored_run_is_its_ledger_or_its_result_if_the_ledger_is_large(tmp_path: Path) -> None:
+def test_run_is_stored_as_its_result_if_its_ledger_is_large(tmp_path: Path) -> None:
     run = fake_run(tmp_path / STUDIES[0], plan_of(STUDIES[0], "published"), TRUTHS[STUDIES[0]], rounds=6).folder
     keep(run, tmp_path / "whole")
     keep(run, tmp_path / "small", most_bytes=1)

@@ -69,12 +69,12 @@ def test_reference_lists_each_model_with_all_its_fields(page: str, title: str, m
 
 
 @pytest.mark.parametrize("page", ["study-file", "result", "ledger", "events"])
-def test_each_model_that_a_field_links_to_has_a_table(page: str) -> None:
+def test_each_link_from_a_field_leads_to_a_table_of_its_page(page: str) -> None:
     tables = {title.lower() for title in sections(page)}
     assert set(re.findall(r"\]\(#(\w+)\)", pages()[page])) - tables == set()
 
 
-def test_reference_has_the_output_of_each_command_with_json() -> None:
+def test_reference_describes_the_output_of_each_command_that_has_option_json() -> None:
     with_json = {name for name, command in cli_commands().items() if "--json" in options(command)}
     assert set(re.findall(r"^\| `(\w+)` \|", sections("result")["Commands"], re.MULTILINE)) == with_json
 
@@ -104,7 +104,7 @@ def test_each_page_of_the_docs_is_in_the_navigation() -> None:
 
 
 def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The generated pages need every report, so committed pages stand in for the whole site."""
+    """Committed pages stand in for the whole site, because making the other pages takes long."""
     for page in committed_pages()[1:]:
         copy = tmp_path / page.relative_to(ROOT / "docs")
         copy.parent.mkdir(exist_ok=True, parents=True)
@@ -122,6 +122,6 @@ def test_llms_txt_has_each_page_with_its_first_sentence(monkeypatch: pytest.Monk
     assert pages_without == []
 
 
-def test_first_page_links_to_no_file_that_is_not_on_the_site() -> None:
+def test_first_page_names_files_that_are_not_on_the_site_without_a_link() -> None:
     assert "(`CONTRIBUTING.md`)" in index([])
     assert not re.search(r"\]\([A-Z]+\.md\)", index([]))

@@ -79,7 +79,7 @@ def sweep(
     return analyse(ledger)
 
 
-def test_capacities_and_their_ratio_are_those_of_the_queues(server: Access, tmp_path: Path) -> None:
+def test_measured_capacities_of_servers_equal_those_computed_for_their_queues(server: Access, tmp_path: Path) -> None:
     # On a busy machine a run may be too disturbed to find the capacities, and says so.
     runs = (sweep(server, tmp_path / str(attempt), "50/s..1000/s") for attempt in range(ATTEMPTS))
     effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
@@ -90,7 +90,7 @@ def test_capacities_and_their_ratio_are_those_of_the_queues(server: Access, tmp_
     assert effect.verdict is Verdict.COSTS
 
 
-def test_two_servers_of_the_same_capacity_have_no_difference(tmp_path: Path) -> None:
+def test_equal_capacities_of_two_servers_have_the_verdict_no_difference(tmp_path: Path) -> None:
     # More requests than in the other tests, because an interval within 5 % is needed.
     with queues(tmp_path, PLAIN / 2, PLAIN / 2) as access:
         folders = (tmp_path / str(attempt) for attempt in range(ATTEMPTS))
@@ -100,7 +100,9 @@ def test_two_servers_of_the_same_capacity_have_no_difference(tmp_path: Path) -> 
     assert resolved is Verdict.NO_DIFFERENCE
 
 
-def test_loads_of_a_list_have_costs_up_to_the_highest_that_both_carry(server: Access, tmp_path: Path) -> None:
+def test_listed_loads_have_costs_up_to_the_highest_load_that_both_variants_carry(
+    server: Access, tmp_path: Path
+) -> None:
     # The queue with TLS serves 400 a second, and the one without 500.
     runs = (sweep(server, tmp_path / str(attempt), "100/s,300/s,440/s", None) for attempt in range(ATTEMPTS))
     highest = "at 300 requests a second, the highest of these loads that every variant carries"
@@ -140,12 +142,12 @@ def commands(folder: Path, load: str, *limits: tuple[str, str], slow: float = TL
 LIMIT = "p99 of a request", f"{LIMIT_SECONDS * 1000:g}ms"
 
 
-def test_two_commands_of_the_same_capacity_have_no_difference(tmp_path: Path) -> None:
+def test_equal_capacities_of_two_commands_have_the_verdict_no_difference(tmp_path: Path) -> None:
     (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT, slow=PLAIN).effects
     assert effect.verdict is Verdict.NO_DIFFERENCE
 
 
-def test_capacities_of_commands_are_those_of_their_queues(tmp_path: Path) -> None:
+def test_measured_capacities_of_commands_equal_those_computed_for_their_queues(tmp_path: Path) -> None:
     (effect,) = commands(tmp_path, "50/s..1000/s", LIMIT).effects
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))
     assert effect.control_value == pytest.approx(plain, rel=0.05)
@@ -153,14 +155,14 @@ def test_capacities_of_commands_are_those_of_their_queues(tmp_path: Path) -> Non
     assert effect.verdict is Verdict.COSTS
 
 
-def test_commands_at_several_loads_show_which_they_carry(tmp_path: Path) -> None:
+def test_report_names_a_load_that_a_command_cannot_carry(tmp_path: Path) -> None:
     result = commands(tmp_path, "100/s,300/s,450/s")
     assert "Slow cannot carry a rate of 450/s (it served " in result.summary.verdict
     effects = {each.arm for each in result.effects if each.metric == "queue.p99_ms"}
     assert effects == {"slow", "slow@load-300"}
 
 
-def test_server_that_keeps_the_limit_over_the_whole_range_is_said_to(server: Access, tmp_path: Path) -> None:
+def test_report_says_if_a_server_keeps_the_latency_limit_over_the_whole_range(server: Access, tmp_path: Path) -> None:
     result = sweep(server, tmp_path, "20/s..60/s", limit_seconds=5, rounds=3)
     assert not [each for each in result.effects if each.metric == CAPACITY]
     assert "even at 60 requests a second: raise the upper end of --load" in result.summary.verdict

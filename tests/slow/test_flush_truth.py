@@ -1,4 +1,4 @@
-"""A disk whose flushes are longer by a known time: the cost model must predict what durable commits cost on it."""
+"""A disk whose flushes take a known time longer: the cost model predicts the cost of durable commits on it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def measured_on(folder: Path, study: str, preloaded: Path | None) -> Result:
 
 
 @pytest.mark.parametrize("study", STUDIES)
-def test_cost_on_a_slower_disk_is_the_predicted_one(study: str, shim: Path, tmp_path: Path) -> None:
+def test_cost_of_durable_commits_on_a_slower_disk_is_predicted(study: str, shim: Path, tmp_path: Path) -> None:
     usual = measured_on(tmp_path / "usual", study, None)
     slower = measured_on(tmp_path / "slower", study, shim)
     (model, slow_model) = (each.sections.cost_model for each in (usual, slower))

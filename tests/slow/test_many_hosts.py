@@ -132,7 +132,7 @@ def test_doctor_lists_the_hosts(cluster: Cluster) -> None:
     assert [name for name in LOADS if f"{name}: " in output] == LOADS
 
 
-def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: RunningServer, study: Path) -> None:
+def test_dry_run_lists_the_hosts_and_starts_nothing(cluster: Cluster, server: RunningServer, study: Path) -> None:
     status, output = run_on_head(cluster, "run", "/tmp/paced.toml", "--profile", "quick", *target(server), "--dry-run")
     assert status == 0
     hosts = [line.split()[1] for line in output.splitlines() if line.startswith("host ")]
@@ -141,7 +141,7 @@ def test_hosts_are_listed_before_anything_is_started(cluster: Cluster, server: R
     assert not any(left(node) for node in cluster.loads)
 
 
-def test_answer_of_each_slice_sums_the_operations_of_all_hosts(near: Near) -> None:
+def test_operations_of_a_slice_are_the_sum_over_all_hosts(near: Near) -> None:
     outcome = near.outcome
     assert outcome.status == 0, outcome.out + outcome.err
     assert "Traceback" not in outcome.err
@@ -353,7 +353,7 @@ def test_crash_of_ray_leaves_a_partial_report(cluster: Cluster, server: RunningS
     eventually("the end of engines and actors", lambda: not any(left(node) for node in cluster.loads))
 
 
-def test_error_names_a_distant_host_and_a_host_with_a_dead_engine(cluster: Cluster, server: RunningServer) -> None:
+def test_report_names_a_slow_distant_host_and_a_host_whose_engine_died(cluster: Cluster, server: RunningServer) -> None:
     # The rate is low, so that even a busy machine keeps up: waiting operations would hide the distance.
     seldom = _study(cluster, "seldom", paced(60.0), 0.5)
     with cluster.far("load-3"):

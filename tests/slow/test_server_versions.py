@@ -46,7 +46,7 @@ def counted(lab: ServerLab, engines: Engines, arm: PlannedArm) -> int:
     return (lab.counters(engines.server(arm)).since(before)).connections or 0
 
 
-def test_each_postgres_serves_the_arms_of_its_version() -> None:
+def test_arms_of_each_postgres_version_use_a_server_of_this_version() -> None:
     fetched("postgres@15", "postgres@18")
     plan = plan_of("postgres-tls", "quick", "server_version=15,18", "transport=plain,tls", "records=100")
     with loaded(plan) as (lab, engines):
@@ -57,7 +57,7 @@ def test_each_postgres_serves_the_arms_of_its_version() -> None:
         assert lab.describe().versions["postgres"] == "15.15 | 18.1"
 
 
-def test_tls_from_the_first_byte_needs_version_17() -> None:
+def test_postgres_accepts_tls_without_a_preceding_request_from_version_17_on() -> None:
     fetched("postgres@15", "postgres@17")
     settings = ("server_version=15,17", "transport=tls", "negotiation=at-once", "records=100")
     plan = plan_of("postgres-tls", "quick", *settings)
@@ -70,7 +70,7 @@ def test_tls_from_the_first_byte_needs_version_17() -> None:
         assert "tls_request" not in answer.phases, "no round trip asks for TLS"
 
 
-def test_tunnels_lead_to_the_mariadb_of_their_version() -> None:
+def test_tunnels_lead_to_the_mariadb_server_of_their_arms_version() -> None:
     fetched("mariadb@10.11", "mariadb@11.4")
     settings = ("server_version=10.11,11.4", "transport=plain,tls,ssh-aes256-ctr", "distance=lan", "records=100")
     plan = plan_of("mysql-transport", "quick", *settings)
@@ -80,7 +80,7 @@ def test_tunnels_lead_to_the_mariadb_of_their_version() -> None:
             assert counted(lab, engines, arm) >= 20
 
 
-def test_own_build_is_a_level(tmp_path: Path) -> None:
+def test_folder_of_a_users_own_build_can_be_a_server_version(tmp_path: Path) -> None:
     fetched("postgres@18")
     folder = fetchable_releases()["postgres@18"].path.parent
     plan = plan_of("postgres-tls", "quick", f"server_version={folder}", "transport=plain,tls", "records=100")

@@ -1,4 +1,4 @@
-"""Directions of the cost of mutual TLS by proxies: the way through them costs far more than the encryption."""
+"""Mutual TLS by proxies: passing through two proxies costs far more than the encryption between them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PATHS = "path=direct,pair-mtls,pair,pair-tcp-mtls,pair-tcp"
 CPU = ("wire.request_client_proxy_cpu", "wire.request_server_proxy_cpu")
 
 
-def test_two_proxies_cost_far_more_than_the_encryption_between_them(tmp_path: Path) -> None:
+def test_two_proxies_use_far_more_cpu_time_than_the_encryption_between_them(tmp_path: Path) -> None:
     """CPU time is compared, because it depends less on other programs of the machine than latencies do."""
     run = tmp_path / "run"
     options = ("--profile", "quick", "--set", PATHS, "--set", "program=envoy", "--rounds", "6", "--seed", "1")

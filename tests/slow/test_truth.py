@@ -24,12 +24,14 @@ ADDED_MS = 0.2
 
 
 def planned_by_operations(trial: Trial, rounds: int) -> Plan:
-    """Return a trial's plan with slices of 50 operations, since a busy machine may do none in the usual 40 ms."""
+    """Return a trial's plan with slices of 50 operations, because a busy machine may do none in the usual 40 ms."""
     return ended_by_operations(plan_trial(trial, rounds=rounds), query=50)
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str, tmp_path: Path) -> None:
+def test_protected_arm_has_the_cost_that_the_relay_adds_and_the_replicate_has_none(
+    service: str, tmp_path: Path
+) -> None:
     trial = Trial("effect", service, NOTHING, False, 0)
     cost = RelayCost(added_ns=round(ADDED_MS * NS_PER_MS), payers=All())
     done = Judged(measure(planned_by_operations(trial, rounds=3), service, cost, tmp_path / "run"))
@@ -42,7 +44,7 @@ def test_arm_has_the_added_cost_and_the_control_replicate_has_none(service: str,
     assert paying.control + paying.estimate >= ADDED_MS
 
 
-def test_carry_over_delays_slices_after_another_arm_and_is_no_cost(tmp_path: Path) -> None:
+def test_carry_over_delays_only_slices_after_another_arm_and_is_not_counted_as_a_cost(tmp_path: Path) -> None:
     warming = Warming(requests=20, added_ns=round(ADDED_MS * NS_PER_MS))
     cost = RelayCost(added_ns=0, payers=All(), warming=warming)
     plan = planned_by_operations(Trial("effect", "http", NOTHING, False, 0), rounds=4)
@@ -81,7 +83,7 @@ def test_each_slice_opens_new_connections(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert all(record.answer.evidence["connections"] == 0 for record in slices if record.workload == "query")
 
 
-def test_interrupted_truth_run_returns_no_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_trial_without_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def pressed(*_: object) -> None:
         raise KeyboardInterrupt
 

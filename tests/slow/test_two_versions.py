@@ -86,7 +86,10 @@ UPGRADES = {
 
 @dataclass(frozen=True)
 class Upgraded:
-    """Complete runs `old` and `new` in `folder`. `refusal`: the error of resuming an old run on the new release."""
+    """Complete runs `old` and `new` in `folder`, one on each release.
+
+    `refusal`: exit status and error of the command that would continue a run of the old release on the new one.
+    """
 
     upgrade: Upgrade
     folder: Path
@@ -118,13 +121,13 @@ def upgraded(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     return Upgraded(upgrade, folder / "runs", f"{resumed.status} {resumed.err}")
 
 
-def test_resume_rejects_another_release(upgraded: Upgraded) -> None:
+def test_run_is_not_resumed_on_another_release_of_its_server(upgraded: Upgraded) -> None:
     old, new = upgraded.upgrade.versions
     assert upgraded.refusal.startswith("2 ")
     assert f"its version was {old} and is now {new}" in upgraded.refusal
 
 
-def test_compare_names_the_releases(upgraded: Upgraded) -> None:
+def test_compare_names_the_release_of_each_run(upgraded: Upgraded) -> None:
     done = costof("compare", str(upgraded.folder / "old"), str(upgraded.folder / "new"), cwd=upgraded.folder)
     text = " ".join(done.out.split())
     assert all(version in text for version in upgraded.upgrade.versions)

@@ -13,8 +13,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from costof.__main__ import main
-from costof.cli.main import COMMANDS
+from costof.cli.main import COMMANDS, cli
+from costof.errors import CostofError
 from tests.support.initdb import copy_from_now_on
 
 _IMPORTED = multiprocessing.get_context("forkserver")
@@ -46,6 +49,14 @@ def costof(*arguments: str, cwd: Path, **env: str) -> Outcome:
         process.close()
     assert "Traceback" not in outcome.err
     return outcome
+
+
+def refusal(*arguments: str) -> CostofError:
+    """Run a command in this process, and return the error with which it must fail. Its message must be one line."""
+    with pytest.raises(CostofError) as refused:
+        cli.main([*arguments], standalone_mode=False)
+    assert "\n" not in str(refused.value)
+    return refused.value
 
 
 def _run(arguments: tuple[str, ...], cwd: Path, env: dict[str, str], out: Path, err: Path) -> None:

@@ -58,9 +58,7 @@ def test_crash_of_the_process_for_hosts_is_reported_in_one_line(
     assert str(caught.value) == "the process that controls the hosts stopped: it ended with status -11"
 
 
-def test_failed_host_is_named_and_the_run_may_continue_on_others(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_run_may_continue_without_a_host_that_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     lost = {"lost": {"host": "load-2", "detail": "it is silent"}}
     with hosts(monkeypatch, tmp_path, plan=lost) as process:
         with pytest.raises(HostLostError, match="load-2 failed: it is silent") as caught:

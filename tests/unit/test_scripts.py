@@ -63,6 +63,8 @@ CONTROL = "Package: {package}\nVersion: {version}\nArchitecture: all\nMaintainer
 
 @dataclass
 class Machine:
+    """A folder in which scripts/system-packages unpacks packages of an archive, with stand-ins for apt and dpkg."""
+
     folder: Path
 
     @property
@@ -102,17 +104,24 @@ class Machine:
         return {(self.unpacked / name).read_text().strip() for name in UNPACKED}
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    made = Machine(tmp_path)
-    (tmp_path / "archive").mkdir()
-    (tmp_path / "stubs").mkdir()
+@pytest.fixture(scope="module")
+def usual_machine(tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    folder = tmp_path_factory.mktemp("machine")
+    made = Machine(folder)
+    (folder / "archive").mkdir()
+    (folder / "stubs").mkdir()
     for name, body in STUBS.items():
-        (tmp_path / "stubs" / name).write_text(f"#!/bin/sh\n{body}\n")
-        (tmp_path / "stubs" / name).chmod(0o755)
+        (folder / "stubs" / name).write_text(f"#!/bin/sh\n{body}\n")
+        (folder / "stubs" / name).chmod(0o755)
     made.publish("1:1.0-1")
     made.run()
     return made
+
+
+@pytest.fixture
+def machine(usual_machine: Machine, tmp_path: Path) -> Machine:
+    """Return a copy of a machine on which the script has unpacked all packages."""
+    return Machine(shutil.copytree(usual_machine.folder, tmp_path / "machine"))
 
 
 @unpacks
@@ -172,7 +181,7 @@ def test_changelog_must_begin_with_the_version_to_release(text: str, problem: st
     assert problem is None or problem in errors[0]
 
 
-def test_release_with_a_wrong_tag_or_missing_files_is_reported(tmp_path: Path) -> None:
+def test_release_check_reports_a_wrong_tag_and_missing_files(tmp_path: Path) -> None:
     (tmp_path / "engine").mkdir()
     (tmp_path / "dist").mkdir()
     for name in ("Cargo.toml", "Cargo.lock", "openssl.cdx.json"):
@@ -184,13 +193,13 @@ def test_release_with_a_wrong_tag_or_missing_files_is_reported(tmp_path: Path) -
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf (binutils)")
-def test_engine_that_needs_too_new_libraries_is_reported() -> None:
+def test_release_check_reports_an_engine_of_another_architecture_and_with_foreign_libraries() -> None:
     errors = list(CHECK["engine_errors"](Path(sys.executable).with_name("costof-engine"), "aarch64"))
     assert errors[0] == "is not for aarch64"
     assert any("libssl.so.3" in problem for problem in errors), "the engine of `make setup` links the system's OpenSSL"
 
 
-def test_build_without_rust_reports_it_and_does_not_download_rust(tmp_path: Path) -> None:
+def test_build_without_rust_fails_with_a_message_and_downloads_nothing(tmp_path: Path) -> None:
     build = (
         "import build_backend as backend; print(backend.get_requires_for_build_wheel()); "
         "backend.prepare_metadata_for_build_wheel('metadata')"
@@ -210,9 +219,7 @@ RAY_UP = json.loads(Path(str(distribution("ray").locate_file("ray/autoscaler/ray
 
 
 @pytest.mark.parametrize(("field", "schema", "no_such"), [("kind", KUBERAY, "kind"), ("provider", RAY_UP, "docker")])
-def test_cluster_files_in_the_docs_are_valid_under_the_schemas_of_ray(
-    field: str, schema: dict[str, Any], no_such: str
-) -> None:
+def test_cluster_files_in_the_docs_match_the_schemas_of_ray(field: str, schema: dict[str, Any], no_such: str) -> None:
     import yaml
 
     files = [yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)]

@@ -50,8 +50,13 @@ CONTROL_MS = 0.1
 ADDED_MS = 0.2
 
 
+@pytest.fixture(autouse=True)
+def commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("truth.campaign._commit", lambda: "abc1234")
+
+
 def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: Any) -> EffectRow:
-    """Return an effect whose estimate has this error, with an interval of ±1 % of the control."""
+    """Return an effect whose estimate is wrong by `error`, with an interval of ±1 % of the control."""
     truth = 0.0 if arm == "replicate" else trial.cost.share * CONTROL_MS
     middle, half = truth + error, 0.01 * CONTROL_MS
     return EffectRow(
@@ -95,31 +100,32 @@ def tail(trial: Trial, engine: float) -> TailRow:
         (Proportion(1000, 1000), "no"),
     ],
 )
-def test_proportion_reaches_its_goal_surely_probably_or_not(proportion: Proportion, reaches: str) -> None:
+def test_check_of_a_goal_says_if_there_are_too_few_runs_to_be_sure(proportion: Proportion, reaches: str) -> None:
     assert proportion.reaches(*COVERAGE) == reaches
 
 
-def test_full_campaign_has_its_planned_runs_of_each_cost_half_of_them_in_the_first_part() -> None:
+def test_full_campaign_has_the_planned_number_of_runs_of_each_cost() -> None:
     all_trials = trials(FULL)
+    assert max(Counter(trial.name for trial in all_trials).values()) == 1
+    assert max(Counter(trial.seed for trial in all_trials).values()) == 1
     cells = Counter((trial.cost, trial.disturbed) for trial in all_trials if trial.kind == "effect")
     assert cells == {(cost, disturbed): runs for cost, runs in CELLS.items() for disturbed in DISTURBED}
     parts = [part(trial) for trial in all_trials]
     assert parts == sorted(parts)
     first = Counter(trial.cost for trial in all_trials if trial.kind == "effect" and part(trial) == 0)
-    assert min(first[cost] for cost in MAIN) >= 450
-    assert max(Counter(trial.name for trial in all_trials).values()) == 1
-    assert max(Counter(trial.seed for trial in all_trials).values()) == 1
+    assert min(first[cost] for cost in MAIN) >= 450, "half of the runs are in the first part"
 
 
-def test_committed_plan_is_that_of_the_design() -> None:
+def test_committed_plan_page_matches_the_design() -> None:
     assert (page_of_docs := DOCS / plan.PAGE).read_text() == plan.text(), (
         f"python -m truth --plan writes {page_of_docs}"
     )
 
 
-def test_campaign_is_measured_at_one_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaign_refuses_another_commit_and_uncommitted_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = Rows(tmp_path)
-    monkeypatch.setattr("truth.campaign._commit", lambda: "abc1234")
     check_commit(rows)
     rows.add([effect(trials(QUICK)[0])])
     check_commit(rows)
@@ -153,7 +159,9 @@ def test_campaign_continues_from_published_data(tmp_path: Path) -> None:
     assert len(Rows(tmp_path / "after", tmp_path / "published").effects) == 2
 
 
-def test_each_machine_first_measures_service_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_campaign_first_measures_the_service_times_that_this_boot_has_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done: list[Trial] = []
 
     def run_trial(trial: Trial, *_: object) -> list[EffectRow]:
@@ -186,7 +194,7 @@ class Paying(Truth):
         return replace(measured, figures={"added": ADDED_MS if arm in plan.protected else 0.0})
 
 
-def test_stored_rows_of_a_run_are_computed_again_if_the_ledger_of_the_run_is_kept(tmp_path: Path) -> None:
+def test_rows_of_runs_with_a_kept_ledger_are_computed_again(tmp_path: Path) -> None:
     kept, missing = (Trial("effect", "mariadb", Cost("all", 0.2), False, number) for number in range(2))
     plan = plan_trial(kept, rounds=8)
     (arm,) = plan.protected
@@ -215,7 +223,7 @@ def test_coverage_and_verdicts_exclude_replicates() -> None:
     assert case.error == pytest.approx(0.01)
 
 
-def test_tails_are_counted_only_in_runs_with_an_analysis_of_tails() -> None:
+def test_reported_tails_are_a_share_of_the_runs_whose_tails_were_analysed() -> None:
     cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
     # The last run has no analysis of tails.
@@ -227,7 +235,7 @@ def test_tails_are_counted_only_in_runs_with_an_analysis_of_tails() -> None:
     assert counts == (Proportion(1, 5), Proportion(2, 5), Proportion(3, 4))
 
 
-def test_runs_with_carry_over_are_a_case_of_their_own() -> None:
+def test_runs_with_and_without_carry_over_are_counted_separately() -> None:
     plain, carried = (Trial("effect", "http", cost, False, 0) for cost in (NOTHING, CARRY_OVER[0]))
     rows = [effect(plain), effect(plain, "replicate"), effect(carried, order_told=True), effect(carried, "replicate")]
     found = cases(rows)
@@ -236,35 +244,12 @@ def test_runs_with_carry_over_are_a_case_of_their_own() -> None:
     assert replicates(rows) == rows[1:2], "with carry-over the replicate differs from its control"
 
 
-def test_carry_over_delays_all_arms_alike() -> None:
-    cost = CARRY_OVER[1].at(0.1)
-    assert cost.warming is not None
-    assert (cost.added_ns, cost.warming.added_ns) == (10_000, 100_000)
-    assert (cost.without_payers.added_ns, cost.without_payers.warming) == (0, cost.warming)
-
-
-def test_smallest_detected_cost_is_larger_than_every_undetected_cost() -> None:
+def test_smallest_found_cost_is_larger_than_every_cost_that_was_not_found() -> None:
     verdicts = {0.005: Verdict.COSTS, 0.02: Verdict.UNRESOLVED, 0.2: Verdict.COSTS}
     trials = {share: Trial("effect", "http", Cost("all", share), False, 0) for share in verdicts}
     rows = [effect(trials[share], verdict=verdict) for share, verdict in verdicts.items()]
     assert least_found(cases(rows), disturbed=False) == 0.2
     assert least_found(cases(rows[:2]), disturbed=False) is None
-
-
-def test_seconds_to_a_verdict_are_infinite_if_there_is_no_verdict() -> None:
-    trials_by_tool = {
-        tool: Trial("verdict", "mariadb", TENTH, False, 0, tool=tool, arms=2) for tool in (EARLIER, "costof")
-    }
-    rows = [effect(trial, arm) for trial in trials_by_tool.values() for arm in ("1", "replicate")]
-    rows.append(effect(trials_by_tool["costof"], "2", seconds_to_verdict=1.0, seconds_earlier=4.0))
-    current, earlier = speeds(rows)
-    assert (current.version, current.current, current.earlier) == (
-        "the current version",
-        [math.inf, 1.0],
-        [math.inf, 4.0],
-    )
-    assert (earlier.version, earlier.earlier) == (f"`{EARLIER}`", [math.inf])
-    assert (current.query_ms, current.round_seconds) == (CONTROL_MS, pytest.approx(10 / 40))
 
 
 @pytest.mark.slow
@@ -282,7 +267,7 @@ def test_current_and_earlier_analysis_find_a_large_cost(tmp_path: Path) -> None:
     ("current", "earlier", "reached"),
     [(2.0, 4.0, "yes"), (2.1, 4.0, "no"), (9.0, None, "yes"), (None, 4.0, "no"), (None, None, "no")],
 )
-def test_speed_goal_is_half_the_time_of_the_earlier_version(
+def test_goal_for_the_time_to_a_verdict_is_half_of_the_earlier_version(
     current: float | None, earlier: float | None, reached: str
 ) -> None:
     times = {"costof": {"seconds_to_verdict": current}, EARLIER: {"seconds_earlier": earlier}}
@@ -318,7 +303,7 @@ def pair(number: int, verdict: Verdict, peer_ratio: float, peer_error: float, co
     return PairRow(**dict(describe(trial)), ratio=1.0, ratio_low=0.9, ratio_high=1.1, verdict=verdict.value, **both)
 
 
-def test_commands_with_a_known_cost_are_judged_by_the_true_ratio() -> None:
+def test_comparisons_of_commands_with_a_known_cost_are_checked_against_the_true_ratio() -> None:
     rows = [pair(0, Verdict.COSTS, 1.1, 0.05, TENTH), pair(1, Verdict.UNRESOLVED, 1.21, 0.3, TENTH)]
     same = pair(0, Verdict.NO_DIFFERENCE, 1.0, 0.1)
     (found,) = commands([*rows, same])
@@ -331,7 +316,7 @@ def test_commands_with_a_known_cost_are_judged_by_the_true_ratio() -> None:
     assert (found.error, found.peer_error) == (pytest.approx(1 / 11), pytest.approx(0.05))
 
 
-def test_quick_profile_should_resolve_effects_with_a_large_median() -> None:
+def test_quick_profile_is_judged_by_the_effects_whose_median_is_large() -> None:
     costs, unresolved = Verdict.COSTS, Verdict.UNRESOLVED
     rows = [quick(number, "large", 2.0, math.log(2) / 4, costs if number else unresolved) for number in range(10)]
     rows += [quick(number, "saves", 0.8, 0.1, costs if number > 1 else unresolved, 50.0) for number in range(10)]
@@ -344,7 +329,7 @@ def test_quick_profile_should_resolve_effects_with_a_large_median() -> None:
     assert profile.resolved == Proportion(1, 2)
 
 
-def test_differences_that_each_tool_reports_for_identical_commands_are_counted() -> None:
+def test_identical_commands_that_a_tool_calls_different_are_counted() -> None:
     pairs = [
         pair(0, Verdict.COSTS, 1.02, 0.05),
         pair(1, Verdict.NO_DIFFERENCE, 1.06, 0.05),

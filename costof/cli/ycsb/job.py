@@ -82,13 +82,12 @@ WITHOUT_EFFECT = frozenset(
         "keylengthdistribution",
     }
 )
-#: The end of the class name of YCSB's core workload, whose package was renamed in 2019, and go-ycsb's name for this
-#: workload.
+#: Names of YCSB's core workload: the end of its Java class name (its package was renamed in 2019), and go-ycsb's name.
 CORE_WORKLOAD, GO_YCSB_CORE_WORKLOAD = ".workloads.CoreWorkload", "core"
 MOST = 2**31 - 1
 MOST_THREADS = 10_000
 STATUS_SECONDS = 10
-#: The maximum duration of a job without a limit. select() allows at most 2**31 ms.
+#: The maximum duration of a job without a limit. costof waits for its end with select(), which allows 2**31 ms.
 NO_LIMIT_SECONDS = 14 * 86_400
 
 
@@ -112,7 +111,7 @@ class Job:
 
     @property
     def grows(self) -> bool:
-        """Return whether a load adds to existing records (insertstart)."""
+        """Return whether a load adds to existing records, because insertstart is set."""
         return bool(self.ycsb.get("insert_start"))
 
 

@@ -17,7 +17,7 @@ from costof.messages.answers import ClassifiedError, SliceAnswer
 from costof.messages.plan import Plan
 from costof.results.ab_figures import PERCENTILES, AbFigures, ab_figures
 from tests.fake_run import Slice, answer_of, error_of, exact_phase
-from tests.support.command import costof
+from tests.support.command import refusal
 from tests.support.engines import sent
 from tests.truths.http_tls_termination import counts_of
 
@@ -51,7 +51,7 @@ BAD_HEADERS = [["no colon"], [": no name"], ["Good: a\r\nBad: b"]]
         ({"requests": 9, "concurrency": 10}, ErrorText.AB_CONCURRENCY),
     ],
 )
-def test_invalid_options_are_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
+def test_invalid_options_of_costof_ab_are_refused_in_one_line(options: dict[str, Any], problem: ErrorText) -> None:
     with pytest.raises(CostofError) as caught:
         measure_url(AbOptions(**{"url": URL, **options}))
     assert (caught.value.problem, caught.value.exit_status) == (problem, EXIT_USAGE)
@@ -106,10 +106,10 @@ def test_given_host_header_replaces_the_host_of_the_url() -> None:
     assert (service["host"], service["headers"]) == ("other.example", ["Accept: text/html"])
 
 
-def test_request_body_is_refused_with_an_alternative(tmp_path: Path) -> None:
-    ended = costof("ab", "-p", "body", "-T", "application/json", "-n", "10", URL, cwd=tmp_path)
-    assert (ended.status, len(ended.error_lines)) == (EXIT_USAGE, 1)
-    assert "costof versus --read ab 'ab -p FILE" in ended.err
+def test_request_body_is_refused_with_an_alternative() -> None:
+    refused = refusal("ab", "-p", "body", "-T", "application/json", "-n", "10", URL)
+    assert refused.exit_status == EXIT_USAGE
+    assert "costof versus --read ab 'ab -p FILE" in str(refused)
 
 
 #: Relative error of a histogram with three significant digits.

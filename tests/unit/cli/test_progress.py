@@ -102,7 +102,7 @@ def test_figures_of_a_run_with_restarts_are_computed_over_starts_of_the_servers(
         (Options(profile="quick", rounds="5"), 20.0, 30),
     ],
 )
-def test_time_left_is_the_time_until_the_first_limit_of_the_run(
+def test_time_left_ends_at_the_budget_or_at_the_maximum_number_of_rounds(
     options: Options, elapsed_seconds: float, left: float
 ) -> None:
     assert seconds_left(resolve(STUDY, options), Pace(2, elapsed_seconds)) == pytest.approx(left)
@@ -148,7 +148,7 @@ def test_plain_lines_come_at_most_every_ten_seconds(tmp_path: Path) -> None:
     assert "\x1b" not in out.getvalue()
 
 
-def test_json_lines_hold_every_event(tmp_path: Path) -> None:
+def test_json_lines_contain_each_event(tmp_path: Path) -> None:
     replay, out = Replay(run_of(tmp_path)), io.StringIO()
     with replay.progress(JsonLines(out)) as progress:
         replay.begin(progress)
@@ -159,7 +159,7 @@ def test_json_lines_hold_every_event(tmp_path: Path) -> None:
     assert isinstance(events[1], StageEvent)
 
 
-def test_pipe_gets_plain_lines_even_if_colours_are_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_in_a_pipe_is_plain_lines_even_with_force_color(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert isinstance(open_display(json_lines=False), PlainLines)
 
