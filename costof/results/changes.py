@@ -111,7 +111,7 @@ def _widened(change: Change, widen: Widen) -> Change:
 
 
 class ContrastedChange(NamedTuple):
-    """A change of a protected arm, and its contrast: the change in the form that gets a verdict."""
+    """A change of a protected arm, with its contrast: the change in the form on which a verdict is made."""
 
     metric: str
     change: Change
@@ -174,7 +174,7 @@ def absolute_noise(replicate: Change) -> float:
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return a change in the form that gets a verdict.
+    """Return a change in the form on which a verdict is made.
 
     `replicate` is the change of the control's identical copy. If the arm's change is smaller, it is noise and no cost.
     """

@@ -93,7 +93,6 @@ class State:
 
     @property
     def runnable(self) -> dict[str, list[str]]:
-        """The names of the arms that can be measured, by workload."""
         return {
             name: [
                 arm.name

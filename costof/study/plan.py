@@ -240,8 +240,8 @@ class Plan(Model):
     def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float | str]]]:
         """Return, for each workload of commands, its program and the values of the placeholders {seconds} and {rate}.
 
-        With several `hosts`, {rate} is the equal share of one host. In a sweep, each slice has another rate, so the
-        placeholder stays.
+        With several `hosts`, {rate} is the equal share of one host. In a sweep it stays a placeholder, because each
+        slice has another rate.
         """
         load = self.load_of(arm)
         rate: dict[str, float | str] = {}
@@ -396,7 +396,10 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return the seconds for one round more than a verdict needs, with `overhead` seconds for each slice."""
+    """Return the seconds for one round more than a verdict needs.
+
+    Each slice takes `overhead` seconds besides measuring.
+    """
     from costof.statistics.intervals import FEWEST_ROUNDS
 
     round_seconds = len(arms) * sum(size.seconds + overhead for size in profile.slices.values())
@@ -415,8 +418,7 @@ def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
 
 
 def lab_only_levels(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
-    """Return, for all profiles, default levels of the main factor that the target does not support, such as a
-    tunnel."""
+    """Return the levels of the main factor that are measured by default and that the target does not support."""
     if offered is None:
         return []
     name = study.main_factor

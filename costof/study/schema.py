@@ -137,7 +137,7 @@ class ArmSettings(CommandLevel):
     def speaks_tls(self) -> bool:
         """True if the client itself uses TLS.
 
-        False with a tunnel, whose encryption the service verifies instead.
+        It is False with a tunnel, whose encryption the service verifies.
         """
         return self.transport is not None and self.transport.is_tls
 
@@ -347,7 +347,7 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """True if no slice of the workload may be shorter than planned."""
+        """True if slices of the workload must not be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property

@@ -25,7 +25,7 @@ PROGRAM, OPTIONS = "program", "options"
 
 
 class UnsupportedArmError(Exception):
-    """A program lacks an option that an arm needs.
+    """Raised if a load generator has no option for a setting of an arm, such as a fixed cipher suite.
 
     The message continues a sentence that begins with the program's name: 'cannot …'.
     """
@@ -45,11 +45,12 @@ class Invocation:
 
 @dataclass(frozen=True)
 class Client:
-    """A load generator. `service` names what it can send load to: a server program or a kind of service.
+    """A load generator that can measure a study with `--client`.
 
-    `run` is the load generator's command line, `package` its Debian package. `invocation` returns the options and
-    environment variables for an endpoint, or raises `UnsupportedArmError`. `headline` names the figures that answer the
-    study's question. `folders` returns folders to search for the program in addition to PATH.
+    `service` names what it can send load to: a server program or a kind of service. `run` is the load generator's
+    command line, and `package` its Debian package. `invocation` returns the options and environment variables for an
+    endpoint, or raises `UnsupportedArmError`. `headline` names the figures that answer the study's question. `folders`
+    returns folders to search for the program in addition to PATH.
     """
 
     program: str
@@ -62,7 +63,7 @@ class Client:
 
     @property
     def command(self) -> CommandProgram:
-        """Return this load generator in the form in which a study declares a workload's command."""
+        """Return the program's command line and reader, as the command of a workload in a study's file."""
         return CommandProgram(run=self.run, read=self.program)
 
     def find(self) -> Path:
@@ -86,7 +87,6 @@ def client_names() -> list[str]:
 
 
 def client(name: str) -> Client:
-    """Return the client with this name. Raises `UNKNOWN_CLIENT`."""
     names = client_names()
     if name not in names:
         raise CostofError(ErrorText.UNKNOWN_CLIENT, name=name, nearest=nearest(name, names), allowed=", ".join(names))
