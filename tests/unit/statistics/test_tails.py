@@ -75,7 +75,10 @@ def simulate(
     return percentiles_of(control, drawn, percentiles), percentiles_of(arm, drawn, percentiles)
 
 
-@pytest.mark.parametrize(("pays", "share", "cost"), [(all_pay, 1.0, 20_000.0), (few_pay, 0.1, 100_000.0)])
+@pytest.mark.parametrize(
+    ("pays", "share", "cost"),
+    [pytest.param(all_pay, 1.0, 20_000.0, marks=pytest.mark.slow), (few_pay, 0.1, 100_000.0)],
+)
 def test_band_contains_the_whole_curve_of_true_costs(pays: Pays, share: float, cost: float) -> None:
     rounds, operations, runs = 20, 100, 60
     percentiles = np.array([CURVE[place] for place in places_on_curve(rounds * operations)], float)
@@ -90,7 +93,7 @@ def test_band_contains_the_whole_curve_of_true_costs(pays: Pays, share: float, c
     assert held_alone / runs < 0.8, "intervals of single percentiles do not contain the whole curve"
 
 
-def test_curve_ends_where_too_few_operations_are_beyond_it() -> None:
+def test_curve_leaves_out_percentiles_with_too_few_operations_beyond_them() -> None:
     for operations in (200, 2_000, 30_000, 1_000_000):
         shown = [CURVE[place] for place in places_on_curve(operations)]
         assert all(operations >= operations_needed(max(each, 100 - each)) for each in shown)
