@@ -87,7 +87,7 @@ def test_characters_without_special_meaning_in_a_shell_are_accepted(line: str, t
 
 
 @given(st.text("ab '\"\\\t$<", max_size=20))
-def test_line_is_split_into_the_same_words_as_by_shlex(line: str) -> None:
+def test_command_line_is_split_into_the_same_words_as_by_shlex(line: str) -> None:
     try:
         words = shlex.split(line)
     except ValueError:
@@ -99,7 +99,7 @@ def test_line_is_split_into_the_same_words_as_by_shlex(line: str) -> None:
     ("line", "wrong"),
     [("echo it's", "no closing quotation mark"), ("echo \\", "nothing follows the backslash"), (" ", "no words")],
 )
-def test_unsplittable_line_is_refused_with_a_reason(line: str, wrong: str) -> None:
+def test_command_line_that_cannot_be_split_is_refused_with_a_reason(line: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
         split(line)
 
@@ -161,15 +161,15 @@ def test_password_in_a_command_line_is_found_and_redacted(line: str, place: str)
         "ssh -p 2222 host",
     ],
 )
-def test_line_without_password_is_unchanged(line: str) -> None:
+def test_command_line_without_password_is_unchanged(line: str) -> None:
     assert find_passwords(shlex.split(line)) == []
     assert without_passwords(line) == line
 
 
-def test_password_is_redacted_in_a_line_that_cannot_be_split() -> None:
+def test_password_in_a_line_with_unbalanced_quotation_marks_is_redacted() -> None:
     assert without_passwords("psql --password=S3cret it's") == "psql --password=<redacted> it's"
 
 
-def test_no_part_of_a_password_with_quotation_marks_is_shown() -> None:
+def test_line_is_hidden_after_its_program_if_a_password_contains_quotation_marks() -> None:
     assert without_passwords("redis-cli --pass S3'cr'et") == "redis-cli …"
     assert without_passwords("PGPASSWORD=S3'cr'et psql") == "…"

@@ -50,7 +50,7 @@ def environment(settings: CommandSettings) -> Mapping[str, str]:
     return settings.environment | {name: secret.get_secret_value() for name, secret in settings.hidden.items()}
 
 
-def test_pgbench_is_configured_by_its_environment() -> None:
+def test_pgbench_gets_its_connection_settings_as_environment_variables() -> None:
     settings = client_settings("pgbench", POSTGRES, TLS)
     argv = settings.programs["w"].argv
     assert " ".join(argv[1:]) == "--no-vacuum --select-only --protocol extended --client 8 --jobs 2 --time 2"
@@ -67,7 +67,7 @@ def test_pgbench_is_configured_by_its_environment() -> None:
     assert settings.addresses == POSTGRES.addresses, "needed to read the servers' counters"
 
 
-def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
+def test_wrk_sends_connection_close_if_the_arm_has_one_request_per_connection() -> None:
     argv = client_settings("wrk", HTTP, TLS).programs["w"].argv
     assert argv[-5:] == ["--header", "Host: shop.test", "--header", "Connection: close", "https://127.0.0.1:8443/a?b=c"]
 
@@ -85,7 +85,7 @@ def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
         ("wrk", HTTP.with_settings({"headers": ["Cookie: a"]}), PLAIN, "cannot send your headers"),
     ],
 )
-def test_setting_that_a_client_does_not_support_is_reported(
+def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
     name: str, service: ServiceSettings, transport: Transport, why: str
 ) -> None:
     with pytest.raises(UnsupportedArmError, match=why):
@@ -100,7 +100,7 @@ def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_
     assert set(client(name).headline) <= set(reader(name).figures)
 
 
-def test_client_adds_a_workload_and_figures_to_the_study() -> None:
+def test_study_with_a_client_has_its_workload_and_its_figures_as_metrics() -> None:
     plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
     assert plan.client == "pgbench"
     assert plan.study.metrics["client.tps"].headline
@@ -125,7 +125,7 @@ def test_client_program_that_does_not_suit_the_study_or_options_is_rejected(
     assert caught.value.problem is error
 
 
-def test_missing_client_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_client_whose_program_is_missing_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     monkeypatch.setattr("costof.lab.program.FOLDERS", ())
     with pytest.raises(CostofError) as caught:
