@@ -155,7 +155,7 @@ class RunProgress:
         if not self._interrupted:
             self._interrupted = True
             rounds = self._earlier_rounds + self._rounds
-            text = _kept(rounds, self._plan, str(self._ledger.folder))
+            text = _interruption_message(rounds, self._plan, str(self._ledger.folder))
             self.show(InterruptedEvent(seconds=self.seconds, rounds=rounds, text=text))
         raise KeyboardInterrupt
 
@@ -244,7 +244,7 @@ def _label(plan: Plan, arm: PlannedArm) -> str:
     return f"{arm.label} {context}".rstrip()
 
 
-def _kept(rounds: int, plan: Plan, folder: str) -> str:
+def _interruption_message(rounds: int, plan: Plan, folder: str) -> str:
     """Return the message on Ctrl-C, which says how many complete rounds are kept."""
     if rounds == 0:
         return "interrupted before a round was complete, so there are no figures; stopping what the run started"
