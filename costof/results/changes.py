@@ -96,7 +96,10 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
 
 
 def _with_variance(change: Change, variance: Variance) -> Change:
-    """Return the change with another variance of the ratio. The error of the difference is scaled in proportion."""
+    """Return the change with another variance of its ratio.
+
+    The standard error of the difference changes by the same factor.
+    """
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
     times = error / change.ratio.error if change.ratio.error else 1.0

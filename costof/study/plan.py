@@ -172,7 +172,7 @@ class Plan(Model):
 
     @property
     def loads(self) -> str:
-        """The data loaded before the first slice as text, such as '10,000 records'; '' if there is none."""
+        """The data to load before the first slice as text, such as '10,000 records'; '' if there is none."""
         warehouses = self.study.warehouses
         loads = [
             f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}" if warehouses else "",
@@ -198,7 +198,8 @@ class Plan(Model):
 
     @property
     def load_in_words(self) -> str:
-        """The load, all loads, or the range with its limit, as text; '' without a load."""
+        """The run's load as text: one load, all loads, or a range of loads with its latency limit; '' without a load.
+        """
         if self.load is None:
             return ""
         if self.sweep is not None:

@@ -276,7 +276,10 @@ class Factor(Model):
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
 
     def phrase(self, level: str) -> str:
-        """Return text for a level, such as 'an ECDSA key', or else the factor's label and the level."""
+        """Return words for a level in a sentence, such as 'an ECDSA key'.
+
+        Without such words in the study, they are the factor's label and the level.
+        """
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:

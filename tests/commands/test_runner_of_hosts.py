@@ -138,7 +138,9 @@ def test_slice_that_was_not_prepared_or_would_start_an_hour_later_is_an_error(
     assert measured(host, number, ahead_ns)["error"]["class"] == "plan"
 
 
-def test_output_folder_that_exists_already_is_an_error_about_hosts_on_one_file_system(host: HostActor, tmp_path: Path) -> None:
+def test_output_folder_that_exists_already_is_an_error_about_hosts_on_one_file_system(
+    host: HostActor, tmp_path: Path
+) -> None:
     key = PublicKey.model_validate_json(host.start_runner()["line"])
     written = sealed(plan_of("true", output=tmp_path / "output"), key)
     assert "the same file system" in parsed(host.ask(written, SECONDS))["error"]["detail"]

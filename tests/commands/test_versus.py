@@ -136,7 +136,6 @@ def test_setup_is_repeated_before_each_slice_if_two_commands_differ_only_in_thei
         (["--read", "wrk", "--output", "null", "a", "b"], "--output and --read contradict"),
         (["--export-json", "nowhere/x", "a", "b"], "its folder does not exist"),
         ([], "needs commands"),
-        (["-n", "a", "-n", "a", "b", "c"], "'a'"),
         (["--read", "what", "b", "c"], "'what'"),
         (["-N", "./hash.sh < small", "./hash.sh < large"], "contains '<'"),
         (["-L", "password", "a,b", "-p", "x", "-p", "y", "-p", "z", "mysql -pS3cret {password}"], "given 3 times"),

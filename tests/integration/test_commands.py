@@ -322,4 +322,3 @@ def test_daemon_started_by_a_before_command_keeps_running(tmp_path: Path) -> Non
     _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)
     assert not result.errors
     assert not [warning for warning in result.warnings if " left " in warning]
-

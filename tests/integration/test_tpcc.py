@@ -164,7 +164,9 @@ def test_all_five_transactions_satisfy_the_consistency_conditions(after_a_run: t
     assert database.broken() == []
 
 
-def test_database_contains_exactly_the_transactions_that_the_engine_counted_as_committed(after_a_run: tuple[Database, SliceAnswer]) -> None:
+def test_database_contains_exactly_the_transactions_that_the_engine_counted_as_committed(
+    after_a_run: tuple[Database, SliceAnswer],
+) -> None:
     database, answer = after_a_run
     done = committed(answer)
     assert database.number(f"SELECT COUNT(*) FROM orders WHERE o_id > {LOADED_ORDERS}") == done["new_order"]

@@ -154,7 +154,9 @@ def test_engine_is_found_where_the_installer_put_it(
     assert engine_path() == path
 
 
-def test_variable_costof_engine_has_precedence_over_the_installed_engine(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_costof_engine_has_precedence_over_the_installed_engine(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other, installed = program(alone / "another"), program(alone / "interpreter" / "costof-engine")
     install(alone / "site", monkeypatch, "")
     assert engine_path() == installed

@@ -87,9 +87,7 @@ def test_metric_that_is_always_0_on_the_control_has_a_verdict(value: float, verd
         ("http", None),
     ],
 )
-def test_rate_of_a_count_sums_all_counts_with_its_name_as_prefix(
-    phase: str, per_second: float | None
-) -> None:
+def test_rate_of_a_count_sums_all_counts_with_its_name_as_prefix(phase: str, per_second: float | None) -> None:
     counts = {"tpcc.committed.payment": 40, "tpcc.committed.delivery": 4, "tpcc.committed_late": 1, "tpcc.deadlocks": 0}
     metric = Metric(label="", description="", workload="w", phase=phase, unit="per_second", margin=0.1)
     answer = answer_of(Slice(50, 2.0, {}, {}, {}, counts=counts), "w", "arm")

@@ -97,7 +97,9 @@ def test_plan_for_the_engine_has_a_tpcc_workload_for_each_number_of_terminals_an
     assert all(each.tpcc["phase"] == "run" and not each.tpcc["keying"] for each in workloads.values())
 
 
-def test_plan_for_the_engine_loads_records_if_the_study_has_no_tpcc(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_plan_for_the_engine_loads_records_if_the_study_has_no_tpcc(
+    tmp_path: Path, engines: list[FakeInstrument]
+) -> None:
     workloads = sent_workloads(plan_of("mysql-transport"), tmp_path, engines)
     assert workloads[LOAD] == load_workload() == Workload(name=LOAD, kind="load", workers=4)
     assert workloads["query_1"].tpcc is None
@@ -112,7 +114,9 @@ def test_plan_for_the_engine_has_a_workload_for_each_read_share(tmp_path: Path, 
     assert (mixed["phase"], mixed["insert_proportion"], mixed["read_proportion"]) == ("run", 0.5, 0.5)
 
 
-def test_plan_for_the_engine_has_another_seed_in_each_start_of_the_servers(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_plan_for_the_engine_has_another_seed_in_each_start_of_the_servers(
+    tmp_path: Path, engines: list[FakeInstrument]
+) -> None:
     plan = plan_of("mysql-transport")
     for number in range(3):
         started(plan, tmp_path, number)
@@ -134,9 +138,7 @@ def test_run_loads_all_data_and_fails_if_the_load_has_errors(
         instruments.load(plan.arms[0])
 
 
-def test_arms_with_the_same_tls_library_share_an_engine_process(
-    tmp_path: Path, engines: list[FakeInstrument]
-) -> None:
+def test_arms_with_the_same_tls_library_share_an_engine_process(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     started(plan_of("postgres-tls", "quick", "tls_library=installed,aws-lc"), tmp_path)
     installed, other = ((each.versions, [arm.name for arm in each.received.arms]) for each in engines)
     assert installed == (VERSIONS[""], ["plain", "plain-copy", "tls"])

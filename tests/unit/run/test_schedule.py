@@ -305,7 +305,9 @@ def test_slice_that_measures_a_rate_has_a_hundred_operations_of_each_worker() ->
         (resolve(STUDY, Options("published")), 1.0, 0.05),
     ],
 )
-def test_slices_keep_their_planned_size_if_they_are_too_noisy_or_the_number_of_rounds_is_fixed(plan: Plan, operation_ms: float, spread: float) -> None:
+def test_slices_keep_their_planned_size_if_they_are_too_noisy_or_the_number_of_rounds_is_fixed(
+    plan: Plan, operation_ms: float, spread: float
+) -> None:
     assert choose_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
 
 

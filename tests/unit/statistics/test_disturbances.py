@@ -246,5 +246,5 @@ def test_change_points_equal_those_of_the_library_ruptures() -> None:
 
 def test_change_points_are_the_first_values_after_changes_of_the_mean() -> None:
     assert change_points([5.0, 5.1, 4.9, 9.0, 9.1, 1.0, 1.2, 0.9], 1.0, 2) == [3, 5]
-    assert change_points([5.0, 5.1, 4.9, 9.0, 5.0, 5.1], 1.0, 2) == [], "one value is no segment"
+    assert change_points([5.0, 5.1, 4.9, 9.0, 9.1], 50.0, 2) == [], "the penalty exceeds what a change explains"
     assert change_points([], 1.0, 2) == change_points([5.0], 1.0, 2) == change_points([5.0, 9.0], 1.0, 2) == []

@@ -172,7 +172,9 @@ def test_load_has_metrics_only_of_the_queries_that_its_connections_carry() -> No
 
 
 @pytest.mark.parametrize(("lasts_seconds", "seconds"), [(0.1, 2.0), (4.0, 8.0), (60.0, 30.0)])
-def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_limits(lasts_seconds: float, seconds: float) -> None:
+def test_slice_at_a_load_lasts_twice_as_long_as_a_connection_within_limits(
+    lasts_seconds: float, seconds: float
+) -> None:
     plan = arriving("redis-tls", "5000/s")
     phases = {phase: phase_of(lasts_seconds * 1e3 / len(PHASES), 100) for phase in PHASES}
     answer = answer_of(Slice(100, 2.0, phases, {}, {}), WORKLOAD, "tls")

@@ -116,7 +116,9 @@ def test_limit_for_commands_applies_to_a_percentile_of_their_report(read: str, l
 
 
 @pytest.mark.parametrize(("read", "known"), [("pgbench", "no percentiles"), ("wrk", "p50 of a request")])
-def test_limit_on_a_percentile_that_the_command_does_not_report_is_refused_with_those_it_reports(read: str, known: str) -> None:
+def test_limit_on_a_percentile_that_the_command_does_not_report_is_refused_with_those_it_reports(
+    read: str, known: str
+) -> None:
     with pytest.raises(CostofError, match=f"{read} has no such percentile .*{known}"):
         sweeping_commands("load -R {rate}", read, "p97 of a request")
 
