@@ -29,14 +29,15 @@ from costof.study.schema import Metric
 from tests.fake_run import STARTED, Slice, Truth, answer_of, fake_result, fake_run, fake_start
 from tests.noise import Noise
 from tests.report.results import ENCRYPTION, HTTP, MONGODB, REPLICATION, effect_of, printed, sentence_texts, spaced
-from tests.support.small_plans import plan_of
+from tests.support.small_plans import plan_of, with_only
 from tests.truths import TRUTHS
 from tests.truths.at_load import AtLoad
 from tests.truths.misleading import EveryQueryPays, Failing, FewPay, FewQueries, LongTail, NeverPlain, Stalling
 from tests.truths.mongodb_tls import MongodbTruth
 
 QUERY = "wire.reused_query"
-PLAN = plan_of(MONGODB)
+#: A plan that measures only queries on the wire, so that its runs are analysed quickly.
+PLAN = with_only(plan_of(MONGODB), "wire_query")
 (TLS,) = PLAN.protected
 ROUNDS = 8
 
@@ -315,7 +316,7 @@ def test_share_of_variance_between_server_starts_has_a_valid_interval(luck: floa
 
 
 def restarted(starts: int, luck: float, rounds: int = 4) -> Result:
-    plan = plan_of(MONGODB, restarts=str(starts))
+    plan = with_only(plan_of(MONGODB, restarts=str(starts)), "wire_query")
     return fake_result(plan, Truth({("wire_query", "tls"): TIMES}), rounds=rounds, noise=Noise(0.01, luck=luck))
 
 
@@ -354,7 +355,7 @@ def test_too_few_server_starts_give_intervals_without_verdicts() -> None:
 
 
 def test_run_without_one_of_its_planned_starts_of_the_servers_is_partial(tmp_path: Path) -> None:
-    plan = plan_of(MONGODB, restarts="3")
+    plan = with_only(plan_of(MONGODB, restarts="3"), "wire_query")
     ledger, source = Ledger.create(plan, tmp_path / "run"), np.random.default_rng(1)
 
     def start(number: int) -> None:
