@@ -51,6 +51,7 @@ from costof.study.plan import Options, resolve
 from costof.study.plan import Plan as StudyPlan
 from tests.fake_hosts import NAMES, fake_run_of_hosts, part
 from tests.fake_run import Slice, Truth, answer_of, error_of, exact_phase, fake_run
+from tests.support.small_plans import with_only
 
 PACKAGE = Path(costof.__file__).parent
 
@@ -361,11 +362,7 @@ def test_hosts_with_another_version_of_costof_are_rejected_with_a_remedy() -> No
 
 
 REDIS = resolve(load_study("redis-tls"), Options("quick", target="redis://h/", hosts="auto", seed=1))
-
-
-@pytest.fixture(scope="module")
-def run_of_equal_hosts(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return read_run(fake_run_of_hosts(tmp_path_factory.mktemp("equal"), REDIS, {}))
+QUERIES = with_only(REDIS, "wire_query")
 
 
 def section_of(run: Run) -> Hosts:
@@ -374,13 +371,13 @@ def section_of(run: Run) -> Hosts:
     return section
 
 
-def test_report_names_the_slow_host_and_no_other_host(tmp_path: Path, run_of_equal_hosts: Run) -> None:
-    section = section_of(read_run(fake_run_of_hosts(tmp_path, REDIS, {"load-2": 1.12})))
+def test_report_names_the_slow_host_and_no_other_host(tmp_path: Path) -> None:
+    section = section_of(read_run(fake_run_of_hosts(tmp_path / "slow", QUERIES, {"load-2": 1.12})))
     assert {each.host for each in section.slower} == {"load-2"}
     for each in section.slower:
         assert each.ratio.low <= 1.12 * (1 + 1e-6)
         assert each.ratio.high >= 1.12 * (1 - 1e-6)
-    section = section_of(run_of_equal_hosts)
+    section = section_of(read_run(fake_run_of_hosts(tmp_path / "equal", QUERIES, {})))
     assert (section.slower, [row.host for row in section.rows]) == ([], list(NAMES))
 
 
@@ -400,22 +397,18 @@ def test_report_names_the_host_whose_program_has_a_lower_rate(tmp_path: Path) ->
 
 
 def test_round_in_which_a_host_was_lost_is_discarded(tmp_path: Path) -> None:
-    ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
+    ledger = fake_run(tmp_path / "run", QUERIES, Truth(), rounds=6)
     ledger.append(LostRecord(host="load-2", round=5, rest=None, detail="its process was ended"))
     ledger.append(EndRecord(partial="load-2 was lost: its process was ended", steal_share=0.0))
     run = read_run(ledger)
     assert (run.rounds, run.partial) == (5, "load-2 was lost: its process was ended")
 
 
-def test_loss_of_a_host_is_reported_as_a_warning(tmp_path: Path) -> None:
-    ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=6)
-    ledger.append(LostRecord(host="load-2", round=6, rest=2, detail="it does not answer"))
-    warned = build_core(read_run(ledger), "run").warnings
-    assert "load-2 failed during the run (it does not answer); the run continued with the remaining 2" in warned
-
-
-def test_report_lists_the_workloads_that_hosts_do_not_measure(run_of_equal_hosts: Run) -> None:
-    warnings = build_core(run_of_equal_hosts, "run").warnings
+def test_report_warns_of_a_lost_host_and_lists_the_workloads_that_hosts_do_not_measure(tmp_path: Path) -> None:
+    ledger = fake_run(tmp_path / "run", REDIS, Truth(), rounds=2)
+    ledger.append(LostRecord(host="load-2", round=2, rest=2, detail="it does not answer"))
+    warnings = build_core(read_run(ledger), "run").warnings
+    assert "load-2 failed during the run (it does not answer); the run continued with the remaining 2" in warnings
     (warning,) = (text for text in warnings if text.startswith("left out, because hosts run only costof's engine"))
     labels = [each.label for each in REDIS.study.workloads.values() if each.view == "app"]
     assert [label in warning for label in labels] == [True] * len(labels) != []

@@ -180,9 +180,7 @@ def test_saving_by_a_cheaper_connection_has_no_end_unless_operations_become_slow
     assert saves_below(rounds, seed=1).value == saves
 
 
-def share_and_width(
-    arms: int, rounds: int, scatter: float, confidence: float, runs: int = 2000
-) -> tuple[float, float]:
+def share_and_width(arms: int, rounds: int, scatter: float, confidence: float, runs: int = 2000) -> tuple[float, float]:
     """Return the coverage of simulated moderated intervals against one control, and their width relative to those of
     Student's t."""
     chance = np.random.default_rng(arms * 100 + rounds)
