@@ -122,7 +122,7 @@ class Index:
 
     @property
     def computed_away(self) -> bool:
-        """Return whether a section computes key figures for a longer distance than the run measured at."""
+        """Return whether a section shows key figures for a longer distance than that at which the run measured."""
         return any(lead.computed_away for lead in self.leads)
 
     @property

@@ -57,7 +57,7 @@ class Samples:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add the number of a round. `swapped` says that the number was measured on the other copy of the control."""
+        """Add a metric's number of a round. `swapped` says that it was measured on the other copy of the control."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)

@@ -142,7 +142,7 @@ def _standing_workload(plan: Plan) -> Workload:
 
 
 class Steps:
-    """The steps in which the idle connections of a plan's arms are opened. Connections of earlier steps stay open."""
+    """The steps in which a plan's idle connections are opened. Connections of earlier steps stay open."""
 
     def __init__(self, plan: Plan, service: Service, instruments: Instruments) -> None:
         self._plan = plan

@@ -198,7 +198,7 @@ class Plan(Model):
 
     @property
     def load_in_words(self) -> str:
-        """The run's load as text: one load, all loads, or a range of loads with its latency limit; '' without a load."""
+        """The load as text: one load, all loads, or a range of loads with its latency limit; '' without a load."""
         if self.load is None:
             return ""
         if self.sweep is not None:

@@ -96,7 +96,7 @@ class PublishedFigure(Model):
     ratio: Finite | None = Field(default=None, description="Arm over control, if the source has only their ratio.")
 
     def fits(self, arm_levels: Mapping[str, str]) -> bool:
-        """Return whether an arm of these levels has all levels of the figure."""
+        """Return whether the figure applies to an arm with these levels."""
         return all(arm_levels.get(name) == level for name, level in self.levels.items())
 
 

@@ -85,7 +85,7 @@ def rate_in_words(per_second: float) -> str:
 
 
 def in_words(load: Load, per_second: float) -> str:
-    """Return a load without the properties that all loads share, such as '2,000 queries a second'."""
+    """Return the rate of one of several loads as text, such as '2,000 queries a second'."""
     rate = rate_in_words(per_second)
     return f"a rate of {rate}/s" if isinstance(load, CommandRate) else f"{rate} {unit_in_words(load, per_second)}"
 
