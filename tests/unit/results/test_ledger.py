@@ -154,10 +154,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @needs_root
-@pytest.mark.parametrize("free_kib", [0, 60])
-def test_report_on_a_full_disk_leaves_no_partial_files(disk: Path, measured: Path, free_kib: int) -> None:
+def test_report_on_a_full_disk_leaves_no_partial_files(disk: Path, measured: Path) -> None:
     folder = shutil.copytree(measured, disk / "run")
-    fill(disk, free_kib * KIB)
+    fill(disk, 16 * KIB)
     with pytest.raises(CostofError) as caught:
         report(folder)
     assert str(caught.value) == f"cannot write to {folder}: No space left on device; choose another folder with --out"
