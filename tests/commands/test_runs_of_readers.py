@@ -124,7 +124,7 @@ def test_all_limits_are_kept_if_both_arms_print_the_same_output_without_failures
     assert [result.warnings.count(words) for words in silent] == [1]
 
 
-@pytest.mark.parametrize(("side", "share"), [("before", 1.0), ("after", 0.5)])
+@pytest.mark.parametrize(("side", "share"), [pytest.param("before", 1.0, marks=pytest.mark.slow), ("after", 0.5)])
 def test_runs_with_failed_operations_report_no_cost_and_no_kept_limit(tmp_path: Path, side: str, share: float) -> None:
     def failed(name: str, text: str) -> str:
         return failing(name, text, share)

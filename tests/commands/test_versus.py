@@ -11,8 +11,6 @@ from click.testing import CliRunner
 
 from costof.cli.versus import versus
 from costof.errors import CostofError
-from costof.instruments.drivers.driver import Recorder
-from costof.messages.answers import SliceAnswer
 from costof.report.versus import Tried, warnings
 from costof.results.ledger import SliceRecord
 from costof.results.metrics import add_samples
@@ -21,6 +19,7 @@ from costof.services.command.lab import Commands
 from costof.study.library import read_study
 from costof.study.plan import Options, resolve
 from costof.study.versus import Benchmark, Comparison, benchmarks, parse_list, parse_scan, study_content
+from tests.fake_run import Slice, answer_of, exact_phase
 
 
 def made(*commands: str, **changes: Any) -> list[Benchmark]:
@@ -168,21 +167,9 @@ def run_of(*times: Sequence[float], rounds: int = 10) -> Run:
     run = Run(plan)
     for number in range(rounds):
         for arm, each in zip(("a", "b"), times, strict=True):
-            recorder = Recorder()
-            recorder.times = [round(each[number % len(each)] * MS)]
-            answer = SliceAnswer(
-                id=1,
-                arm=arm,
-                workload="run",
-                started_unix_ns=0,
-                elapsed_ns=recorder.times[0],
-                operations=1,
-                errors=[],
-                phases={"command": recorder.answer()},  # type: ignore[dict-item]
-                cpu_ns={},
-                peak_memory_bytes=0,
-                evidence={},
-            )
+            nanoseconds = round(each[number % len(each)] * MS)
+            measured = Slice(1, nanoseconds / 1e9, {"command": exact_phase([nanoseconds])}, {}, {})
+            answer = answer_of(measured, "run", arm)
             record = SliceRecord(
                 round=number,
                 warm_up=False,

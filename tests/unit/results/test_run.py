@@ -197,9 +197,9 @@ def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
     return ledger
 
 
-def at_load(folder: Path, rounds_without: int, carried: float = 1.0) -> Result:
+def at_load(folder: Path, rounds_without: int) -> Result:
     plan = plan_of("postgres-tls", "quick", "transport=plain,tls", load=RequestedLoad("300/s", "20"))
-    return analyse(without_servers_cpu(fake_run(folder / "run", plan, AtLoad(carried), rounds=ROUNDS), rounds_without))
+    return analyse(without_servers_cpu(fake_run(folder / "run", plan, AtLoad(), rounds=ROUNDS), rounds_without))
 
 
 @pytest.mark.parametrize("rounds_without", [0, 6])
@@ -215,15 +215,6 @@ def test_server_cores_are_unknown_if_only_one_round_has_a_cpu_reading(tmp_path: 
     result = at_load(tmp_path, ROUNDS - 1)
     assert {each.who for each in result.sections.load.cores} == {"client"}
     assert "the servers' CPU time is unknown" in " ".join(sentence.text for sentence in result.answer)
-
-
-@pytest.mark.parametrize("rounds_without", [7, 8])
-def test_server_cores_needed_for_the_load_ignore_rounds_without_a_cpu_reading(
-    tmp_path: Path, rounds_without: int
-) -> None:
-    carried = at_load(tmp_path, rounds_without, carried=0.5).sections.load.carried
-    needed = [each.server_cores_needed for each in carried if not each.complete]
-    assert needed == [None if rounds_without == ROUNDS else pytest.approx(0.558, rel=0.05)]
 
 
 @pytest.mark.parametrize(("per_second", "complete"), [(1500, True), (1800, False)])

@@ -52,16 +52,6 @@ def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rounds", [2, 5, 40])
-@pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_interval_of_a_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
-    (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
-    low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
-    found = estimate(list(values), confidence)
-    assert (found.low, found.high) == pytest.approx((float(low), float(high)))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("rounds", [5, 8, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
 def test_interval_of_a_trimmed_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
@@ -247,13 +237,6 @@ def test_share_of_a_whole_that_may_be_zero_has_no_interval() -> None:
     assert share_of_whole(list(chance.normal(5.0, 1.0, 10)), losses) is None
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("failed", "total"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])
-def test_wilson_interval_equals_that_of_scipy(failed: int, total: int) -> None:
-    expected = scipy.stats.binomtest(failed, total).proportion_ci(method="wilson")
-    assert wilson(failed, total) == pytest.approx((expected.low, expected.high), abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("arm", "control", "low", "high"),
     [
@@ -270,28 +253,6 @@ def test_interval_of_a_difference_of_shares_equals_the_table_of_newcombe(
     arm: tuple[int, int], control: tuple[int, int], low: float, high: float
 ) -> None:
     assert newcombe(control, arm)[1:] == pytest.approx((low, high), abs=5e-5)
-
-
-P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
-
-
-@pytest.mark.slow
-@given(P_VALUES)
-def test_benjamini_hochberg_correction_equals_that_of_scipy(p_values: list[float]) -> None:
-    assert benjamini_hochberg(p_values) == pytest.approx(list(scipy.stats.false_discovery_control(p_values)))
-
-
-@given(P_VALUES)
-def test_holm_correction_rejects_the_same_hypotheses_as_in_the_paper(p_values: list[float]) -> None:
-    """The smallest of m p-values is compared with a/m, the next with a/(m-1), until one is larger (Holm 1979)."""
-    rejected = set()
-    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
-        if p_values[place] * (len(p_values) - rank) > 0.05:
-            break
-        rejected.add(int(place))
-    adjusted = holm(p_values)
-    assert {place for place, p in enumerate(adjusted) if p <= 0.05} == rejected
-    assert all(after >= before for before, after in zip(p_values, adjusted, strict=True))
 
 
 def test_p_values_of_the_example_of_benjamini_and_hochberg_are_adjusted() -> None:
