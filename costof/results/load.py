@@ -81,7 +81,7 @@ def _growing_queues(run: Run) -> set[str]:
         lower: dict[tuple[str, ...], float] = {}
         for arm in sorted(run.plan.arms, key=lambda arm: float(arm.levels[LOAD])):
             key = (arm.label, *(level for factor, level in arm.levels.items() if factor != LOAD))
-            # Not from the samples, which an overloaded arm loses.
+            # Read the slices, because an overloaded arm loses its samples.
             answers = [record.answer for record in run.counted_slices(WORKLOAD, arm.name)]
             phases = [each.phases[metric.phase] for each in answers if metric.phase in each.phases]
             mean_ns = sum(each.sum_ns for each in phases) / max(1, sum(each.count for each in phases))

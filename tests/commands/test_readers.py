@@ -219,7 +219,9 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
 
 
 @pytest.mark.parametrize(("output", "changes", "counts"), FAILED)
-def test_failed_operations_are_counted(output: str, changes: dict[str, str], counts: tuple[float, float]) -> None:
+def test_reader_counts_the_failed_operations_in_a_report(
+    output: str, changes: dict[str, str], counts: tuple[float, float]
+) -> None:
     written = WRITTEN[output]
     for old, new in changes.items():
         assert old in written

@@ -195,7 +195,7 @@ def warned(run: Run, **tried: bool) -> list[str]:
     return [*warnings(run, names, Tried(**{**vars(NOTHING), **tried}))]
 
 
-def test_steady_times_cause_no_warning() -> None:
+def test_versus_does_not_warn_of_steady_times() -> None:
     assert warned(run_of(STEADY, STEADY), in_shell=True) == []
     assert warned(run_of([1.0, 1.1], STEADY)) == [], "no shell takes part"
 

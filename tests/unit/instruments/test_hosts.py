@@ -211,7 +211,7 @@ def test_studies_and_options_that_hosts_cannot_run_are_rejected_with_the_reason(
     assert caught.value.problem is ErrorText.HOSTS_CANNOT
 
 
-def test_only_the_folder_hosts_imports_ray() -> None:
+def test_only_the_folder_instruments_hosts_imports_ray() -> None:
     """The command imports nothing of this folder, which import-linter checks: a crash of Ray must not end a run."""
     using = {
         path.parent.relative_to(PACKAGE).as_posix()

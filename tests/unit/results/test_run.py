@@ -290,7 +290,7 @@ def test_mean_over_a_start_of_the_servers_uses_only_rounds_measured_on_both_arms
 
 
 @pytest.mark.parametrize("luck", [0.0, 0.004, 0.02])
-def test_share_of_variance_between_server_starts_has_a_valid_interval(luck: float) -> None:
+def test_interval_of_the_share_of_variance_between_server_starts_contains_the_truth(luck: float) -> None:
     chance, shares = np.random.default_rng(7), []
     for _ in range(200):
         logs = chance.normal(0, luck, (1, 8, 1)) + chance.normal(0, ROUND_DEVIATION, (1, 8, 6))
@@ -411,7 +411,7 @@ def test_run_that_was_continued_after_its_end_has_intervals_as_strict_as_its_ver
     )
 
 
-def test_run_that_is_not_over_has_wider_intervals(tmp_path: Path) -> None:
+def test_intervals_of_an_unfinished_run_are_wider(tmp_path: Path) -> None:
     ledger, source = Ledger.create(PLAN, tmp_path / "run"), np.random.default_rng(1)
     fake_start(ledger, PLAN, Truth(), 0, rounds=8, source=source)
     assert build_core(read_run(ledger), "run").widening > 1.4

@@ -113,7 +113,9 @@ def test_server_may_count_failed_connections_in_addition(connections: int, passe
 
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(46, 8, True), (44, 8, False), (46, 2, False)])
-def test_server_may_count_one_connection_less_for_each_worker(connections: int, workers: int, passes: bool) -> None:
+def test_server_may_count_one_connection_less_per_worker_than_the_client(
+    connections: int, workers: int, passes: bool
+) -> None:
     used = Phase(count=45, sum_ns=1, sum_squares_ns2=1.0, min_ns=1, max_ns=1, histogram="")
     cut_off = answer(45, **EVIDENCE).model_copy(update={"phases": {"connect": used}})
     assert (mismatch(TLS, "wire", cut_off, moved(connections, v3=connections), workers=workers) is None) == passes

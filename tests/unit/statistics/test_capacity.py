@@ -58,7 +58,7 @@ def test_intervals_contain_the_known_capacity_of_a_queue() -> None:
     assert held >= 34
 
 
-def test_capacity_is_found_from_a_starting_point_beside_it() -> None:
+def test_capacity_is_found_from_a_starting_rate_10_percent_below_it() -> None:
     observations = run(np.random.default_rng(2), 30, CAPACITY)
     assert crossing(observations, SHARE, 0.9 * CAPACITY) == pytest.approx(CAPACITY, rel=0.02)
 

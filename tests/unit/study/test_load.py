@@ -32,7 +32,7 @@ def arriving(study: str, rate: str = "300/s", queries: str | None = "20", profil
         (" 3600 / h ", 1, "1 new connection a second, 20 queries each"),
     ],
 )
-def test_rate_with_unit_of_time_is_parsed(text: str, per_second: float, words: str) -> None:
+def test_rate_may_be_given_per_second_minute_or_hour(text: str, per_second: float, words: str) -> None:
     load = arriving("redis-tls", text).load
     assert isinstance(load, Arrivals)
     assert (load.connections_per_second, load.in_words) == (per_second, words)

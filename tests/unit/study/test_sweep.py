@@ -78,7 +78,7 @@ def test_invalid_range_of_loads_or_latency_limit_is_refused(
         sweeping(rate, *limits)
 
 
-def test_range_for_users_who_think_is_refused() -> None:
+def test_range_of_loads_together_with_a_think_time_is_refused() -> None:
     load = RequestedLoad("100/s..200/s", pool="8", think_time="20ms")
     with pytest.raises(CostofError):
         plan_of("postgres-tls", "quick", load=load, limits=(LIMIT,))
