@@ -50,8 +50,8 @@ ODD = [
 ]
 #: Characters of random texts. Hypothesis takes a second to list all characters.
 CHARACTERS = "aE0.9-+ :;,\t\n\r\"'%[]{}()\\é…\0"
-#: An eighth of the usual number of random examples, since these tests run once for each reader.
-FEW = settings(max_examples=settings().max_examples // 8)
+#: A twelfth of the usual number of random examples, since these tests run once for each reader.
+FEW = settings(max_examples=settings().max_examples // 12)
 WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE)}
 
 
