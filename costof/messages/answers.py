@@ -120,7 +120,7 @@ class Window(Model):
 
 
 class CommandRun(Model):
-    """A single run of a command that succeeded.
+    """A successful run of a command.
 
     `peak_memory_bytes` is 0 if the peak is too small to measure. `status` is None if a signal ended the run.
     """

@@ -79,7 +79,7 @@ class ServiceSettings(Model):
 
     @property
     def proving_seconds(self) -> float:
-        """Return the maximum seconds for verifying the arm, in addition to the time for the first connection."""
+        """Return the maximum time in seconds for verifying the arm, beyond the time for the first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:
@@ -292,5 +292,4 @@ class TlsFiles(Model):
 
     @classmethod
     def of(cls, certificate: Path, key: Path | None = None) -> TlsFiles:
-        """Return the two paths. If `key` is None, the certificate's file also holds the key."""
         return cls(certificate_file=certificate, key_file=key or certificate)

@@ -191,7 +191,6 @@ class EngineProcess(Instrument):
         return process_cpu_seconds(self.pid)
 
     def ended(self) -> int | None:
-        """Return the exit status; None while the process runs."""
         return self._process.poll()
 
     def _begin(self, ready: type[T], plan: Model) -> T:
@@ -295,9 +294,9 @@ class HostsProcess(Instrument):
         return self._validated(PopulationAnswer, self._answer(seconds).get("slice"))
 
     def without(self, host: str) -> bool:
-        """Remove a lost host. If enough hosts remain, divide the plan among them. Return whether enough remain.
+        """Remove a lost host, and divide the plan among the remaining hosts.
 
-        Raises `HOST_LOST` if another host is lost.
+        Returns False, without dividing it, if too few hosts remain. Raises `HOST_LOST` if another host is lost.
         """
         self.names.remove(host)
         self._send({"without": host})

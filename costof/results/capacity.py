@@ -14,10 +14,11 @@ from costof.study.sweep import CAPACITY, LatencyLimit, Sweep
 
 
 def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation | None:
-    """Return the operations of a slice, and how many of them took longer than the limit; None if it tells nothing.
+    """Return a slice's operations and how many of them exceeded the latency limit of the sweep; None if unknown.
 
-    Arrivals that were not served count as beyond the limit, with all their operations. Of a command only a percentile
-    is known. A slice without it tells nothing, except if the command failed: under overload, commands time out.
+    Clients that arrived but were not served count as beyond the limit, with all their operations. A command reports
+    only a percentile. If its report lacks the percentile, the result is None, unless all operations failed: then the
+    slice counts as beyond the limit, because commands time out under overload.
     """
     if sweep.limit.figure is not None:
         value = answer.figures.get(sweep.limit.figure)
@@ -45,15 +46,15 @@ def keeps_limit(sweep: Sweep, observed: Observation) -> bool:
 
 
 def estimate(sweep: Sweep, observations: Sequence[Observation], near: float) -> float | None:
-    """Return the capacity that the observations show, within the sweep's range; None if they do not show it."""
+    """Return the capacity that fits the observations; None if none fits, or if it is outside the sweep's range."""
     found = crossing(observations, sweep.limit.share_beyond, near)
     return found if found is not None and sweep.least <= found <= sweep.most else None
 
 
 def add_capacities(plan: Plan, samples: Samples) -> None:
-    """Replace the samples of the metric `CAPACITY` by those that follow from all observations so far.
+    """Replace the samples of the metric `CAPACITY` by the capacities that fit all observations so far.
 
-    An arm has none if its capacity is outside of the sweep's range.
+    An arm has no samples if its capacity is outside the sweep's range.
     """
     sweep = plan.sweep
     assert sweep is not None

@@ -96,7 +96,10 @@ def _change(arm: PlannedArm, control: list[float], values: list[float]) -> Chang
 
 
 def _with_variance(change: Change, variance: Variance) -> Change:
-    """Return the change with another variance of the ratio. The error of the difference is scaled in proportion."""
+    """Return the change with another variance of its ratio.
+
+    The standard error of the difference changes by the same factor.
+    """
     assert change.ratio is not None
     error = math.sqrt(variance.value / change.rounds)
     times = error / change.ratio.error if change.ratio.error else 1.0
@@ -111,7 +114,7 @@ def _widened(change: Change, widen: Widen) -> Change:
 
 
 class ContrastedChange(NamedTuple):
-    """A change of a protected arm, and its contrast: the change in the form that gets a verdict."""
+    """A change of a protected arm, with its contrast: the change in the form on which a verdict is made."""
 
     metric: str
     change: Change
@@ -174,7 +177,7 @@ def absolute_noise(replicate: Change) -> float:
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return a change in the form that gets a verdict.
+    """Return a change in the form on which a verdict is made.
 
     `replicate` is the change of the control's identical copy. If the arm's change is smaller, it is noise and no cost.
     """

@@ -134,7 +134,7 @@ def count_failures(run: Run) -> list[FailedOperations]:
 
 
 def _is_reported(run: Run, metric: str) -> bool:
-    """Return whether any arm has the metric. A command may print fewer figures than the parser of its output knows."""
+    """Return whether any arm has the metric. A command may print fewer figures than its reader (parser) knows."""
     return any(run.samples.by_round(metric, arm.name) for arm in run.plan.arms)
 
 

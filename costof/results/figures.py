@@ -84,9 +84,9 @@ def between_starts(run: Run) -> list[BetweenStarts]:
 
 
 def _effect(run: Run, judged: JudgedChange, change: Change, family_size: int) -> Effect:
-    """Return the effect. `family_size` is the number of effects whose verdicts are corrected together.
+    """Return an effect with the verdict of `judged` and the intervals of `change`.
 
-    `change` is that of `judged`, with errors for its interval.
+    `family_size` is the number of effects whose verdicts are corrected together.
     """
     metric = run.plan.study.metrics[judged.metric]
     difference, ratio = change.difference.estimate(change.rounds), change.relative()
@@ -116,7 +116,7 @@ def _effect(run: Run, judged: JudgedChange, change: Change, family_size: int) ->
 def _unresolved(run: Run, judged: JudgedChange, family_size: int) -> Unresolved:
     """Return why the effect is unresolved, and how much longer the run would have to measure to resolve it.
 
-    The longer run is assumed to end as planned, also if this one did not.
+    The longer run is assumed to end as planned, even if this one did not.
     """
     contrast, widening = judged.contrast, judged.change.widening
     relative, planned = judged.change.ratio, with_errors(contrast, 1 / widening)

@@ -29,7 +29,7 @@ PENALTY = 3.0
 
 
 class Point(Model):
-    """The effect in one run, as the ratio of arm to control."""
+    """The effect in one run of the series, as the ratio of arm to control."""
 
     run: str
     started: str

@@ -112,7 +112,7 @@ class Index:
 
     @property
     def many_contexts(self) -> bool:
-        """Return whether the run has several contexts, so that each table has to name its context."""
+        """Return whether the run has several contexts, so that every table has to name its context."""
         return len(self.contexts) > 1
 
     @property
@@ -122,7 +122,7 @@ class Index:
 
     @property
     def computed_away(self) -> bool:
-        """Return whether a section computes key figures for a longer distance than the run measured at."""
+        """Return whether a section shows key figures for a longer distance than that at which the run measured."""
         return any(lead.computed_away for lead in self.leads)
 
     @property
@@ -150,8 +150,10 @@ class Index:
 
     @property
     def answered(self) -> list[Arm]:
-        """Return the arms that the answer covers, from near to far: protected arms without an error, if no section
-        leaves them out."""
+        """Return the arms that the answer covers, from near to far.
+
+        These are the protected arms without an error that no section leaves out.
+        """
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]
         return [arm for arm in arms if arm.error is None and arm.name not in without]
@@ -166,8 +168,10 @@ class Index:
         return [arm for arm in self.core.arms if arm.error]
 
     def failure(self, arm: Arm) -> str:
-        """Return a sentence about an arm in error. Such an arm has no figures, or only those on the wire or in the
-        application."""
+        """Return a sentence about an arm in error.
+
+        Such an arm has no figures, or only those on the wire or in the application.
+        """
         extent = "was only partly measured" if arm.name in self._measured else "has no figures"
         return f"{arm.label}{arm.at} {extent}: {arm.error}"
 
@@ -310,9 +314,6 @@ def verdict_words(effect: Effect, metric: Metric) -> str:
 
 
 def hidden_by_noise(effect: Effect) -> bool:
-    """Return whether the effect is unresolved only because identical copies of the control differ by as much.
-
-    The effect's interval alone would exclude 'no effect'.
-    """
+    """Return whether the effect is unresolved only because identical copies of the control differ by as much."""
     within = effect.unresolved is not None and effect.unresolved.within_noise
     return within and effect.ratio is not None and not effect.ratio.low <= 1 <= effect.ratio.high

@@ -124,8 +124,10 @@ class LinksRecord(Model):
 
 
 class FlushRecord(Model):
-    """One measurement of a flush of the disk with the servers' data: before the first slice, after a round, or at the
-    end."""
+    """One measurement of a flush of the disk that has the servers' data.
+
+    It is made before the first slice, after a round, or at the end.
+    """
 
     record: Literal["flush"] = "flush"
     flush: FlushEvidence
@@ -147,7 +149,7 @@ class LostRecord(Model):
 
 
 class MemoryRecord(Model):
-    """One step of an arm's idle connections, or why the arm has no (further) steps.
+    """The growth of the servers' memory in one step that opened idle connections on an arm, or why a step is missing.
 
     `missing` is None for a step: then the arm had `connections` idle connections after it, of which the step opened
     `opened`.

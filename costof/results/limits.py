@@ -79,7 +79,7 @@ def _outcome(index: Index, limit: Limit, arm: Arm, effect: Effect | None) -> Out
 
 
 def unusable(index: Index, metric: str, arm: Arm) -> str | None:
-    """Return why no limit on the metric can count as kept for the arm; None if there is no such reason.
+    """Return why the figure of an arm cannot prove that the arm keeps a limit on the metric; None if it can.
 
     The reason is a missing figure of arm or control, or too many failed operations.
     """
@@ -97,10 +97,9 @@ def unusable(index: Index, metric: str, arm: Arm) -> str | None:
 
 
 def _needed_seconds(measured: float, change: Estimate, worst: float) -> float | None:
-    """Return the further seconds until the interval excludes the limit, if the estimate stays; None if this is too
-    long.
+    """Return the further seconds until the interval excludes the limit; None if it takes too long.
 
-    The width of the interval falls with the square root of the time.
+    The estimate is assumed to stay, and the width of the interval to fall with the square root of the time.
     """
     half, gap = (change.high - change.low) / 2, abs(change.value - worst)
     times = (half / gap) ** 2 if gap and change.rounds >= FEWEST_ROUNDS else float("inf")

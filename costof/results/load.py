@@ -20,7 +20,7 @@ from costof.urls import is_loopback
 TCP = "tcp"
 
 
-def way_to_target_ms(run: Run) -> float:
+def round_trip_to_target_ms(run: Run) -> float:
     """Return the round-trip time to the target in milliseconds; 0 if no TCP handshake was timed.
 
     The round-trip time is that of the control's shortest TCP handshake, since this handshake includes no other wait.
@@ -56,8 +56,8 @@ def carried_loads(run: Run) -> list[Carried]:
         load = run.plan.load_of(arm)
         if isinstance(load, Arrivals | Pool):
             found.append(_carried(run, load, arm))
-        elif load is not None and figure is not None:
-            found.append(_carried_by_command(run, load.commands_per_second, figure, arm))
+        elif load is not None and figure is not None and (rates := run.samples.means(figure, arm.name)):
+            found.append(Carried(arm=arm.name, offered=load.commands_per_second, served=fmean(rates)))
     growing = _growing_queues(run)
     return [each.model_copy(update={"queue_grows": each.arm in growing}) for each in found if each is not None]
 
@@ -81,7 +81,7 @@ def _growing_queues(run: Run) -> set[str]:
         lower: dict[tuple[str, ...], float] = {}
         for arm in sorted(run.plan.arms, key=lambda arm: float(arm.levels[LOAD])):
             key = (arm.label, *(level for factor, level in arm.levels.items() if factor != LOAD))
-            # Not from the samples, which an overloaded arm loses.
+            # Read the slices, because an overloaded arm loses its samples.
             answers = [record.answer for record in run.counted_slices(WORKLOAD, arm.name)]
             phases = [each.phases[metric.phase] for each in answers if metric.phase in each.phases]
             mean_ns = sum(each.sum_ns for each in phases) / max(1, sum(each.count for each in phases))
@@ -104,11 +104,6 @@ def _served_figure(run: Run) -> str | None:
             if rates and abs(fmean(rates) / lowest - 1) <= OTHER_RATE:
                 return name
     return None
-
-
-def _carried_by_command(run: Run, offered: float, figure: str, arm: PlannedArm) -> Carried | None:
-    rates = run.samples.means(figure, arm.name)
-    return Carried(arm=arm.name, offered=offered, served=fmean(rates)) if rates else None
 
 
 def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None:
@@ -134,7 +129,7 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
         link_cores_needed=needed.get(LINK_ROLE),
         machine_share_needed=sum(here.values()) / run.cores if here and run.plan.hosts is None else None,
         servers=servers_in_words(run, on_servers),
-        machine_busy=_busy(run, records),
+        machine_busy=_machine_share_in_use(run, records),
     )
 
 
@@ -142,21 +137,21 @@ def servers_are_here(run: Run) -> bool:
     """Return whether the servers run on the measuring machine and so share its CPUs with the client."""
     if run.plan.target is None or run.plan.hosts is not None:
         return run.plan.hosts is None
-    return all(is_loopback(address) for members in _reached(run) for address in members.split(","))
+    return all(is_loopback(address) for members in _server_addresses(run) for address in members.split(","))
 
 
 def servers_in_words(run: Run, roles: Collection[str]) -> str:
     """Return the servers with these roles in words: the role of a single server, such as 'server'; else 'servers'."""
-    is_single = len(roles) == 1 and not any("," in members for members in _reached(run))
+    is_single = len(roles) == 1 and not any("," in members for members in _server_addresses(run))
     return next(iter(roles)) if is_single else "servers"
 
 
-def _reached(run: Run) -> list[str]:
+def _server_addresses(run: Run) -> list[str]:
     """Return the addresses of each arm's servers, separated by commas."""
     return [arm.server for record in run.ready for arm in record.ready.arms if arm.server is not None]
 
 
-def _busy(run: Run, records: Sequence[SliceRecord]) -> float | None:
+def _machine_share_in_use(run: Run, records: Sequence[SliceRecord]) -> float | None:
     """Return the share of this machine's CPU time in use by client, local servers and other programs."""
     if run.plan.hosts is not None:
         return None

@@ -21,7 +21,7 @@ LANDMARKS = (10, 100, 1_000, 10_000)
 
 
 class Growth(Model):
-    """By how many bytes the servers' memory grew with an arm's first connections."""
+    """The bytes by which the servers' memory grew with the first `connections` connections of an arm."""
 
     connections: int
     bytes: Finite
@@ -102,12 +102,15 @@ def _steps(run: Run, arm: str | None) -> list[MemoryRecord]:
 
 
 def _slopes(steps: Sequence[MemoryRecord]) -> dict[int, float]:
-    """Return the growth for each connection that a step opened, by step."""
+    """Return the bytes of each connection that a step opened, by the number of the step."""
     return {step.step: sum(step.grown.values()) / step.opened for step in steps}
 
 
 def _growth(steps: Sequence[MemoryRecord]) -> list[Growth]:
-    """Return the total growth at the last step with at most as many connections as each landmark, and at the end."""
+    """Return the total growth at each landmark, such as 100 connections, and after the last step.
+
+    Growth at a landmark is that of the last step with at most so many connections.
+    """
     total, by_connections = 0, {}
     for step in steps:
         total += sum(step.grown.values())

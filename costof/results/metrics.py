@@ -57,7 +57,7 @@ class Samples:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add the number of a round. `swapped` says that the number was measured on the other copy of the control."""
+        """Add a metric's number of a round. `swapped` says that it was measured on the other copy of the control."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)
@@ -107,12 +107,17 @@ class Samples:
         return [{n: (one if n not in swapped else other)[n] for n in one} for one, other in (common, common[::-1])]
 
     def unit_numbers(self, metric: str, control: str, arm: str) -> list[int]:
-        """Return the numbers, from 1, of the units (rounds or starts) that `pairs` returns."""
+        """Return the numbers, counted from 1, of the units whose values `pairs` returns.
+
+        A unit is a round, or a start of the servers if there are several.
+        """
         return self.units.numbers(self.paired_rounds(metric, control, arm)[0])
 
     def pairs(self, metric: str, control: str, arm: str) -> tuple[list[float], list[float]]:
-        """Return the means of control and arm for each unit (round or start), over the rounds in which both have a
-        number."""
+        """Return the means of control and arm for each unit, over the rounds in which both have a number.
+
+        A unit is a round, or a start of the servers if there are several.
+        """
         control_numbers, arm_numbers = map(self.units.means, self.paired_rounds(metric, control, arm))
         return control_numbers, arm_numbers
 

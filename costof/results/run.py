@@ -177,7 +177,8 @@ class Run:
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
         """Return one value per unit for each (metric, arm), over the rounds in which all these pairs have a number.
 
-        A unit is a round or a start of the servers. Return None if there are fewer than `fewest` values.
+        A unit is a round, or a start of the servers if there are several. The result is None with fewer than `fewest`
+        units.
         """
         values = self.samples.common_values(*pairs)
         return values if len(values[0]) >= fewest else None
@@ -215,16 +216,18 @@ class Run:
 
     @property
     def error_rate(self) -> float:
-        """Return the part of the permitted rate of wrong verdicts that interim analyses (looks) have left for the final
-        verdicts (`run/schedule.py`)."""
+        """Return the part of the permitted rate of wrong verdicts that is left for the final verdicts.
+
+        Interim analyses (looks, `run/schedule.py`) have spent the other part.
+        """
         return self.end.error_rate if self.end else ERROR_RATE - self.error_rate_spent
 
     @property
     def resolved_early(self) -> bool:
         """Return whether an interim analysis (look) ended the run, because every headline effect had a verdict.
 
-        Such a look follows the last round. The end of a complete run that was resumed counts as a look too, and has by
-        chance the error rate of the final verdicts.
+        Such a look follows the last round and has the error rate of the final verdicts. By chance both also hold for
+        the look at the end of a complete run that was resumed.
         """
         if self.end is None or self.end.partial is not None or not self.looks:
             return False
@@ -250,8 +253,10 @@ class Run:
 
     @property
     def steal_share(self) -> float | None:
-        """Return the share of the machine's time that the hypervisor gave to other machines; None if the run was
-        killed."""
+        """Return the share of the machine's time that the hypervisor gave to other machines.
+
+        The result is None if the run has not ended, or was killed.
+        """
         ends = self.ends if self.starts else self.ends[-1:]
         return fmean(end.steal_share for end in ends) if self.end else None
 
@@ -266,9 +271,10 @@ class Run:
 
     @property
     def end_was_chosen(self) -> bool:
-        """Return whether someone may have chosen the end of the run, or of what is known of it, by its figures.
+        """Return whether the figures may have decided when the run, or the reading of its results, ended.
 
-        This is so after Ctrl-C, and if the run has no end yet. A failure of the servers does not depend on the figures.
+        This is so after Ctrl-C, and while a run has no end yet. A failure of the servers does not depend on the
+        figures.
         """
         return self.partial in (INTERRUPTED, UNFINISHED)
 

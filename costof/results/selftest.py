@@ -156,8 +156,8 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
 def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
     """Return the known cost relative to the control, as a geometric mean over rounds, like the ratio of an effect.
 
-    `times` are the times of the arm's requests. The relay held these requests for `held`, and the control's requests
-    usually for `usual`.
+    `times` are the times of the arm's requests by round. The relay held these requests for `held`, and those of the
+    control for `usual` on average.
     """
     logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
     return math.expm1(fmean(logs))
@@ -171,7 +171,7 @@ def _is_identical(judged: JudgedChange, run: Run) -> bool:
 def outcome_of(
     identical: bool, known: float, ratio: float, estimate: Estimate, verdict: Verdict, large: bool, margin: float
 ) -> tuple[Outcome, str]:
-    """Return the outcome of a verdict on a known cost, and what is wrong with it ('' if nothing)."""
+    """Return whether a verdict on a known cost is right, and what is wrong with it ('' if nothing)."""
     if identical and verdict in (Verdict.COSTS, Verdict.SAVES):
         return Outcome.WRONG, "identical arms were said to differ"
     if not estimate.low <= known <= estimate.high:

@@ -26,8 +26,8 @@ class DiscardedPart:
 class Tally:
     """The figures of a run in progress.
 
-    The record of a slice is only stored until its round is complete, so that nothing is computed between slices. Then
-    the record's numbers are added to the samples, and the record is forgotten.
+    A slice's record is only stored until its round is complete, so that nothing is computed between slices. Then its
+    numbers are added to the samples, and the record is dropped.
     """
 
     def __init__(self, plan: Plan, earlier: Run | None = None) -> None:

@@ -131,7 +131,7 @@ class LimitOutcome(Model):
 
 
 class AnswerEvent(Model):
-    """The answer, as the last event."""
+    """The last event of a run that did not fail: the answer."""
 
     event: Literal["answer"] = "answer"
     seconds: Finite
@@ -147,7 +147,7 @@ class AnswerEvent(Model):
 
 
 class ErrorEvent(Model):
-    """The error that ended the command, as the last event."""
+    """The last event of a run that failed: the error."""
 
     event: Literal["error"] = "error"
     seconds: Finite

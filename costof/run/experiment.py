@@ -55,11 +55,11 @@ def run(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> StartingPoint | None:
-    """Start the service once, measure until the stop rule ends this start, and write the results to the ledger.
+    """Start the servers once, measure until the stop rule ends the measurement, and write the results to the ledger.
 
-    Ctrl-C or the loss of the service ends the run as partial. Returns the starting point for the next start of the
-    servers, or None if this start is partial. Raises `CostofError` if there are no results because the service cannot
-    start or no arm can run.
+    Ctrl-C or the loss of the service ends the run as partial. Returns the state from which the next start of the
+    servers (--restarts) continues, or None if this start is partial. Raises `CostofError` if there are no results
+    because the service cannot start or no arm can run.
     """
     if not plan.protected and not plan.is_alone:
         raise CostofError(ErrorText.NOTHING_TO_COMPARE, control=plan.controls[0].label)
@@ -232,7 +232,7 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers run on this machine, reject readings of --server-cpu that exceed what its cores could have used.
+    """If the servers run on this machine, reject readings of --server-cpu that its cores cannot have used.
 
     The servers count as running on this machine if all their addresses are loopback addresses.
     """
@@ -252,10 +252,11 @@ def run_starts(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> bool:
-    """Measure, one after the other, each start of the servers that is not complete yet. A partial start ends the run.
+    """Start the servers as often as the plan says, and measure each start that is not complete yet.
 
-    Without --restarts there is one start. If the first start fails, raises the errors of `run` and `open_service`.
-    Later errors are only recorded in the ledger. Returns whether all starts are complete.
+    Without --restarts there is one start. The first partial start ends the run. If the first start fails, raises the
+    errors of `run` and `open_service`. Later errors are only recorded in the ledger. Returns whether all starts are
+    complete.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:
@@ -274,7 +275,7 @@ def run_starts(
 
 @dataclass(frozen=True)
 class StartProgress:
-    """Progress of one start of the servers, passed on to `progress`. Stages are labelled 'start 2 of 5: …'."""
+    """The progress of one of several starts of the servers. Its stages begin with 'start 2 of 5: '."""
 
     progress: Progress
     start: int

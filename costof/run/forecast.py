@@ -17,7 +17,7 @@ from costof.study.plan import Plan
 
 @dataclass(frozen=True)
 class Pace:
-    """The progress of a start of the servers: complete rounds, and the seconds that they took."""
+    """The progress within a start of the servers: the complete rounds, and the seconds that they took."""
 
     rounds: int
     seconds: float
@@ -73,9 +73,9 @@ def seconds_to_verdict(
 
 
 def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
-    """Return for each effect the seconds until further rounds resolve it.
+    """Return for each effect how many more seconds of rounds resolve it.
 
-    The seconds are None if unknown or more than ten times `longest_seconds`.
+    The result is None for an effect if the time is unknown or more than ten times `longest_seconds`.
     """
     most = pace.rounds_after(LONGEST_WAIT * longest_seconds)
     return [_needed(each.contrast, len(effects), most, pace.round_seconds) for each in effects]
@@ -101,9 +101,9 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the interim analyses (looks) that are still to come.
+    """Return the interim analyses (looks) that are still to come, as (share, previous share).
 
-    Each has two shares of the budget: the share at which it is due, and the share at which the look before it was due.
+    A look is due at its share of the budget. The previous share is that of the look before it.
     """
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:

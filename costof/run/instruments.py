@@ -247,8 +247,7 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """Return the instrument's workloads, each once for every combination of workers and options that the arms
-        have."""
+        """Return the instrument's workloads, once for every combination of workers and options that the arms have."""
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}

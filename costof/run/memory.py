@@ -2,8 +2,8 @@
 
 Connections are opened in steps and all stay open: most servers keep the memory of a closed connection, or of a TLS
 handshake, for the next one, which would then seem to need less. For the same reason a lab starts its servers anew for
-each arm. A target cannot be started anew: there the arms take turns in each step, so that what they leave to each other
-is shared by all.
+each arm. A target cannot be started anew. There, every step opens connections on all arms in turn, so that memory that
+the connections of one arm leave behind serves all arms alike.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STANDING = ("query", "request", "ycsb", "tpcc")
 def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: Ledger, progress: Progress) -> None:
     """Measure the memory of each arm's connections, and append the records to the ledger.
 
-    What cannot be measured is recorded with its reason; nothing is raised.
+    Raises nothing: if an arm cannot be measured, its record has the reason.
     """
     if any(isinstance(record, MemoryRecord) and record.missing is None for record in ledger.records()):
         return
@@ -71,7 +71,7 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 
 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
-    """Start the servers of all arms, and return the records of the group's arms."""
+    """Start the servers that `idle` needs, measure the arms of `group` on them, and return the records."""
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
     with service, ExitStack() as stack:
@@ -88,9 +88,9 @@ def step_sizes(connections: int) -> list[int]:
 
 
 def idle_plan(plan: Plan) -> Plan:
-    """Return the plan with workloads that open idle connections instead of the study's, and with the nearest arms.
+    """Return the plan with only the nearest arms, and with workloads that open idle connections.
 
-    A connection's memory does not depend on its distance, and the control's copy would tell nothing new.
+    A connection's memory does not depend on its distance. The control's identical copy is left out.
     """
     nearest = min(plan.controls, key=lambda arm: plan.study.round_trip_ms(arm.levels))
     arms = [arm for arm in plan.arms if arm.context == nearest.context and not arm.replicate]
@@ -142,7 +142,7 @@ def _standing_workload(plan: Plan) -> Workload:
 
 
 class Steps:
-    """The steps in which the idle connections of a plan's arms are opened. Connections of earlier steps stay open."""
+    """The steps in which a plan's idle connections are opened. Connections of earlier steps stay open."""
 
     def __init__(self, plan: Plan, service: Service, instruments: Instruments) -> None:
         self._plan = plan
@@ -210,7 +210,7 @@ class Steps:
         return other or self._service.failure_reason(arm) or self._service.failure_reason()
 
     def _settled(self, before: Memory) -> Memory:
-        """Return the servers' memory as soon as it no longer changes by more than a small share of its growth."""
+        """Return the servers' memory once two readings in a row differ by less than a small share of its growth."""
         memory = self._read()
         for _ in range(MOST_READINGS):
             last, memory = memory, self._read()
@@ -222,7 +222,7 @@ class Steps:
         return self._service.memory() or Memory()
 
     def _check_open(self, arm: PlannedArm) -> None:
-        """Use the arm's first connections once more. If they are no longer open, all its figures are too small."""
+        """Use the arm's first connections once more, and discard its figures if the server has closed them."""
         if not self._records[arm.name]:
             return
         name = self._parts[0][0]

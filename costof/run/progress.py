@@ -50,7 +50,10 @@ class Progress(Protocol):
 
 
 class Display(Protocol):
-    """A renderer of events. After each event, it shows no round for at least `pause_seconds`."""
+    """A renderer of events, such as a table in the terminal.
+
+    After each event, it shows no further round for at least `pause_seconds`.
+    """
 
     pause_seconds: float
 
@@ -61,7 +64,7 @@ class Display(Protocol):
 
 
 class RunProgress:
-    """Progress that a display shows.
+    """The progress of a run, sent as events to a display.
 
     As a context manager, it listens to the ledger's records. When Ctrl-C or SIGTERM arrives, it says at once which
     results are kept. A signal that arrives while a table is drawn takes effect afterwards, so that no table is half
@@ -152,7 +155,7 @@ class RunProgress:
         if not self._interrupted:
             self._interrupted = True
             rounds = self._earlier_rounds + self._rounds
-            text = _kept(rounds, self._plan, str(self._ledger.folder))
+            text = _interruption_message(rounds, self._plan, str(self._ledger.folder))
             self.show(InterruptedEvent(seconds=self.seconds, rounds=rounds, text=text))
         raise KeyboardInterrupt
 
@@ -241,8 +244,8 @@ def _label(plan: Plan, arm: PlannedArm) -> str:
     return f"{arm.label} {context}".rstrip()
 
 
-def _kept(rounds: int, plan: Plan, folder: str) -> str:
-    """Return text that says what an interrupted run keeps."""
+def _interruption_message(rounds: int, plan: Plan, folder: str) -> str:
+    """Return the message on Ctrl-C, which says how many complete rounds are kept."""
     if rounds == 0:
         return "interrupted before a round was complete, so there are no figures; stopping what the run started"
     few = rounds < FEWEST_ROUNDS and plan.starts == 1

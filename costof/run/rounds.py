@@ -93,7 +93,6 @@ class State:
 
     @property
     def runnable(self) -> dict[str, list[str]]:
-        """The names of the arms that can be measured, by workload."""
         return {
             name: [
                 arm.name
@@ -151,7 +150,7 @@ def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, Slic
 def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
     """Return the rate of a slice in a run with several loads; None for commands, whose lines contain their rates.
 
-    The slice ends early if an arrival waits for half of its length: then its arm cannot carry the load.
+    The slice ends early if a client waits for half of its length: then its arm cannot carry the load.
     """
     arm = plan.arm(key.arm)
     load = plan.load_of(arm)

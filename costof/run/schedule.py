@@ -137,7 +137,10 @@ class Schedule:
 
 
 def _alternating(copies: list[PlannedArm], group: str, number: int) -> list[PlannedArm]:
-    """Return control and replicate in this round's order. Each pair of rounds has both orders."""
+    """Return the control and its replicate in the order of this round.
+
+    Each pair of rounds has a random order and its reverse.
+    """
     swapped = random.Random(f"{group}/{number // 2}").random() < 0.5
     return copies[::-1] if swapped == (number % 2 == 0) else copies
 
@@ -164,8 +167,10 @@ class Looks:
 
     @property
     def error_rate(self) -> float:
-        """The error rate of the final verdicts: that of the look that ended the run, or else what looks have left
-        unspent."""
+        """The error rate of the final verdicts.
+
+        It is that of the look that ended the run, or else the rate that the looks have not spent.
+        """
         return self._ended_at or ERROR_RATE - self._spent
 
     def end(self, rate: float) -> None:

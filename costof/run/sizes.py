@@ -152,12 +152,15 @@ def _share_needed(plan: Plan, slices: Sequence[MeasuredSlice], precision: float)
         metric.is_of_whole_slice for metric in plan.study.metrics.values() if metric.workload == workload
     )
     fewest = FEWEST_IN_A_ROW_OF_WHOLE if whole_slices else FEWEST_IN_A_ROW
-    in_a_row = fewest / min(_in_a_row(plan, measured) for measured in slices)
+    in_a_row = fewest / min(_operations_per_worker(plan, measured) for measured in slices)
     return max(seconds, noise, in_a_row)
 
 
-def _in_a_row(plan: Plan, measured: MeasuredSlice) -> float:
-    """Return how many operations each worker performed in the slice. A command has one worker on each host."""
+def _operations_per_worker(plan: Plan, measured: MeasuredSlice) -> float:
+    """Return how many operations each worker performed in the slice.
+
+    A command has one worker on each host.
+    """
     workers = plan.workers(measured.key.workload, plan.arm(measured.key.arm))
     if (
         isinstance(measured.answer, PopulationAnswer)

@@ -21,7 +21,7 @@ MIXTURE_ROUNDS = 1.0
 
 @cache
 def widening(rounds: int, freedom: float) -> float:
-    """Return how many times as wide as an ordinary 95 % interval an interval is that holds at any end.
+    """Return the width of an interval that holds at any end, as a multiple of an ordinary 95 % interval.
 
     `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms share their variances.
     With fewer rounds than a verdict needs, return the number for a verdict's fewest rounds.
@@ -37,5 +37,5 @@ def widening(rounds: int, freedom: float) -> float:
 
 
 def widening_to(confidence: float, rounds: int, freedom: float) -> float:
-    """Return how many times as wide as an ordinary 95 % interval an interval of this confidence is."""
+    """Return the width of an interval of this confidence, as a multiple of an ordinary 95 % interval."""
     return t_quantile(freedom, confidence) / t_quantile(freedom, CONFIDENCE)

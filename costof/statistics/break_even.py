@@ -39,7 +39,7 @@ class Operations:
 
 
 def break_even(rounds: Rounds, share: float, seed: int) -> Operations:
-    """Return from how many operations on a connection the arm takes less than `share` longer than the control.
+    """Return the number of operations on a connection from which the arm takes less than `share` longer.
 
     A connection with n operations takes C + n q on the control: C to open it, and q for each operation. On the arm it
     takes dC + n dq longer. The added time is below share (C + n q) from n = (dC - share C) / (share q - dq) on. If dq

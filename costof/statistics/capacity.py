@@ -70,10 +70,9 @@ def crossing(observations: Sequence[Observation], share: float, near: float) -> 
 
 
 def _fit(observations: Sequence[Observation], log_rate: float, share: float) -> tuple[float, float] | None:
-    """Return by how much the limit is exceeded at `log_rate`, as a logarithm, and the slope of this logarithm.
+    """Return the logarithm of the excess over the limit at `log_rate`, and its slope; None without a slope.
 
-    The logarithm is that of the share beyond the limit over the allowed `share`, or of the percentile over the limit.
-    Return None without a slope.
+    The excess is the share beyond the limit divided by the allowed `share`, or the percentile divided by the limit.
     """
     near = [each for each in observations if abs(math.log(each.per_second) - log_rate) < WINDOW]
     rates = np.array([math.log(each.per_second) - log_rate for each in near])
@@ -137,7 +136,7 @@ def by_round(observations: Sequence[Observation], share: float, near: float) -> 
         line = _fit([each for each in observations if each.round != number], math.log(whole), share)
         if line is None or line[1] < LEAST_SLOPE:
             return {}
-        # The rest's capacity, with the same weights as for all rounds.
+        # The capacity of the other rounds, with the same weights as for all rounds.
         without = -line[0] / line[1]
         values[number] = math.exp(math.log(whole) - (len(rounds) - 1) * without)
     return values

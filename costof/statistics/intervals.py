@@ -67,7 +67,7 @@ def combined(terms: Sequence[tuple[float, Mean]]) -> Mean:
 def mean_over_rounds(values: Sequence[float]) -> Mean:
     """Return the mean of values, one from each round.
 
-    Raises `ValueError` for fewer than two values, or for a value that is not finite.
+    Raises `ValueError` for fewer than two values, or if one of them is not finite.
     """
     if len(values) < ROUNDS_FOR_INTERVAL:
         raise ValueError("an interval over rounds needs at least two")
@@ -80,12 +80,12 @@ def mean_over_rounds(values: Sequence[float]) -> Mean:
 
 
 def estimate(values: Sequence[float], confidence: float = CONFIDENCE) -> Estimate:
-    """Return the mean of values, one from each round, with its interval. Raises as `mean_over_rounds` does."""
+    """Return the mean of values, one from each round, with its interval. Raises `ValueError`."""
     return mean_over_rounds(values).estimate(len(values), confidence)
 
 
 def trimmed_mean(values: Sequence[float]) -> Mean:
-    """Return the mean without the lowest and highest 15 % of values. Raises as `mean_over_rounds` does.
+    """Return the mean without the lowest and highest 15 % of values. Raises `ValueError` like `mean_over_rounds`.
 
     The standard error is Tukey and McLaughlin's: the standard error of the winsorized sample, divided by the share of
     values that are kept. If there are fewer than `FEWEST_ROUNDS` values, nothing is trimmed.
@@ -146,7 +146,7 @@ def ratio(control: Sequence[float], arm: Sequence[float], confidence: float = CO
 
 
 def half_width(estimate_of_ratio: Estimate) -> float:
-    """Return half the interval of a ratio on the log scale (0.02 is about ±2 %)."""
+    """Return half the width of a ratio's interval on the log scale (0.02 is about ±2 %)."""
     return math.log(estimate_of_ratio.high / estimate_of_ratio.low) / 2
 
 

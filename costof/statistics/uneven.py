@@ -109,8 +109,10 @@ def uneven_rounds(
 
 
 def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Return the places of the rounds that are far from the others, in order; none if they are more than a trimmed mean
-    leaves out at one end."""
+    """Return the places of the rounds that are far from the others, in order.
+
+    The result is empty if they are more than a trimmed mean leaves out at one end.
+    """
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]
     least = max(FAR * median(distances), LEAST_OF_FARTHEST * max(distances))
@@ -119,7 +121,7 @@ def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def _spread(numbers: Sequence[float], far: Sequence[int]) -> float:
-    """Return how far these places are from the median; without places, the range of all numbers."""
+    """Return how far the farthest of these places is from the median; without places, the range of all numbers."""
     if not far:
         return max(numbers) - min(numbers)
     usual = median(numbers)

@@ -32,7 +32,7 @@ class Units:
         return self.starts.get(round_number, round_number)
 
     def numbers(self, rounds: Iterable[int]) -> list[int]:
-        """Return the numbers, from 1, of the units of these rounds, in order."""
+        """Return the numbers, counted from 1, of the units to which these rounds belong, in order."""
         return [unit + 1 for unit in dict.fromkeys(map(self.unit, sorted(rounds)))]
 
     def grouped(self, numbers: Mapping[int, float]) -> list[list[float]]:
@@ -75,7 +75,7 @@ def variance_share_of_starts(samples: Sequence[Sequence[Sequence[float]]]) -> Es
 
 
 def _mean_squares(starts: Sequence[Sequence[float]]) -> tuple[float, float]:
-    """Return the variance of the means of an arm's starts, and the part of it that comes from scatter within starts."""
+    """Return the variance of the means of an arm's starts, and how much of it the scatter within starts explains."""
     means, sizes = np.array([np.mean(each) for each in starts]), np.array([len(each) for each in starts])
     within = sum(float(np.var(each)) * len(each) for each in starts) / float(np.sum(sizes - 1))
     return float(means.var(ddof=1)), within * float(np.mean(1 / sizes))

@@ -254,8 +254,7 @@ def smallest_detectable(
 def is_detected_in(
     share: float, cost: float, difference: float, effect: Contrast, count: int, error_rate: float
 ) -> bool:
-    """Return whether at least `share` of the runs with the noise of `effect` would give the verdict 'costs' to a cost
-    of this size.
+    """Return whether at least `share` of the runs with the noise of `effect` would judge a cost of this size 'costs'.
 
     The size is given twice: relative (`cost`), and in the unit of the difference (`difference`). For the verdict, both
     must exceed their noise. The significance level is that of `smallest_detectable`.

@@ -145,7 +145,7 @@ def _arms_of_context(study: Study, arms: list[PlannedArm], shared: dict[str, str
 
 
 def _is_unusual(study: Study, profile: Profile, name: str, levels: list[str]) -> bool:
-    """Return whether labels must name this factor, for which the user chose `levels`.
+    """Return whether the labels of arms must name this factor, for which the user chose `levels`.
 
     They must if the user chose a single level, and this level is not the first one that is measured by default. Labels
     never have to name the main factor, a context factor (such as the distance), or the level `AS_SERVED`.

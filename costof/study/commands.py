@@ -74,7 +74,7 @@ def _is_tables(value: Any) -> TypeGuard[dict[str, dict[str, Any]]]:
 
 
 def _programs(workloads: dict[str, Any]) -> dict[str, CommandProgram]:
-    """Return the valid programs, by workload. The study's validation reports the invalid ones."""
+    """Return the valid programs by workload. Invalid ones are left out, because the study's validation reports them."""
     programs = {}
     for name, workload in workloads.items():
         try:

@@ -289,7 +289,7 @@ def at_load(study: Study, load: Load) -> Study:
 
 
 def _sections(load: Arrivals | Pool) -> dict[str, Any]:
-    """Return the report section `cost_model`; an empty dict for a load without new connections or without queries."""
+    """Return the report section `cost_model`, or {} for a load without new connections or without queries."""
     if isinstance(load, Pool) or not load.queries_per_connection:
         return {}
     query = QUERY if load.queries_per_connection > 1 else FIRST_QUERY

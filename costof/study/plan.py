@@ -171,7 +171,7 @@ class Plan(Model):
 
     @property
     def loads(self) -> str:
-        """The data loaded before the first slice as text, such as '10,000 records'; '' if there is none."""
+        """The data to load before the first slice as text, such as '10,000 records'; '' if there is none."""
         warehouses = self.study.warehouses
         loads = [
             f"{warehouses:,} warehouse{'s' if warehouses > 1 else ''}" if warehouses else "",
@@ -197,7 +197,7 @@ class Plan(Model):
 
     @property
     def load_in_words(self) -> str:
-        """The load, all loads, or the range with its limit, as text; '' without a load."""
+        """The load as text: one load, all loads, or a range of loads with its latency limit; '' without a load."""
         if self.load is None:
             return ""
         if self.sweep is not None:
@@ -239,8 +239,8 @@ class Plan(Model):
     def programs(self, arm: PlannedArm, hosts: int = 1) -> dict[str, tuple[CommandProgram, dict[str, float | str]]]:
         """Return, for each workload of commands, its program and the values of the placeholders {seconds} and {rate}.
 
-        With several `hosts`, {rate} is the equal share of one host. In a sweep, each slice has another rate, so the
-        placeholder stays.
+        With several `hosts`, {rate} is the equal share of one host. In a sweep it stays a placeholder, because each
+        slice has another rate.
         """
         load = self.load_of(arm)
         rate: dict[str, float | str] = {}
@@ -411,7 +411,10 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return the seconds for one round more than a verdict needs, with `overhead` seconds for each slice."""
+    """Return the seconds for one round more than a verdict needs.
+
+    Each slice takes `overhead` seconds besides measuring.
+    """
     from costof.statistics.intervals import FEWEST_ROUNDS
 
     round_seconds = len(arms) * sum(size.seconds + overhead for size in profile.slices.values())
@@ -430,7 +433,7 @@ def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
 
 
 def levels_not_offered(study: Study, offered: Callable[[Level], bool] | None) -> list[str]:
-    """Return, for all profiles, default levels of the main factor that are not offered: a tunnel on a target."""
+    """Return the levels of the main factor that are measured by default and that the target does not support."""
     if offered is None:
         return []
     name = study.main_factor

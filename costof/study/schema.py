@@ -96,7 +96,7 @@ class PublishedFigure(Model):
     ratio: Finite | None = Field(default=None, description="Arm over control, if the source has only their ratio.")
 
     def fits(self, arm_levels: Mapping[str, str]) -> bool:
-        """Return whether an arm of these levels has all levels of the figure."""
+        """Return whether the figure applies to an arm with these levels."""
         return all(arm_levels.get(name) == level for name, level in self.levels.items())
 
 
@@ -137,7 +137,7 @@ class ArmSettings(CommandLevel):
     def speaks_tls(self) -> bool:
         """True if the client itself uses TLS.
 
-        False with a tunnel, whose encryption the service verifies instead.
+        It is False with a tunnel, whose encryption the service verifies.
         """
         return self.transport is not None and self.transport.is_tls
 
@@ -281,7 +281,10 @@ class Factor(Model):
         return [] if level == AS_SERVED else [(self.each.effect, level), (by_name.effect, level)]
 
     def phrase(self, level: str) -> str:
-        """Return text for a level, such as 'an ECDSA key', or else the factor's label and the level."""
+        """Return words for a level in a sentence, such as 'an ECDSA key'.
+
+        Without such words in the study, they are the factor's label and the level.
+        """
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
@@ -352,7 +355,7 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """True if no slice of the workload may be shorter than planned."""
+        """True if slices of the workload must not be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property

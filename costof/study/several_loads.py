@@ -26,11 +26,10 @@ OVERHEAD_SECONDS = 0.5
 
 
 def parse_loads(requested: RequestedLoad, limits: Iterable[tuple[str, str]]) -> list[float]:
-    """Return the loads that --load lists, in ascending order; [] for a single load, and for a range in which a limit's
-    capacity is to be found.
+    """Return the loads that --load lists, in ascending order.
 
-    A range without a limit on latency stands for loads at equal ratios. Raises `BAD_RATE`, `BAD_RANGE` and
-    `TOO_MANY_LOADS`.
+    A range without a limit on latency stands for loads at equal ratios. The result is [] for a single load, and for a
+    range with a limit, in which the capacity is to be found. Raises `BAD_RATE`, `BAD_RANGE` and `TOO_MANY_LOADS`.
     """
     text = requested.rate or ""
     if split_range(text) is not None:
@@ -53,7 +52,7 @@ def level_of(per_second: float) -> str:
 
 
 def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
-    """Return the study, which is at one load already, with the loads as levels of a context.
+    """Return a study that is at one load already with several loads, as the levels of a context.
 
     Raises `FACTOR_NAMED_LOAD`.
     """
@@ -73,7 +72,7 @@ def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
 
 
 def _with_short_rounds(study: Study, profile: Profile, load: Load, lowest: float) -> Profile:
-    """Return the profile with short slices, and with the first level only of all factors but the main one."""
+    """Return the profile with short slices, and with only the first level of each factor except the main one."""
     levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
     seconds = min(max(OPERATIONS_IN_SLICE / lowest, SHORTEST_SECONDS), LONGEST_SECONDS)
     slices = {name: SliceSize(operations=each.operations, seconds=seconds) for name, each in profile.slices.items()}
@@ -86,7 +85,7 @@ def rate_in_words(per_second: float) -> str:
 
 
 def in_words(load: Load, per_second: float) -> str:
-    """Return a load without the properties that all loads share, such as '2,000 queries a second'."""
+    """Return the rate of one of several loads as text, such as '2,000 queries a second'."""
     rate = rate_in_words(per_second)
     return f"a rate of {rate}/s" if isinstance(load, CommandRate) else f"{rate} {unit_in_words(load, per_second)}"
 

@@ -1,7 +1,7 @@
 """Sweeps: runs over a range of loads that find how much load each arm carries within a limit on latency.
 
-A closed loop's maximum says nothing of latency, and a run at one load says nothing of other loads. A service is sized
-by the load at which it still keeps its limit, such as a p99 of 10 ms: its capacity at this limit.
+The maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about other loads. A
+service is sized by its capacity: the highest load at which it still keeps a limit, such as a p99 of 10 ms.
 """
 
 from __future__ import annotations
@@ -84,14 +84,17 @@ class Sweep(Model):
         return math.sqrt(self.least * self.most)
 
     def seconds(self, per_second: float) -> float:
-        """Return the length of a slice at a rate, for enough operations beyond the limit."""
+        """Return the length of a slice at a rate that has enough operations beyond the limit."""
         if self.slice_seconds is not None:
             return self.slice_seconds
         needed = BEYOND_IN_SLICE / self.limit.share_beyond / self.operations_per_arrival / per_second
         return min(max(needed, SHORTEST_SECONDS), LONGEST_SECONDS)
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the seconds for a verdict: its rounds and one more, with half a second of overhead for each slice."""
+        """Return the seconds for one round more than a verdict needs.
+
+        Each slice takes half a second besides measuring.
+        """
         # Imported here, because importing numpy would delay the error for a mistyped option.
         from costof.statistics.intervals import FEWEST_ROUNDS
 
@@ -236,7 +239,7 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return the study, which is at one load already, with the capacity of each arm as its only metric."""
+    """Return a study that is at one load already with the capacity of each arm as its only metric."""
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",

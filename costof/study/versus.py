@@ -168,10 +168,7 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether two commands differ only in their setup.
-
-    The setup of one would then replace the result of the other's.
-    """
+    """Return whether two commands differ only in their setup, so that one setup would undo the other."""
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)
@@ -215,7 +212,10 @@ def _check_name(option: str, name: str) -> None:
 
 
 def _names(comparison: Comparison, number: int) -> list[str | None]:
-    """Return a name for each command, or None. If there are parameters, a single name is the pattern of all names."""
+    """Return a name for each command, or None for a command without a name.
+
+    If there are parameters, a single name is the pattern of all names.
+    """
     names = comparison.names
     whole = not comparison.parameters or len(names) in (0, 1, number)
     if len(names) > number or not whole:
@@ -228,7 +228,7 @@ def _names(comparison: Comparison, number: int) -> list[str | None]:
 
 
 def _levels(names: Sequence[str | None]) -> list[str]:
-    """Return a text for each command that may be part of an arm's name: the command's name, or else a letter."""
+    """Return a name of each command that is valid within the name of an arm: the user's name, or else a letter."""
     usable = [name if name and _NAME_OF_ARM.fullmatch(name) and names.count(name) == 1 else None for name in names]
     letters = (chr(ord("a") + at) if at < 26 else f"command-{at + 1}" for at in range(2 * len(names)))
     return [name or next(letter for letter in letters if letter not in usable) for name in usable]

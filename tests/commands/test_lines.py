@@ -18,32 +18,21 @@ from costof.instruments.commands.shell import shell_sign, split
     ("line", "sign"),
     [
         ("./hash.sh < small", "<"),
-        ("./hash.sh x<small", "<"),
         ("./a > out", ">"),
-        ("./a >out", ">"),
-        ("./a 2> errors", ">"),
         ("./a 2>&1", ">&"),
         ("./a &>out", "&>"),
         ("a | b", "|"),
-        ("a|b", "|"),
         ("cd /tmp; ./a", ";"),
         ("a && b", "&&"),
-        ("a || b", "||"),
         ("./server & ./client", "&"),
         ("curl http://x/& curl http://x/", "&"),
-        ("curl http://x/>out", ">"),
         ("echo $HOME", "$"),
-        ("echo ${HOME}", "$"),
         ("echo $(id)", "$"),
-        ("echo $1", "$"),
         ('grep "$PATTERN" small', "$"),
-        ('python -c "print($x)"', "$"),
         ("echo `id`", "`"),
         ('echo "`id`"', "`"),
         ("wc *.log", "*"),
-        ("expr 2 * 3", "*"),
         ("./a ~/small", "~"),
-        ("./a ~", "~"),
         ("./a small # the small one", "#"),
         ("THREADS=1 ./a", "THREADS="),
         ("./a small?", "?"),
@@ -61,23 +50,18 @@ def test_shell_syntax_is_detected(line: str, sign: str, tmp_path: Path) -> None:
     [
         "./hash.sh '<' \"<\" \\< small",
         "sh -c './a < small | ./b > $OUT; wait *'",
-        'sh -c "./a < $SMALL"',
         '/bin/bash -ec "echo `id` $x"',
-        'docker exec db bash -o pipefail -c "echo $x"',
         "awk '{ print $1 }' small",
         'awk "{ print \\$x }" small',
         "grep foo$ small",
-        "wrk http://x/?a=1",
         "wrk http://x/?a=1&b=2;c",
         "curl http://x/*",
-        "./a large?",
         "./a small[34]",
         "./a 'small?'",
         "./a b~ ~user",
         "./a b#c",
         "env THREADS=1 ./a THREADS=1",
         "./a ''",
-        "fio --filename=/dev/sda:/dev/sdb",
         "wrk -s 'a;b' http://x/",
     ],
 )
@@ -87,7 +71,7 @@ def test_characters_without_special_meaning_in_a_shell_are_accepted(line: str, t
 
 
 @given(st.text("ab '\"\\\t$<", max_size=20))
-def test_line_is_split_into_the_same_words_as_by_shlex(line: str) -> None:
+def test_command_line_is_split_into_the_same_words_as_by_shlex(line: str) -> None:
     try:
         words = shlex.split(line)
     except ValueError:
@@ -99,7 +83,7 @@ def test_line_is_split_into_the_same_words_as_by_shlex(line: str) -> None:
     ("line", "wrong"),
     [("echo it's", "no closing quotation mark"), ("echo \\", "nothing follows the backslash"), (" ", "no words")],
 )
-def test_unsplittable_line_is_refused_with_a_reason(line: str, wrong: str) -> None:
+def test_command_line_that_cannot_be_split_is_refused_with_a_reason(line: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
         split(line)
 
@@ -108,23 +92,17 @@ def test_unsplittable_line_is_refused_with_a_reason(line: str, wrong: str) -> No
     ("line", "place"),
     [
         ("mysql -h db -pS3cret shop", "-p of 'mysql'"),
-        ("/usr/bin/mariadb-slap -pS3cret", "-p of 'mariadb-slap'"),
         ("taskset -c 1 mysql -pS3cret", "-p of 'mysql'"),
         ("sysbench --mysql-password=S3cret run", "--mysql-password"),
         ("redis-cli -a S3cret ping", "-a of 'redis-cli'"),
-        ("redis-benchmark -h db -a S3cret -t get", "-a of 'redis-benchmark'"),
         ("redis-cli --pass S3cret ping", "--pass"),
-        ("memtier_benchmark -a S3cret", "-a of 'memtier_benchmark'"),
         ("memtier_benchmark --authenticate=S3cret", "--authenticate of 'memtier_benchmark'"),
         ("ab -A me:S3cret http://shop/", "-A of 'ab'"),
         ("ab -Ame:S3cret http://shop/", "-A of 'ab'"),
         ("curl --user me:S3cret http://shop/", "--user of 'curl'"),
-        ("mongosh -u me -p S3cret", "-p of 'mongosh'"),
         ("sshpass -pS3cret ssh host", "-p of 'sshpass'"),
         ("pgbench postgres://me:S3cret@db/shop", "the user in a URL"),
-        ("redis-cli -u redis://:S3cret@db", "the user in a URL"),
         ("pgbench 'host=db password=S3cret'", "password"),
-        ("env PGPASSWORD=S3cret pgbench", "PGPASSWORD"),
         ("env MYSQL_PWD=S3cret mysqlslap", "MYSQL_PWD"),
         ("ycsb run jdbc -p db.passwd=S3cret", "db.passwd"),
         ("wrk -H 'Authorization: Bearer S3cret' http://shop/", "Authorization"),
@@ -146,7 +124,6 @@ def test_password_in_a_command_line_is_found_and_redacted(line: str, place: str)
     [
         "mysql -p shop",
         "mysql --password shop",
-        "mysql -h db -P3306",
         "wrk2 -p8080 http://shop:80/@me",
         "sysbench --pgsql-password= run",
         "psql --no-password --password-file=/run/password",
@@ -154,22 +131,19 @@ def test_password_in_a_command_line_is_found_and_redacted(line: str, place: str)
         "sh -c 'mysql -p\"$PASSWORD\"'",
         "openssl enc -pass env:BACKUP_PASSWORD",
         """sh -c 'curl -H "Authorization: Bearer $TOKEN" http://shop/'""",
-        "sh -c 'memtier_benchmark --authenticate=me:$PASSWORD'",
         "env PWD=/srv ./a compass=3",
         "curl -u me --user-agent a:b http://shop/",
-        "ab -n 1000 http://shop/",
-        "ssh -p 2222 host",
     ],
 )
-def test_line_without_password_is_unchanged(line: str) -> None:
+def test_command_line_without_password_is_unchanged(line: str) -> None:
     assert find_passwords(shlex.split(line)) == []
     assert without_passwords(line) == line
 
 
-def test_password_is_redacted_in_a_line_that_cannot_be_split() -> None:
+def test_password_in_a_line_with_unbalanced_quotation_marks_is_redacted() -> None:
     assert without_passwords("psql --password=S3cret it's") == "psql --password=<redacted> it's"
 
 
-def test_no_part_of_a_password_with_quotation_marks_is_shown() -> None:
+def test_line_is_hidden_after_its_program_if_a_password_contains_quotation_marks() -> None:
     assert without_passwords("redis-cli --pass S3'cr'et") == "redis-cli …"
     assert without_passwords("PGPASSWORD=S3'cr'et psql") == "…"

@@ -48,8 +48,10 @@ ODD = [
     '"',
     "\x00",
 ]
-#: An eighth of the usual number of random examples, since these tests run once for each reader.
-FEW = settings(max_examples=settings().max_examples // 8)
+#: Characters of random texts. Hypothesis takes a second to list all characters.
+CHARACTERS = "aE0.9-+ :;,\t\n\r\"'%[]{}()\\é…\0"
+#: A twelfth of the usual number of random examples, since these tests run once for each reader.
+FEW = settings(max_examples=settings().max_examples // 12)
 WRITTEN = {name: (OUTPUTS / name).read_text() for name in (*FIGURES, *UNREADABLE)}
 
 
@@ -107,7 +109,7 @@ def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: 
 @pytest.mark.parametrize("name", reader_names())
 @FEW
 @given(data=st.data())
-def test_last_complete_report_is_read_and_reports_are_never_mixed(name: str, data: st.DataObject) -> None:
+def test_last_complete_report_of_an_output_is_read_and_not_mixed_with_others(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
     first = data.draw(st.sampled_from(outputs))
     # Older redis-benchmark prints no header: a second table is recognised only if it repeats a test of the first.
@@ -132,7 +134,7 @@ def test_every_sample_output_is_documented_and_tested() -> None:
 
 
 @pytest.mark.parametrize("name", reader_names())
-def test_every_reader_declares_valid_figures(name: str) -> None:
+def test_every_reader_declares_figures_with_valid_names_and_units(name: str) -> None:
     each = reader(name)
     assert any(reader_of(output) == name for output in FIGURES)
     assert each.hint
@@ -163,32 +165,24 @@ def test_documentation_of_readers_matches_the_code() -> None:
 
 @pytest.mark.parametrize("name", reader_names())
 @FEW
-@given(output=st.text())
-def test_arbitrary_text_never_crashes_a_reader(name: str, output: str) -> None:
-    check(name, output)
-
-
-@pytest.mark.parametrize("name", reader_names())
-@FEW
 @given(data=st.data())
-def test_broken_output_is_refused_or_gives_numbers(name: str, data: st.DataObject) -> None:
+def test_damaged_output_is_refused_or_gives_finite_figures(name: str, data: st.DataObject) -> None:
     output = WRITTEN[data.draw(st.sampled_from([each for each in WRITTEN if reader_of(each) == name]))]
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(output))] * 2)))
     check(name, output[:start])
-    check(name, output[:start] + data.draw(st.sampled_from(ODD) | st.text(max_size=20)) + output[end:])
-
-
-@pytest.mark.parametrize("name", reader_names())
-@FEW
-@given(data=st.data())
-def test_invalid_numbers_are_refused_or_left_out(name: str, data: st.DataObject) -> None:
-    output = WRITTEN[data.draw(st.sampled_from([each for each in WRITTEN if reader_of(each) == name]))]
+    check(name, output[:start] + data.draw(st.sampled_from(ODD) | st.text(CHARACTERS)) + output[end:])
     numbers = list(re.finditer(r"-?\d+(\.\d+)?", output))
     some = data.draw(st.sets(st.integers(0, len(numbers) - 1), max_size=8))
     for match in (numbers[at] for at in sorted(some, reverse=True)):
         output = output[: match.start()] + data.draw(st.sampled_from(ODD)) + output[match.end() :]
     check(name, output)
-    check(name, re.sub(r"\d+(\.\d+)?", data.draw(st.sampled_from(ODD)), output))
+
+
+@pytest.mark.parametrize("name", reader_names())
+def test_output_whose_numbers_are_all_invalid_is_refused_or_gives_finite_figures(name: str) -> None:
+    output = next(each for each in FIGURES if reader_of(each) == name)
+    for odd in ODD:
+        check(name, re.sub(r"\d+(\.\d+)?", lambda _, odd=odd: odd, WRITTEN[output]))
 
 
 #: The line in which ab breaks failed requests down. The cases set `Receive` to 0 or to the same count as `Length`.
@@ -226,7 +220,9 @@ FAILED: list[tuple[str, dict[str, str], tuple[float, float]]] = [
 
 
 @pytest.mark.parametrize(("output", "changes", "counts"), FAILED)
-def test_failed_operations_are_counted(output: str, changes: dict[str, str], counts: tuple[float, float]) -> None:
+def test_reader_counts_the_failed_operations_in_a_report(
+    output: str, changes: dict[str, str], counts: tuple[float, float]
+) -> None:
     written = WRITTEN[output]
     for old, new in changes.items():
         assert old in written
@@ -249,7 +245,7 @@ def changed(output: str, *changes: Callable[[Any], object]) -> Report:
     return reader(reader_of(output)).read(json.dumps(document))
 
 
-def test_fio_report_without_some_fields_still_gives_the_other_figures() -> None:
+def test_fio_report_that_lacks_fields_has_the_figures_of_the_other_fields() -> None:
     def remove(*names: str) -> Callable[[Any], object]:
         parts = ("read", "write")
         return lambda document: [document["jobs"][0][part].pop(name, None) for part in parts for name in names]
@@ -284,7 +280,7 @@ def test_memtier_mean_in_whole_ms_is_replaced_by_the_mean_over_all_commands() ->
     assert alike.missing == {"latency_ms": "memtier wrote several commands under one name"}
 
 
-def test_unknown_redis_benchmark_tests_are_named_and_change_no_other_figure() -> None:
+def test_unknown_tests_of_redis_benchmark_are_named_and_their_rows_ignored() -> None:
     report = reader("redis-benchmark").read('"PING_BULK","3.0"\n"FCALL","1.0"\n"MGET (10 keys)","2.0"\n')
     assert report.figures == {"ping_mbulk_rps": 3.0}
     assert report.missing == {"command_rps": "these tests are unknown: FCALL, MGET (10 keys)"}
@@ -334,7 +330,7 @@ def test_wrk_output_has_no_latency_if_every_response_came_after_the_timeout() ->
 
 
 @pytest.mark.parametrize("output", ["wrk.txt", "pgbench.txt", "sysbench.txt", "hey.txt", "ab.txt", "ycsb.txt"])
-def test_two_reports_without_their_first_lines_are_refused(output: str) -> None:
+def test_two_reports_without_the_line_that_begins_each_report_are_refused(output: str) -> None:
     name = reader_of(output)
     whole = WRITTEN[output]
     begun = re.search(reader(name).begins, whole, re.MULTILINE)
@@ -361,7 +357,7 @@ def test_last_json_document_is_found_among_other_lines() -> None:
         last_json("nothing")
 
 
-def test_too_long_csv_row_is_refused() -> None:
+def test_csv_row_that_is_too_long_is_refused() -> None:
     with pytest.raises(UnreadableError, match="CSV is broken"):
         reader("redis-benchmark").read('"' + "x" * 200_000)
 

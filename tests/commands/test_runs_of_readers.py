@@ -116,7 +116,7 @@ def check_nothing_is_judged(ended: Outcome, result: Result) -> None:
     assert f"{len(RUN)} of {len(RUN)} limits are undecided" in " ".join(ended.out.split())
 
 
-def test_all_limits_are_kept_if_the_outputs_are_equal_and_report_no_failures(tmp_path: Path) -> None:
+def test_all_limits_are_kept_if_both_arms_print_the_same_output_without_failures(tmp_path: Path) -> None:
     ended, result = run(tmp_path, as_it_is, as_it_is)
     assert ended.status == 0, ended.err
     assert f"All {len(RUN)} limits are kept" in ended.out
@@ -125,7 +125,7 @@ def test_all_limits_are_kept_if_the_outputs_are_equal_and_report_no_failures(tmp
     assert [result.warnings.count(words) for words in silent] == [1]
 
 
-@pytest.mark.parametrize(("side", "share"), [("before", 1.0), ("after", 0.5)])
+@pytest.mark.parametrize(("side", "share"), [pytest.param("before", 1.0, marks=pytest.mark.slow), ("after", 0.5)])
 def test_runs_with_failed_operations_report_no_cost_and_no_kept_limit(tmp_path: Path, side: str, share: float) -> None:
     def failed(name: str, text: str) -> str:
         return failing(name, text, share)
@@ -137,7 +137,7 @@ def test_runs_with_failed_operations_report_no_cost_and_no_kept_limit(tmp_path: 
     assert min(shares.values()) >= 0.4
 
 
-def test_figure_missing_from_the_output_of_one_command_is_not_compared(tmp_path: Path) -> None:
+def test_figure_that_the_output_of_one_arm_lacks_is_not_compared(tmp_path: Path) -> None:
     ended, result = run(tmp_path, without_figure, as_it_is)
     check_nothing_is_judged(ended, result)
     missing = {(each.metric, each.arm) for each in result.missing if each.entirely}

@@ -11,8 +11,6 @@ from click.testing import CliRunner
 
 from costof.cli.versus import versus
 from costof.errors import CostofError
-from costof.instruments.drivers.driver import Recorder
-from costof.messages.answers import SliceAnswer
 from costof.report.versus import Tried, warnings
 from costof.results.ledger import SliceRecord
 from costof.results.metrics import add_samples
@@ -21,6 +19,7 @@ from costof.services.command.lab import Commands
 from costof.study.library import read_study
 from costof.study.plan import Options, resolve
 from costof.study.versus import Benchmark, Comparison, benchmarks, parse_list, parse_scan, study_content
+from tests.fake_run import Slice, answer_of, exact_phase
 
 
 def made(*commands: str, **changes: Any) -> list[Benchmark]:
@@ -34,7 +33,7 @@ def programs(*commands: str, **changes: Any) -> list[str]:
     return Commands(resolve(study, Options(profile="quick"))).commands()
 
 
-def test_commands_have_every_combination_of_parameters_in_the_order_of_hyperfine() -> None:
+def test_commands_are_combined_with_all_parameters_in_the_order_of_hyperfine() -> None:
     each = made("{x} {y}", "b {x}", parameters={"x": ["1", "2"], "y": ["3", "4"]})
     assert [one.command for one in each] == ["1 3", "b 1", "2 3", "b 2", "1 4", "b 1", "2 4", "b 2"]
     assert [one.label for one in each][:2] == ["“1 3”", "“b 1 (y = 3)”"]
@@ -67,13 +66,18 @@ def test_lists_and_scans_are_parsed_as_by_hyperfine() -> None:
             parse_scan("x", *bad)
 
 
-def test_command_of_option_reference_is_the_control_and_has_no_parameters() -> None:
+def test_command_given_with_reference_is_the_control_and_has_no_parameters() -> None:
     each = made("{x}", parameters={"x": ["1", "2"]}, reference="{x}", reference_name="old", prepare=["r", "p{x}"])
     assert [(one.command, one.prepare) for one in each] == [("{x}", "r"), ("1", "p1"), ("2", "p2")]
     assert each[0].level == "old"
 
 
-def test_names_may_be_set_for_only_some_commands_and_may_contain_parameters() -> None:
+def test_long_commands_that_differ_at_their_end_have_different_labels() -> None:
+    line = "psql --host db.example.org --port 5432 --username shop --dbname shop --command"
+    assert [one.label for one in made(f"{line} one", f"{line} two")] == ["“… one”", "“… two”"]
+
+
+def test_names_of_commands_may_be_omitted_and_may_contain_parameters() -> None:
     assert [one.level for one in made("x", "y", names=["b"])] == ["b", "a"]
     assert [one.name for one in made("x {n}", names=["n={n}"], parameters={"n": ["1", "2"]})] == ["n=1", "n=2"]
     assert [one.name for one in made("x {n}", names=["one"], parameters={"n": ["1", "2"]})] == [
@@ -93,13 +97,13 @@ def test_names_may_be_set_for_only_some_commands_and_may_contain_parameters() ->
         ("bash --norc", ["a x", "b"], ["a: run bash --norc -c 'a x'", "b: run bash --norc -c b"]),
     ],
 )
-def test_all_commands_run_in_a_shell_if_one_command_needs_a_shell(
+def test_all_commands_run_in_the_same_shell_or_all_without_one(
     shell: str | None, commands: Sequence[str], lines: list[str]
 ) -> None:
     assert programs(*commands, shell=shell) == lines
 
 
-def test_setup_runs_before_each_run_if_two_commands_differ_only_in_their_setup() -> None:
+def test_setup_is_repeated_before_each_slice_if_two_commands_differ_only_in_their_setup() -> None:
     parameters = {"x": ["1", "2"]}
     once = programs("run {x}", setup="make {x}", cleanup="clean", parameters=parameters)
     assert once[:3] == ["a: setup sh -c 'make 1'", "a: run run 1", "a: cleanup sh -c clean"]
@@ -130,6 +134,9 @@ def test_setup_runs_before_each_run_if_two_commands_differ_only_in_their_setup()
         (["--input", "nowhere", "a", "b"], "cannot read nowhere"),
         (["--read", "wrk", "--output", "null", "a", "b"], "--output and --read contradict"),
         (["--export-json", "nowhere/x", "a", "b"], "its folder does not exist"),
+        ([], "needs commands"),
+        (["--read", "what", "b", "c"], "'what'"),
+        (["-N", "./hash.sh < small", "./hash.sh < large"], "contains '<'"),
         (["-L", "password", "a,b", "-p", "x", "-p", "y", "-p", "z", "mysql -pS3cret {password}"], "given 3 times"),
     ],
 )
@@ -142,7 +149,7 @@ def test_invalid_option_is_refused_before_anything_runs(arguments: list[str], sa
     assert not (tmp_path / "run").exists()
 
 
-def test_help_has_every_option_in_a_group() -> None:
+def test_help_of_versus_shows_options_in_groups() -> None:
     printed = CliRunner().invoke(versus, ["--help"]).output
     for title in ("Names and parameters:", "Runs:", "Commands around the measured ones:", "Exports:"):
         assert title in printed
@@ -160,21 +167,9 @@ def run_of(*times: Sequence[float], rounds: int = 10) -> Run:
     run = Run(plan)
     for number in range(rounds):
         for arm, each in zip(("a", "b"), times, strict=True):
-            recorder = Recorder()
-            recorder.times = [round(each[number % len(each)] * MS)]
-            answer = SliceAnswer(
-                id=1,
-                arm=arm,
-                workload="run",
-                started_unix_ns=0,
-                elapsed_ns=recorder.times[0],
-                operations=1,
-                errors=[],
-                phases={"command": recorder.answer()},  # type: ignore[dict-item]
-                cpu_ns={},
-                peak_memory_bytes=0,
-                evidence={},
-            )
+            nanoseconds = round(each[number % len(each)] * MS)
+            measured = Slice(1, nanoseconds / 1e9, {"command": exact_phase([nanoseconds])}, {}, {})
+            answer = answer_of(measured, "run", arm)
             record = SliceRecord(
                 round=number,
                 warm_up=False,
@@ -200,7 +195,7 @@ def warned(run: Run, **tried: bool) -> list[str]:
     return [*warnings(run, names, Tried(**{**vars(NOTHING), **tried}))]
 
 
-def test_steady_times_cause_no_warning() -> None:
+def test_versus_does_not_warn_of_steady_times() -> None:
     assert warned(run_of(STEADY, STEADY), in_shell=True) == []
     assert warned(run_of([1.0, 1.1], STEADY)) == [], "no shell takes part"
 
@@ -222,7 +217,7 @@ def test_slow_first_run_is_warned_about_unless_warm_up_runs_came_first() -> None
     assert "first run" not in "".join(warned(run_of(STEADY, cold), warmup=True))
 
 
-def test_outliers_that_change_the_mean_are_warned_about() -> None:
+def test_outliers_that_raise_the_mean_are_warned_about() -> None:
     late = [*STEADY[:-1], 90.0]
     (only,) = warned(run_of(STEADY, late))
     assert only.startswith("1 of 10 runs of `b` took far longer than the others and raise its mean by 35 %")

@@ -41,7 +41,7 @@ on = {{ {arm} }}
 """
 
 
-def test_known_added_time_of_a_command_agrees_with_the_reported_interval(tmp_path: Path) -> None:
+def test_reported_cost_of_a_command_agrees_with_the_time_added_to_it(tmp_path: Path) -> None:
     text = study('set.more = "0"', 'set.more = "0.02"', 'run = "sh -c \\"sleep 0.01; sleep {more}\\""\nseconds = 0.2')
     ended, result = ran(text, tmp_path, "--rounds", "10")
     assert ended.status == 0, ended.err
@@ -75,7 +75,7 @@ def test_carry_over_from_the_previous_command_is_reported(tmp_path: Path) -> Non
     assert carry_over.ratio.low > 1
 
 
-def test_warm_up_runs_remove_carry_over(tmp_path: Path) -> None:
+def test_option_warmup_each_warms_up_a_command_only_after_another_command(tmp_path: Path) -> None:
     counts = "sh -c 'echo $0 >>ran; echo $0' {name}"
     commands = [counts.format(name=name) for name in ("old", "new")]
     arguments = ["--rounds", "6", "--seconds", "0.001", "--warmup-each", "2", "--seed", "1", "--out", "run"]
@@ -106,7 +106,7 @@ figures.rate = { regex = "([0-9.]+)", unit = "ms" }
     assert "lowers 'rate of load' by 25.0 %" in ended.out.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_command_that_fails_sometimes_is_reported(tmp_path: Path) -> None:
+def test_failed_runs_of_a_command_are_counted_and_reported(tmp_path: Path) -> None:
     script = COUNTER.format(file="{count}") + "; test $((n % 3)) != 0 || { echo it broke >&2; exit 3; }"
     text = study('set.count = "/dev/null"', 'set.count = "count"', f"run = '''{script}'''\nshell = true\nonce = true")
     ended, result = ran(text, tmp_path)
@@ -152,13 +152,13 @@ def test_command_that_cannot_run_ends_the_run_before_measuring(
     assert not (tmp_path / "runs").exists()
 
 
-def test_secrets_are_in_no_file_of_a_run(tmp_path: Path) -> None:
+def test_secrets_are_in_no_file_of_a_run_and_other_passwords_are_warned_about(tmp_path: Path) -> None:
     (tmp_path / "password").write_text(PASSWORD + "\n")
     text = (
         study(
             "",
             "",
-            """run = "sh -c 'test $HIDDEN = $NAMED_PASSWORD; echo 1 $HIDDEN; echo $HIDDEN >&2; {exit}'"
+            """run = "sh -c 'test $HIDDEN = $NAMED_PASSWORD; echo 1 $HIDDEN; echo $HIDDEN >&2; : --password=x; {exit}'"
 seconds = 0.05
 figures.one = { regex = "^(1)", unit = "ms" }
 [secrets]
@@ -169,12 +169,16 @@ HIDDEN = { file = "password" }
         .replace("on = {  }", 'on = { set.exit = "exit 9" }')
     )
     text = text.replace("on = {", 'on = { proof = { run = "sh -c \'echo ok; echo $HIDDEN >&2\'", matches = "ok" },')
-    ended, _ = ran(text, tmp_path, NAMED_PASSWORD=PASSWORD)
+    ended, result = ran(text, tmp_path, NAMED_PASSWORD=PASSWORD)
     assert PASSWORD not in ended.out + ended.err
     files = [path for path in (tmp_path / "run").rglob("*") if path.is_file()]
     assert files
     assert not [path for path in files if PASSWORD in path.read_text()]
     assert any("<redacted>" in path.read_text() for path in files), "it was there to be hidden"
+    (warning,) = (each for each in result.warnings if "looks like a password" in each)
+    assert warning in [line.removeprefix("costof: ") for line in ended.error_lines]
+    assert "the value after --password looks" in warning
+    assert "[secrets]" in warning
 
 
 SWITCHED = """
@@ -197,8 +201,11 @@ LASTING = "sh -c 'TRAP echo $$ > {folder}/{name}; setsid sleep 3600 & while :; d
 
 @pytest.mark.parametrize(
     ("ended_by", "trap"),
-    [(signal.SIGINT, STUBBORN), (signal.SIGTERM, ""), (signal.SIGKILL, STUBBORN)],
-    ids=["ctrl-c", "terminated", "kill-9"],
+    [
+        pytest.param(signal.SIGINT, STUBBORN, id="ctrl-c"),
+        pytest.param(signal.SIGTERM, "", id="terminated", marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, STUBBORN, id="kill-9"),
+    ],
 )
 def test_processes_end_and_levels_are_undone_however_a_run_ends(
     ended_by: signal.Signals, trap: str, tmp_path: Path, temporary: Path
@@ -255,7 +262,7 @@ def test_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
     assert "could not be undone" in " ".join(ended.out.split())
 
 
-def test_versus_compares_commands_and_stops_at_its_limits(tmp_path: Path) -> None:
+def test_exit_status_of_versus_says_whether_its_limits_are_kept(tmp_path: Path) -> None:
     arguments = ["versus", "--rounds", "5", "--seconds", "0.05", "--json", "true", "sh -c 'sleep 0.3'"]
 
     def costs() -> bool:
@@ -272,7 +279,7 @@ def test_versus_compares_commands_and_stops_at_its_limits(tmp_path: Path) -> Non
     assert costof(*arguments, "--limit", "time", "+10s", cwd=tmp_path).status == 0
 
 
-def test_too_small_budget_is_reported_after_one_round(tmp_path: Path) -> None:
+def test_budget_too_small_for_verdicts_is_warned_about_and_the_report_has_no_difference(tmp_path: Path) -> None:
     ended = costof("versus", "--budget", "2s", "--seconds", "1", "sleep 0.5", "sleep 0.6", cwd=tmp_path)
     assert "the budget is enough for about 1 of the 5 rounds that verdicts need" in " ".join(ended.err.split())
     assert (ended.status, "fitted into the budget" in " ".join(ended.out.split())) == (3, True)
@@ -315,12 +322,3 @@ def test_daemon_started_by_a_before_command_keeps_running(tmp_path: Path) -> Non
     _, result = ran(study('set.check = "true"', on, 'run = "{check}"\nseconds = 0.01\n'), tmp_path)
     assert not result.errors
     assert not [warning for warning in result.warnings if " left " in warning]
-
-
-def test_password_in_a_command_line_is_warned_about(tmp_path: Path) -> None:
-    ended = costof("versus", "--rounds", "2", "--json", "true", "true --password=S3cret", cwd=tmp_path)
-    result = Result.model_validate(json.loads(ended.out))
-    (warning,) = (each for each in result.warnings if "looks like a password" in each)
-    assert warning in [line.removeprefix("costof: ") for line in ended.error_lines]
-    assert "the value after --password looks" in warning
-    assert "[secrets]" in warning

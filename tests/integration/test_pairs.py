@@ -48,7 +48,7 @@ class Lab:
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
-    settings = (EVERY_PATH, "program=envoy,haproxy", "key=ecdsa-p256", "distance=lan,1")
+    settings = (EVERY_PATH, "program=envoy,haproxy", "key=ecdsa-p256", "distance=1")
     plan = plan_of("service-mtls", "quick", *settings)
     with ServerLab(plan) as service, Engines(plan, service, HTTP_WORKLOADS) as engines:
         yield Lab(plan, service, engines)
@@ -69,7 +69,7 @@ def test_sidecars_see_each_others_certificates_and_refuse_other_connections(lab:
 
 
 @pytest.mark.parametrize("workload", ["connect", "request"])
-def test_both_sidecars_count_what_an_arm_sends(lab: Lab, workload: str) -> None:
+def test_counters_of_both_sidecars_confirm_the_operations_of_an_arm(lab: Lab, workload: str) -> None:
     for arm in lab.arms():
         lab.service.arrange(arm)
         server = lab.engines.server(arm)
@@ -89,7 +89,7 @@ def test_both_sidecars_count_what_an_arm_sends(lab: Lab, workload: str) -> None:
         assert all(used[role] > 0 for role in roles)
 
 
-def test_sidecars_write_no_lines_while_arms_are_measured(lab: Lab) -> None:
+def test_sidecars_log_no_requests_of_measured_slices(lab: Lab) -> None:
     arm = lab.arm("pair-mtls")
     lab.service.collect_evidence(arm, "start")
     lines = written(lab)
@@ -105,7 +105,7 @@ def written(lab: Lab) -> int:
     return sum(len([json.loads(line) for line in log.read_text().splitlines()]) for log in logs)
 
 
-def test_slice_that_a_sidecar_did_not_count_is_discarded(lab: Lab) -> None:
+def test_slice_with_a_connection_that_a_sidecar_did_not_count_is_discarded(lab: Lab) -> None:
     arm = lab.arm("pair-tcp-mtls")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 40)

@@ -136,7 +136,7 @@ def test_loaded_data_satisfies_clause_4_3_of_tpcc(database: Database) -> None:
     assert 0.09 < database.number("SELECT SUM(c_credit = 'BC') FROM customer") / expected["customer"] < 0.11
 
 
-def test_load_phase_stops_when_all_data_is_loaded(database: Database) -> None:
+def test_load_phase_does_nothing_if_all_data_is_loaded(database: Database) -> None:
     answer = database.wire.slice(1, "arm", "load", 0, 5)
     assert (answer.operations, answer.errors) == (0, [])
 
@@ -164,7 +164,9 @@ def test_all_five_transactions_satisfy_the_consistency_conditions(after_a_run: t
     assert database.broken() == []
 
 
-def test_exactly_the_committed_transactions_are_stored(after_a_run: tuple[Database, SliceAnswer]) -> None:
+def test_database_contains_exactly_the_transactions_that_the_engine_counted_as_committed(
+    after_a_run: tuple[Database, SliceAnswer],
+) -> None:
     database, answer = after_a_run
     done = committed(answer)
     assert database.number(f"SELECT COUNT(*) FROM orders WHERE o_id > {LOADED_ORDERS}") == done["new_order"]
@@ -259,7 +261,7 @@ def test_deadlocks_are_counted_and_retried(database: Database) -> None:
     assert database.broken() == []
 
 
-def test_lock_timeout_is_retried(database: Database) -> None:
+def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None:
     server = database.server
     server._query("SET GLOBAL innodb_lock_wait_timeout = 1")
     answers: list[SliceAnswer] = []

@@ -124,7 +124,7 @@ def test_load_phase_writes_the_records_of_ycsb(store: Store) -> None:
             assert {len(value) for value in fields.values()} == {100}
 
 
-def test_field_lengths_follow_their_distribution(store: Store) -> None:
+def test_lengths_of_fields_have_the_distribution_that_the_workload_sets(store: Store) -> None:
     sizes = {"field_count": 3, "field_length": 300, "min_field_length": 200, "key_prefix": "k"}
     for distribution in ("uniform", "zipfian"):
         table = f"lengths_{distribution}"
@@ -218,7 +218,7 @@ def test_inserts_of_all_arms_continue_one_sequence_of_record_numbers(store: Stor
     assert sorted(store.rows(table)) == sorted(key_name(n) for n in range(inserted))
 
 
-def test_errors_are_counted_by_operation(store: Store) -> None:
+def test_failed_operations_are_counted_by_kind_of_operation(store: Store) -> None:
     service, small = store.make("kinds", 1), {"phase": "load", "record_count": 200, "field_count": 1}
     [loaded] = measure([service], [(0, 200, small)])
     [again] = measure([service], [(0, 20, small)])

@@ -44,6 +44,24 @@ def plan_of(
     return resolve(load_study(study), options)
 
 
+def with_only(plan: Plan, workload: str) -> Plan:
+    """Return the plan with one of its workloads and the metrics of this workload. Its runs are analysed quickly."""
+    study = plan.study
+    profiles = {
+        name: profile.model_copy(update={"slices": {workload: profile.slices[workload]}})
+        for name, profile in study.profiles.items()
+    }
+    changes: dict[str, Any] = {
+        "workloads": {workload: study.workloads[workload]},
+        "metrics": {name: metric for name, metric in study.metrics.items() if metric.workload == workload},
+        "profiles": profiles,
+        "sections": {},
+        "published": None,
+    }
+    changed = {"study": study.model_copy(update=changes), "slices": {workload: plan.slices[workload]}}
+    return plan.model_copy(update=changed)
+
+
 def two_rounds(plan: Plan, **operations: int) -> Plan:
     """Return the plan with exactly two rounds, no warm-up, and slices of the given numbers of operations, by
     workload."""

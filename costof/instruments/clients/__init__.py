@@ -34,7 +34,7 @@ MOST_THREADS = 2
 
 
 class UnsupportedArmError(Exception):
-    """A program lacks an option that an arm needs.
+    """Raised if a load generator has no option for a setting of an arm, such as a fixed cipher suite.
 
     The message continues a sentence that begins with the program's name: 'cannot …'.
     """
@@ -89,10 +89,11 @@ class ClientTest:
 
 @dataclass(frozen=True)
 class Client:
-    """A load generator. `services` names what it can send load to: server programs and kinds of service.
+    """A load generator that can measure a study with `--client`.
 
-    `run` is the load generator's command line, `package` its Debian package. A study that names no test gets the first
-    one of `tests`, on `connections` connections. `invocation` returns what an endpoint needs, or raises
+    `services` names what it can send load to: server programs and kinds of service. `run` is the load generator's
+    command line, and `package` its Debian package. A study that names no test gets the first one of `tests`, on
+    `connections` connections. `invocation` returns the options and environment variables for an endpoint, or raises
     `UnsupportedArmError`. `folders` returns folders to search for the program in addition to PATH.
     """
 
@@ -107,7 +108,7 @@ class Client:
 
     @property
     def command(self) -> CommandProgram:
-        """Return this load generator in the form in which a study declares a workload's command."""
+        """Return the program's command line and reader, as the command of a workload in a study's file."""
         return CommandProgram(run=self.run, read=self.program, timeout_seconds=LONGEST_SECONDS)
 
     def test(self, name: str) -> ClientTest:
@@ -172,7 +173,6 @@ def client_names() -> list[str]:
 
 
 def client(name: str) -> Client:
-    """Return the client with this name. Raises `UNKNOWN_CLIENT`."""
     names = client_names()
     if name not in names:
         raise CostofError(ErrorText.UNKNOWN_CLIENT, name=name, nearest=nearest(name, names), allowed=", ".join(names))

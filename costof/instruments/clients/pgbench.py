@@ -104,7 +104,7 @@ def _size(load: ClientLoad, branches: int | None) -> list[str]:
 
 
 def _server_folders() -> list[Path]:
-    """Return a list with the folder of PostgreSQL's server programs; [] if the folder is unknown.
+    """Return the folder of PostgreSQL's server programs as a list, or [] if it is unknown.
 
     Debian installs pgbench in this folder, which is not on PATH.
     """

@@ -64,7 +64,7 @@ class UndoError(Exception):
 
 @dataclass
 class Runs:
-    """The results of all runs of a command in a slice, which is one measured window."""
+    """The results of all runs of one command within one slice (a measured window)."""
 
     recorder: Recorder = field(default_factory=Recorder)
     figures: dict[str, list[float]] = field(default_factory=dict)
@@ -86,10 +86,10 @@ class Runs:
 
     @property
     def left_behind(self) -> dict[str, list[str]]:
-        """Return the names of the processes that the commands of this slice left running.
+        """Return the names of the processes that the commands of this slice left running, by kind.
 
-        The names are listed by kind: processes that the command runner then killed (`LEFT_RUNNING`), and daemons
-        (`LEFT_BEHIND`). Kinds without processes are left out. The slice's evidence contains the result.
+        The kind `LEFT_RUNNING` has the processes that the command runner killed, and `LEFT_BEHIND` the daemons, which
+        it did not kill. Kinds without processes are left out.
         """
         facts = {LEFT_RUNNING: [*self.killed_children], LEFT_BEHIND: [*self.daemons]}
         return {fact: names for fact, names in facts.items() if names}
@@ -170,7 +170,6 @@ class Arm:
         """Run the program again and again until the slice's planned number of operations or its time is reached.
 
         The program runs at least once. A program that itself measures for a fixed time (`once`) runs exactly once.
-        Return the results.
         """
         runs, deadline = Runs(), time.monotonic() + order.seconds
         most = 1 if program.once else order.operations
@@ -186,10 +185,10 @@ class Arm:
         return text
 
     def warm_up(self, workload: str, program: Program, follows_another: bool) -> None:
-        """Run a workload's program unmeasured, to warm it up before a slice.
+        """Run a workload's program unmeasured before a slice.
 
-        It runs `first_warmup` times before its first slice, and `warmup` times if another program ran before. If both
-        apply, the larger number counts.
+        The number of runs is `first_warmup` before the program's first slice, and `warmup` if another program ran
+        before. If both apply, the larger number counts.
         """
         unmeasured = Runs()
         first = self._first_warmups_left[workload]
@@ -311,8 +310,8 @@ class Arm:
 def own_peak_memory() -> int:
     """Return the peak memory of this process in bytes.
 
-    A child of this process shares this memory until the child executes its program. The kernel therefore never reports
-    a lower peak for the child.
+    The kernel never reports a lower peak for a child of this process, because the child shares this memory until it
+    executes its program.
     """
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 

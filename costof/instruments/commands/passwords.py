@@ -99,7 +99,7 @@ def _suspects(argv: Sequence[str]) -> Iterator[Password]:
 
 
 def _in_any_program(word: str) -> Iterator[Password]:
-    """Yield passwords in forms that all programs share, such as name=value and URLs."""
+    """Yield passwords in forms that do not depend on the program, such as name=value and URLs."""
     if (match := _ASSIGNED.fullmatch(word)) and _NAME.search(match["name"]):
         yield Password(match["name"], match["value"])
     for match in _LOGIN.finditer(word):

@@ -246,7 +246,7 @@ def _kill_group(pid: int, number: signal.Signals) -> None:
 
 
 def _wait_for_names(group: int, leader: str) -> None:
-    """Wait up to `NAMING_SECONDS` until a command's remaining children run their own programs.
+    """Wait up to `NAMING_SECONDS` until the remaining children of a command have executed their own programs.
 
     Until then a newly forked child still has the name of the command's own process, `leader`.
     """

@@ -101,7 +101,10 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice. If that fails, the answer to the slice reports it; this answer does not."""
+        """Verify the arm of the next slice.
+
+        This answer has no errors even if the arm is not verified: the answer to the slice has them.
+        """
         try:
             self.arms[order.arm].verify()
             self._prepared = order, None
@@ -172,10 +175,9 @@ class Runner:
         }
 
     def _take_prepared_error(self, order: SliceOrder) -> NotVerifiedError | None:
-        """Return the error that `prepare` found for this slice, and forget it.
+        """Return and forget the error that `prepare` found for this slice; None if there was none.
 
-        Return None if there was no error, or if the order has no `opens_ns` and so needs no `prepare`. Raises
-        `OrderError` if the last `prepare` was for another slice.
+        An order without `opens_ns` needs no `prepare`. Raises `OrderError` if the last `prepare` was for another slice.
         """
         prepared, self._prepared = self._prepared, None
         if order.opens_ns is None:

@@ -58,7 +58,10 @@ class Proof(Model):
 
 
 class CommandLevel(Model):
-    """The changes that a factor's level makes to commands. All levels of an arm change the arm's commands."""
+    """The changes that a level makes to the commands of its arms.
+
+    All levels of an arm apply to its commands.
+    """
 
     set: dict[str, str] = Field(default={}, description="Values of the placeholders '{name}' in command lines.")
     environment: dict[str, str] = Field(default={}, description="Environment variables of every command.")
@@ -174,7 +177,7 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once in each slice, for a fixed time. Its run time is then not reported."""
+        """Return whether the program runs once in each slice, for a fixed time, so that its run time is no figure."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property
@@ -222,7 +225,7 @@ class Program(Model):
     directory: Path | None = None
 
     def at_rate(self, per_second: float | None) -> Program:
-        """Return the program at the rate of a slice; unchanged if the slice has none."""
+        """Return the program with '{rate}' replaced by the rate of a slice; unchanged if the slice has no rate."""
         if per_second is None:
             return self
         rate = f"{per_second:g}"
@@ -231,7 +234,7 @@ class Program(Model):
         return self.model_copy(update=update)
 
     def ignores(self, status: int) -> bool:
-        """Return whether a run that ended with this status counts as successful."""
+        """Return whether a run that ended with this exit status counts as successful."""
         return status in self.ignore_failure if isinstance(self.ignore_failure, list) else self.ignore_failure
 
     @property

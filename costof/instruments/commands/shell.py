@@ -91,7 +91,7 @@ def _sign(word: Word, directory: Path | None, expanded_later: bool) -> str | Non
 def _expansion(word: Word, expanded_later: bool) -> str | None:
     """Return the first '$' or '`' in a word that a shell would expand; None if there is none.
 
-    With `expanded_later` the word is the script in `sh -c "…"`. '$' and '`' in double quotes then do not count, since
+    If `expanded_later`, the word is the script in `sh -c "…"`. '$' and '`' in double quotes then do not count, because
     the called shell expands them.
     """
     for (sign, quote), (after, quote_after) in pairwise([*word, _END]):
@@ -119,7 +119,7 @@ def _pattern(word: Word, directory: Path | None) -> str | None:
 
 
 def _is_script(words: list[Word], at: int) -> bool:
-    """Return whether a word is the script in `sh -c "…"`. The called shell itself expands '$' in such a script."""
+    """Return whether a word is the script in `sh -c "…"`, in which the called shell expands '$'."""
     *before, option = ["", *("".join(sign for sign, _ in word) for word in words[:at])]
     return _COMMAND_OPTION.fullmatch(option) is not None and any(Path(word).name in _SHELLS for word in before)
 

@@ -95,7 +95,7 @@ class ApplicationDriver(ABC, Generic[Settings]):
 
     @abstractmethod
     def connect(self, arm: Arm) -> Iterator[str]:
-        """Create a client and run its first operation; yield each phase's name as soon as the phase is over.
+        """Create a client and run its first operation; yield the name of each phase when the phase ends.
 
         Code after the last yield, such as closing, is not measured.
         """
@@ -133,7 +133,7 @@ def serve(driver_class: type[ApplicationDriver[Any]]) -> int:
 
 
 def read_plan(content: dict[str, Any], settings: type[ServiceSettings]) -> Plan:
-    """Parse a plan from JSON content. The service settings of the plan's arms are of the class `settings`."""
+    """Parse a plan whose arms have service settings of the class `settings`."""
     arms = [{**arm, "service": settings.model_validate(arm["service"])} for arm in content["arms"]]
     return Plan.model_validate({**content, "arms": arms})
 

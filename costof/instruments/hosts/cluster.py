@@ -119,7 +119,7 @@ def _begin(ray: Any, settings: HostsSettings) -> None:
 
 
 def _check_closed(settings: HostsSettings, place: str) -> None:
-    """Raise `HOSTS_UNREACHABLE` if nothing listens at `place`, and `HOSTS_OPEN` if the cluster runs code for anybody.
+    """Raise `HOSTS_UNREACHABLE` if nothing listens at `place`, and `HOSTS_OPEN` if everybody may run code there.
 
     With the user's consent (`unauthenticated`) an open cluster is accepted.
     """
@@ -135,7 +135,10 @@ def _is_client(settings: HostsSettings) -> bool:
 
 
 def _answers(settings: HostsSettings, place: str, has_token: bool) -> bool | None:
-    """Return whether the cluster answers, with or without this machine's token; None if nothing listens there."""
+    """Return whether the cluster answers this machine's request; None if nothing listens at `place`.
+
+    The request has this machine's token only if `has_token` is true.
+    """
     import grpc
     from ray._private.grpc_utils import init_grpc_channel
 

@@ -180,7 +180,7 @@ def _fact(name: str, values: Sequence[Any]) -> Any:
 
 
 def late(parts: Sequence[HostPart]) -> str | None:
-    """Return a sentence about the host that began last, if it began too late; else None."""
+    """Return a sentence about the host that began last; None if it began in time."""
     at_work = [part for part in parts if part.participated]
     last = max(at_work, key=lambda part: part.late_ns, default=None)
     if last is None or last.late_ns <= max(LATEST_NS, LATEST_SHARE * max(part.ended_ns for part in at_work)):

@@ -203,9 +203,9 @@ class Population:
         return self._merged(replies, opens, *window)
 
     def without(self, name: str) -> bool:
-        """Remove a lost host. If enough hosts remain, divide the plan among them. Return whether enough remain.
+        """Remove a lost host, and divide the plan among the remaining hosts.
 
-        Raises `HOST_LOST` if another host is lost.
+        Returns False, without dividing it, if too few hosts remain. Raises `HOST_LOST` if another host is lost.
         """
         lost = next(host for host in self.hosts if host.name == name)
         with suppress(Exception):

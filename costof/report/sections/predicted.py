@@ -21,7 +21,7 @@ from costof.report.sections import Section, sentences
 from costof.report.summary import KeyFigure, interval_verdict, uneven_lines
 from costof.results.changes import Change
 from costof.results.index import Index
-from costof.results.load import way_to_target_ms
+from costof.results.load import round_trip_to_target_ms
 from costof.results.models import Arm, Core, Sentence
 from costof.results.run import Run
 from costof.statistics.estimate import Estimate
@@ -86,7 +86,7 @@ class PredictedSection(Section[None, Predicted]):
         distances, load = run.plan.predicted_ms, run.plan.load
         if not distances:
             return None
-        here = way_to_target_ms(run)
+        here = round_trip_to_target_ms(run)
         changes = [
             (name, change) for name in _predictable(run) for change in run.changes[name] if not change.arm.replicate
         ]

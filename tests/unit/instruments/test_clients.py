@@ -83,7 +83,7 @@ def environment(settings: CommandSettings) -> Mapping[str, str]:
     return settings.environment | {name: secret.get_secret_value() for name, secret in settings.hidden.items()}
 
 
-def test_pgbench_is_configured_by_its_environment() -> None:
+def test_pgbench_gets_its_connection_settings_as_environment_variables() -> None:
     settings = client_settings("pgbench", POSTGRES, TLS)
     assert argv(settings) == "--no-vacuum --select-only --protocol extended --client 8 --jobs 2 --time 2"
     tls = environment(settings)
@@ -109,7 +109,7 @@ def test_pgbench_uses_the_rows_that_there_are_on_one_connection_too() -> None:
     assert files(settings)["transaction.sql"].startswith("\\set aid random(1, :accounts)\n")
 
 
-def test_wrk_closes_connections_after_each_request_if_the_arm_does() -> None:
+def test_wrk_sends_connection_close_if_the_arm_has_one_request_per_connection() -> None:
     words = client_settings("wrk", HTTP, TLS).programs["w"].argv
     assert words[-5:] == [
         "--header",
@@ -171,7 +171,7 @@ def test_redis_benchmark_logs_in_only_with_a_password_that_others_may_see() -> N
         ("redis-benchmark", REDIS.with_settings({"key_prefix": "c:"}), PLAIN, "cannot choose the names of its keys"),
     ],
 )
-def test_setting_that_a_client_does_not_support_is_reported(
+def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
     name: str, service: ServiceSettings, transport: Transport, why: str
 ) -> None:
     with pytest.raises(UnsupportedArmError, match=why):
@@ -189,7 +189,7 @@ def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_
         assert set(client(name).test(test).headline) <= set(client(name).figures(test))
 
 
-def test_client_adds_a_workload_and_figures_to_the_study() -> None:
+def test_study_with_a_client_has_its_workload_and_its_figures_as_metrics() -> None:
     plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
     assert plan.client == "pgbench"
     assert plan.study.metrics["client.tps"].headline
@@ -243,7 +243,7 @@ def test_unknown_test_in_a_study_is_reported() -> None:
     assert caught.value.problem is ErrorText.UNKNOWN_CLIENT_TEST
 
 
-def test_missing_client_program_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_client_whose_program_is_missing_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     monkeypatch.setattr("costof.lab.program.FOLDERS", ())
     with pytest.raises(CostofError) as caught:

@@ -49,13 +49,13 @@ def test_secrets_appear_only_in_lines_for_instruments_and_never_in_errors(settin
         assert SECRET not in str(caught.value) + repr(caught.value)
 
 
-def test_ledger_records_hide_secrets(tmp_path: Path) -> None:
+def test_records_of_the_ledger_contain_no_secrets(tmp_path: Path) -> None:
     record = EnvironmentRecord(started="now", facts={"service": MYSQL, "password": SecretStr(SECRET)})
     Ledger(tmp_path).append(record)
     assert SECRET not in (tmp_path / "slices.jsonl").read_text() + repr(record)
 
 
-def test_parsed_urls_hide_their_passwords() -> None:
+def test_printed_form_of_a_parsed_url_contains_no_password() -> None:
     for parsed in (
         parse_mysql_url(Access(f"mysql://u:{SECRET}@h/"), "a-study"),
         parse_mongodb_url(Access(f"mongodb://u:{SECRET}@h/"), "a-study"),
@@ -64,7 +64,7 @@ def test_parsed_urls_hide_their_passwords() -> None:
         assert SECRET not in repr(parsed) + str(parsed)
 
 
-def test_settings_without_a_value_are_not_sent() -> None:
+def test_message_leaves_out_settings_without_a_value() -> None:
     plan = sent(plan_of(MysqlSettings(addresses=[], database="d")))
     service = {"protocol": "mysql", "addresses": [], "database": "d", "statements": "prepared"}
     assert plan["arms"] == [{"name": "arm", "service": service, "transport": {"kind": "plain"}}]
@@ -72,7 +72,7 @@ def test_settings_without_a_value_are_not_sent() -> None:
     assert plan["data"] == {"records": 0, "fields": 10, "field_length": 100}
 
 
-def test_ca_file_is_set_only_under_tls() -> None:
+def test_transport_gets_a_ca_file_only_if_it_uses_tls() -> None:
     assert PLAIN.trusting(Path("/ca.pem")) == PLAIN
     tls = Transport(kind="tls", version="1.3").trusting(Path("/ca.pem"))
     expected = {"kind": "tls", "ca_file": "/ca.pem", "version": "1.3", "verify": "full", "resumption": False}
@@ -90,7 +90,7 @@ def test_sealed_plan_can_be_decrypted_only_with_the_key_of_its_receiver() -> Non
         Opener().opened(written)
 
 
-def test_sealed_plan_of_the_test_vector_is_decrypted() -> None:
+def test_sealed_plan_of_the_test_vector_shared_with_the_engine_is_decrypted() -> None:
     opener = Opener(X25519PrivateKey.from_private_bytes(b64decode(VECTOR["private_key"])))
     assert opener.public_key.public_key == VECTOR["public_key"]
     assert json.loads(opener.opened(json.dumps(VECTOR["line"]))) == VECTOR["plan"]
@@ -154,7 +154,9 @@ def test_engine_is_found_where_the_installer_put_it(
     assert engine_path() == path
 
 
-def test_costof_engine_variable_has_precedence(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_costof_engine_has_precedence_over_the_installed_engine(
+    alone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other, installed = program(alone / "another"), program(alone / "interpreter" / "costof-engine")
     install(alone / "site", monkeypatch, "")
     assert engine_path() == installed

@@ -19,12 +19,12 @@ def run_with(*records: MemoryRecord) -> Run:
     return replace(Run(plan=plan), memory=[*records])
 
 
-def test_steps_reach_10_then_100_then_1000_connections() -> None:
+def test_steps_open_1000_connections_in_growing_numbers() -> None:
     assert [10, 90, *[100] * 9] == STEPS
     assert sum(step_sizes(100)) == 100
 
 
-def test_slope_and_its_interval_leave_out_the_first_step() -> None:
+def test_memory_of_a_connection_and_its_interval_leave_out_the_first_step() -> None:
     memory = connection_memory(run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, pooler=1_000)))
     assert memory is not None
     plain, tls = memory.arms
@@ -45,7 +45,7 @@ def test_slope_and_its_interval_leave_out_the_first_step() -> None:
     )
 
 
-def test_difference_uses_the_steps_that_both_arms_have() -> None:
+def test_added_memory_is_computed_over_the_steps_that_both_arms_have() -> None:
     refused = MemoryRecord(arm="tls", missing="too many connections")
     run = run_with(*memory_steps("plain", 4_000), *memory_steps("tls", 20_000, count=7), refused)
     memory = connection_memory(run)
@@ -63,7 +63,7 @@ def test_arm_with_too_few_steps_for_an_interval_has_no_figure_and_a_reason() -> 
     assert memory.arms[1].missing == "an interval needs 5 steps after the first ones, and there are 2"
 
 
-def test_idle_connections_are_those_of_the_nearest_arms_without_copies() -> None:
+def test_idle_connections_are_opened_only_on_the_nearest_arms_and_not_on_copies() -> None:
     plan = plan_of("redis-tls", "quick", "transport=plain,tls", "distance=lan,us-eu")
     idle = idle_plan(plan.model_copy(update={"memory": 1_000}))
     assert {arm.levels["distance"] for arm in idle.arms} == {"lan"}

@@ -73,9 +73,7 @@ def test_selftest_passes_if_all_verdicts_are_right(tmp_path: Path) -> None:
     ("arm", "mistake"),
     [("same", "identical arms were said to differ"), ("some", "its interval does not contain the known cost")],
 )
-def test_selftest_reports_measured_time_that_no_added_delay_explains_as_wrong(
-    tmp_path: Path, arm: str, mistake: str
-) -> None:
+def test_selftest_fails_if_a_measured_cost_differs_from_the_known_delay(tmp_path: Path, arm: str, mistake: str) -> None:
     answer = judge(tmp_path, **{arm: 0.03})
     assert answer is not None
     assert not answer.passed
@@ -83,7 +81,7 @@ def test_selftest_reports_measured_time_that_no_added_delay_explains_as_wrong(
     assert conclusion(answer).startswith(f"Wrong on this machine: '{answer.wrong[0].label}': {mistake};")
 
 
-def test_selftest_accepts_an_undetected_cost_that_is_smaller_than_the_noise(tmp_path: Path) -> None:
+def test_selftest_passes_if_the_undetected_costs_are_smaller_than_the_noise(tmp_path: Path) -> None:
     answer = judge(tmp_path, LOUD)
     assert answer is not None
     assert answer.passed
@@ -91,7 +89,7 @@ def test_selftest_accepts_an_undetected_cost_that_is_smaller_than_the_noise(tmp_
     assert conclusion(answer).startswith("Too noisy: ")
 
 
-def test_selftest_accepts_an_undetected_cost_that_one_stall_of_the_relay_made_large(tmp_path: Path) -> None:
+def test_selftest_passes_if_only_one_stall_of_the_relay_made_an_undetected_cost_large(tmp_path: Path) -> None:
     """Regression: one slice in which the relay itself had to wait for a core made the known cost large."""
     answer = judge(tmp_path, stall_ms=20.0)
     assert answer is not None
@@ -100,7 +98,7 @@ def test_selftest_accepts_an_undetected_cost_that_one_stall_of_the_relay_made_la
     assert (spells.known > 10 * ADDED_MS, spells.outcome) == (True, Outcome.TOO_SMALL)
 
 
-def test_selftest_does_not_judge_a_run_with_too_few_rounds(tmp_path: Path) -> None:
+def test_selftest_of_too_few_rounds_has_no_judgement(tmp_path: Path) -> None:
     assert judge(tmp_path, rounds=4) is None
 
 

@@ -52,10 +52,8 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
         # Evidence of the client differs from the settings.
         (TLS, tls_evidence(protocol=None), moved(50, v3=50), "did not use TLS"),
         (TLS, tls_evidence(protocol="TLSv1.2"), moved(50, v3=50), "TLSv1.2"),
-        (TLS, tls_evidence(key="rsa-4096"), moved(50, v3=50), "rsa-4096"),
         (TLS, tls_evidence(verified=False), moved(50, v3=50), "did not verify"),
         (TLS, tls_evidence(resumed=3), moved(50, v3=50), "3 of 50 handshakes were resumed"),
-        (RESUMED, tls_evidence(resumed=50), moved(50, v3=50), None),
         (RESUMED, tls_evidence(resumed=49), moved(50, v3=50), "49 of 50 handshakes were resumed"),
         (PLAIN, tls_evidence(protocol="TLSv1.3"), moved(50), "TLS"),
         # Counters of the server differ from the evidence of the client.
@@ -69,20 +67,19 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
         (TLS, EVIDENCE, moved(20, shared=True, v3=20), "only 20 of 50 connections"),
         # Some servers count nothing, some only connections, and some TLS without its version.
         (TLS, EVIDENCE, Counters(), None),
-        (TLS, EVIDENCE, Counters(50), None),
         (TLS, EVIDENCE, Counters(20), "the server counted only 20 of 50 connections"),
         (TLS, EVIDENCE, Counters(50, {"TLS": 50}), None),
         (TLS, EVIDENCE, Counters(50, {"TLS": 49}), "49"),
     ],
 )
-def test_evidence_of_client_and_server_must_match_the_arm(
+def test_evidence_that_contradicts_the_settings_of_the_arm_is_a_mismatch(
     settings: ArmSettings, evidence: dict[str, Any], counters: Counters, message: str | None
 ) -> None:
     reason = mismatch(settings, "wire", answer(**evidence), counters)
     assert reason is None if message is None else message in (reason or "")
 
 
-def test_additional_connections_of_an_application_driver_are_accepted() -> None:
+def test_server_may_count_more_connections_than_an_application_driver_opened_clients() -> None:
     assert mismatch(TLS, "app", answer(clients=12, connections=24), moved(40, v3=40)) is None
 
 
@@ -96,7 +93,7 @@ def test_additional_connections_of_an_application_driver_are_accepted() -> None:
         ("aes256-sha", "TLSv1.2", "AES128-SHA", "the cipher was AES128-SHA"),
     ],
 )
-def test_negotiated_cipher_suite_must_be_that_of_the_arm(
+def test_cipher_suite_other_than_that_of_the_arm_is_a_mismatch(
     suite: str, protocol: str, cipher: str, message: str | None
 ) -> None:
     settings = load_study("http-tls-termination").arm_settings({"termination": "balancer", "suite": suite})
@@ -110,13 +107,15 @@ def test_server_may_count_unfinished_connections_of_each_worker(connections: int
 
 
 @pytest.mark.parametrize(("connections", "passes"), [(90, True), (95, False)])
-def test_failed_connections_may_be_counted_by_the_server(connections: int, passes: bool) -> None:
+def test_server_may_count_failed_connections_in_addition(connections: int, passes: bool) -> None:
     failed = answer(**EVIDENCE).model_copy(update={"errors": [error_of("timeout", "late", 40)]})
     assert (mismatch(TLS, "wire", failed, moved(connections, v3=connections)) is None) == passes
 
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(46, 8, True), (44, 8, False), (46, 2, False)])
-def test_overloaded_server_may_not_count_unfinished_connections(connections: int, workers: int, passes: bool) -> None:
+def test_server_may_count_one_connection_less_per_worker_than_the_client(
+    connections: int, workers: int, passes: bool
+) -> None:
     used = Phase(count=45, sum_ns=1, sum_squares_ns2=1.0, min_ns=1, max_ns=1, histogram="")
     cut_off = answer(45, **EVIDENCE).model_copy(update={"phases": {"connect": used}})
     assert (mismatch(TLS, "wire", cut_off, moved(connections, v3=connections), workers=workers) is None) == passes
@@ -126,7 +125,7 @@ def test_slice_without_operations_is_not_a_mismatch() -> None:
     assert mismatch(TLS, "wire", answer(operations=0), moved(0)) is None
 
 
-def test_difference_of_two_counter_readings_needs_both_readings() -> None:
+def test_change_of_a_counter_is_unknown_unless_both_readings_have_it() -> None:
     assert moved(9, v3=4).since(moved(5, v3=2)) == moved(4, v3=2)
     assert Counters().since(moved(5, v3=2)) == Counters()
     assert Counters(9).since(Counters(5)) == Counters(4)
@@ -145,7 +144,7 @@ def test_difference_of_two_counter_readings_needs_both_readings() -> None:
         ({"connections": 0}, Counters(0, {"TLS": 0}, True), Counters(0, {"TLS": 0}, True), None),
     ],
 )
-def test_target_with_a_broken_counter_is_verified_by_the_client_alone(
+def test_counter_of_a_target_that_counts_no_connection_is_ignored_with_a_warning(
     evidence: dict[str, Any], counted: Counters, usable: Counters, warning: str | None
 ) -> None:
     access = Access("mysql://u:p@db.example/")

@@ -84,7 +84,7 @@ def sent_workloads(plan: Plan, folder: Path, engines: list[FakeInstrument]) -> d
     return {each.name: each for each in engines[-1].received.workloads}
 
 
-def test_tpcc_plan_has_the_terminals_and_the_isolation_level_of_each_arm(
+def test_plan_for_the_engine_has_a_tpcc_workload_for_each_number_of_terminals_and_isolation_level(
     tmp_path: Path, engines: list[FakeInstrument]
 ) -> None:
     settings = ["encrypted=0,20", "terminals=8,16", "isolation=serializable,read-committed"]
@@ -97,7 +97,9 @@ def test_tpcc_plan_has_the_terminals_and_the_isolation_level_of_each_arm(
     assert all(each.tpcc["phase"] == "run" and not each.tpcc["keying"] for each in workloads.values())
 
 
-def test_records_are_loaded_for_studies_without_tpcc(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_plan_for_the_engine_loads_records_if_the_study_has_no_tpcc(
+    tmp_path: Path, engines: list[FakeInstrument]
+) -> None:
     workloads = sent_workloads(plan_of("mysql-transport"), tmp_path, engines)
     assert workloads[LOAD] == load_workload() == Workload(name=LOAD, kind="load", workers=4)
     assert workloads["query_1"].tpcc is None
@@ -112,7 +114,9 @@ def test_plan_for_the_engine_has_a_workload_for_each_read_share(tmp_path: Path, 
     assert (mixed["phase"], mixed["insert_proportion"], mixed["read_proportion"]) == ("run", 0.5, 0.5)
 
 
-def test_each_start_of_the_servers_has_another_seed(tmp_path: Path, engines: list[FakeInstrument]) -> None:
+def test_plan_for_the_engine_has_another_seed_in_each_start_of_the_servers(
+    tmp_path: Path, engines: list[FakeInstrument]
+) -> None:
     plan = plan_of("mysql-transport")
     for number in range(3):
         started(plan, tmp_path, number)
@@ -122,7 +126,7 @@ def test_each_start_of_the_servers_has_another_seed(tmp_path: Path, engines: lis
 @pytest.mark.parametrize(
     ("study", "operations"), [("mysql-column-encryption", tpcc.load_operations(1)), ("mysql-transport", 10_000)]
 )
-def test_all_data_is_loaded_or_the_run_fails(
+def test_run_loads_all_data_and_fails_if_the_load_has_errors(
     study: str, operations: int, tmp_path: Path, engines: list[FakeInstrument]
 ) -> None:
     plan = plan_of(study)
@@ -134,9 +138,7 @@ def test_all_data_is_loaded_or_the_run_fails(
         instruments.load(plan.arms[0])
 
 
-def test_arms_and_control_with_one_tls_library_share_an_engine_process(
-    tmp_path: Path, engines: list[FakeInstrument]
-) -> None:
+def test_arms_with_the_same_tls_library_share_an_engine_process(tmp_path: Path, engines: list[FakeInstrument]) -> None:
     started(plan_of("postgres-tls", "quick", "tls_library=installed,aws-lc"), tmp_path)
     installed, other = ((each.versions, [arm.name for arm in each.received.arms]) for each in engines)
     assert installed == (VERSIONS[""], ["plain", "plain-copy", "tls"])

@@ -100,7 +100,7 @@ def test_control_and_its_replicate_swap_roles_at_random_but_equally_often() -> N
 
 
 @pytest.mark.parametrize("workloads", [1, 3])
-def test_each_protection_follows_itself_in_the_order_of_slices_equally_often(workloads: int) -> None:
+def test_slices_follow_a_slice_of_the_same_protection_equally_often_for_all_protections(workloads: int) -> None:
     schedule = Schedule(PLAN)
     slices = [
         key
@@ -115,14 +115,14 @@ def test_each_protection_follows_itself_in_the_order_of_slices_equally_often(wor
     assert own.keys() == {arm.protection for arm in PLAN.arms if not arm.replicate}
 
 
-def test_arms_of_one_distance_are_measured_one_after_another() -> None:
+def test_slices_of_one_distance_follow_each_other_in_a_round() -> None:
     plan = plan_of("mysql-transport", "default", "distance=lan,us-us")
     slices = Schedule(plan).round(0, {"connect": [arm.name for arm in plan.arms]})
     contexts = [plan.arm(key.arm).context for key in slices]
     assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
-def test_factor_that_is_slow_to_change_changes_once_in_a_round() -> None:
+def test_level_of_a_slow_factor_changes_only_once_in_a_round() -> None:
     plan = plan_of("mongodb-chained-replication")
     schedule = Schedule(plan)
     for number in range(4):
@@ -133,7 +133,7 @@ def test_factor_that_is_slow_to_change_changes_once_in_a_round() -> None:
         assert sum(a != b for a, b in pairwise(stars)) == len(plan.controls) - 1
 
 
-def test_run_ends_at_its_precision_budget_or_maximum_rounds() -> None:
+def test_run_ends_at_its_precision_its_budget_or_its_maximum_number_of_rounds() -> None:
     plan = resolve(STUDY, QUICK(budget="50s", precision="5%"))
     good, bad = [0.05] * 3, [0.01, 0.06, 0.01]
     assert not enough(plan, 9, 10.0, good, 1.0), "fewer than the fewest rounds"
@@ -154,7 +154,7 @@ def test_minimum_number_of_rounds_is_measured_even_beyond_the_budget() -> None:
     assert (resolve(STUDY, QUICK(at_most=4)).fewest_rounds, resolve(STUDY, QUICK(at_least=4)).fewest_rounds) == (4, 4)
 
 
-def test_run_with_a_fixed_number_of_rounds_has_no_other_limit() -> None:
+def test_run_with_a_fixed_number_of_rounds_ends_only_after_these_rounds() -> None:
     plan = resolve(STUDY, QUICK(rounds="4"))
     assert (plan.budget_seconds, plan.precision) == (None, None)
     assert Plan.model_validate_json(plan.model_dump_json(by_alias=True)) == plan
@@ -227,7 +227,7 @@ def test_each_interim_analysis_is_due_once_and_spends_its_error_rate() -> None:
 
 
 @pytest.mark.parametrize("options", [QUICK(rounds="4"), QUICK(precision="2%")])
-def test_run_with_given_rounds_or_precision_has_no_interim_analyses(options: Options) -> None:
+def test_run_with_a_fixed_number_of_rounds_or_a_precision_has_no_interim_analyses(options: Options) -> None:
     assert Looks(resolve(STUDY, options)).due(1000, 1e6) is None
 
 
@@ -257,7 +257,7 @@ def warm_up(
     return slices
 
 
-def test_slice_is_so_long_that_start_up_takes_a_tenth_of_it_on_the_fastest_arm() -> None:
+def test_slice_is_shortened_until_start_up_takes_a_tenth_of_it_on_the_fastest_arm() -> None:
     chosen = choose_sizes(PLAN, warm_up(PLAN, 1.0))["wire_query"]
     assert START_UP_SECONDS / (START_UP_SECONDS + chosen.operations * 0.001) == pytest.approx(MOST_START_UP)
     planned = PLAN.slices["wire_query"]
@@ -267,7 +267,7 @@ def test_slice_is_so_long_that_start_up_takes_a_tenth_of_it_on_the_fastest_arm()
     assert choose_sizes(PLAN, mixed)["wire_query"] == chosen
 
 
-def test_noisy_operations_lengthen_a_slice() -> None:
+def test_slice_is_longer_if_its_operations_vary_more() -> None:
     """The logarithm of a mean is biased by half the relative variance of the mean; slices are long enough to limit
     this to 0.5 %."""
     assert PLAN.precision == 0.05
@@ -305,16 +305,18 @@ def test_slice_that_measures_a_rate_has_a_hundred_operations_of_each_worker() ->
         (resolve(STUDY, Options("published")), 1.0, 0.05),
     ],
 )
-def test_slices_without_reason_to_shorten_stay_as_planned(plan: Plan, operation_ms: float, spread: float) -> None:
+def test_slices_keep_their_planned_size_if_they_are_too_noisy_or_the_number_of_rounds_is_fixed(
+    plan: Plan, operation_ms: float, spread: float
+) -> None:
     assert choose_sizes(plan, warm_up(plan, operation_ms, spread=spread)) == plan.slices
 
 
-def test_slice_of_a_burst_is_not_shortened() -> None:
+def test_slice_that_measures_a_burst_keeps_its_planned_size() -> None:
     plan = plan_of("http-tls-termination")
     assert choose_sizes(plan, warm_up(plan, 200.0))["burst"] == plan.slices["burst"]
 
 
-def test_maximum_number_of_rounds_fills_the_budget() -> None:
+def test_slices_are_shortened_only_until_the_maximum_number_of_rounds_fits_the_budget() -> None:
     few, slices = PLAN.model_copy(update={"most_rounds": PLAN.fewest_rounds + 1}), warm_up(PLAN, 1.0)
     whole_round = sum(each.seconds + each.start_up_seconds for each in slices)
     share = choose_sizes(few, slices)["wire_query"].seconds / PLAN.slices["wire_query"].seconds
@@ -372,7 +374,7 @@ def spin(seconds: float) -> None:
         pass
 
 
-def test_machine_is_called_busy_before_a_run_only_if_its_load_is_high_and_it_is_busy_now() -> None:
+def test_busy_machine_is_warned_about_only_if_its_load_is_high_and_its_cpu_is_in_use_now() -> None:
     (warning,) = busy_warnings(7.8, 1, spin)
     assert re.fullmatch(r"the machine was busy just .* used \d+% of its CPU time \(load 7\.8 on 1 cores\)", warning)
     assert busy_warnings(7800.0, 1000, spin) == [], "an earlier run raised the load"

@@ -99,7 +99,7 @@ def worst(ending: Callable[[Simulated], Ends]) -> tuple[float, float]:
     ("ending", "least", "most_false"),
     [(planned, 0.94, 0.06), (precise, 0.93, 0.065), (stopped_and_widened, 0.95, 0.05), (continued, 0.93, 0.07)],
 )
-def test_intervals_hold_whatever_ended_the_run(
+def test_intervals_contain_the_cost_as_often_as_promised_for_each_way_to_end_a_run(
     ending: Callable[[Simulated], Ends], least: float, most_false: float
 ) -> None:
     held, false = worst(ending)
@@ -107,7 +107,7 @@ def test_intervals_hold_whatever_ended_the_run(
     assert false <= most_false
 
 
-def test_without_wider_intervals_a_run_that_is_stopped_when_it_convinces_has_false_costs() -> None:
+def test_ordinary_intervals_of_runs_stopped_at_a_convincing_figure_claim_false_costs() -> None:
     """This shows that the test above can fail."""
     held, false = worst(stopped)
     assert held < 0.75
@@ -115,7 +115,7 @@ def test_without_wider_intervals_a_run_that_is_stopped_when_it_convinces_has_fal
 
 
 @pytest.mark.parametrize(("rounds", "times"), [(5, 3.0), (10, 1.7), (20, 1.6), (60, 1.65), (200, 1.7)])
-def test_price_of_any_end_is_known(rounds: int, times: float) -> None:
+def test_intervals_that_hold_at_any_end_are_wider_by_a_known_factor(rounds: int, times: float) -> None:
     assert widening(rounds, rounds - 1.0) == pytest.approx(times, abs=0.05)
 
 

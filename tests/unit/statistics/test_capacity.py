@@ -47,7 +47,7 @@ def run(
     return [observe(chance, number, rate, 3.0) for number in range(rounds) for rate in rates]
 
 
-def test_intervals_contain_the_known_capacity() -> None:
+def test_intervals_contain_the_known_capacity_of_a_queue() -> None:
     held = 0
     chance = np.random.default_rng(1)
     for near in np.geomspace(0.97 * CAPACITY, 1.03 * CAPACITY, 40):
@@ -58,31 +58,31 @@ def test_intervals_contain_the_known_capacity() -> None:
     assert held >= 34
 
 
-def test_capacity_is_found_from_a_starting_point_beside_it() -> None:
+def test_capacity_is_found_from_a_starting_rate_10_percent_below_it() -> None:
     observations = run(np.random.default_rng(2), 30, CAPACITY)
     assert crossing(observations, SHARE, 0.9 * CAPACITY) == pytest.approx(CAPACITY, rel=0.02)
 
 
 @pytest.mark.parametrize("beyond", [0, 100])
-def test_rates_that_are_all_too_low_or_too_high_have_no_capacity(beyond: int) -> None:
+def test_no_capacity_is_found_if_all_rates_are_too_low_or_too_high(beyond: int) -> None:
     observations = [Observation(number, rate, 100, beyond) for number in range(5) for rate in (90.0, 100.0, 110.0)]
     assert crossing(observations, SHARE, 100.0) is None
     assert by_round(observations, SHARE, 100.0) == {}
 
 
-def test_share_that_does_not_depend_on_the_rate_shows_no_capacity() -> None:
+def test_no_capacity_is_found_if_the_share_of_late_operations_does_not_depend_on_the_rate() -> None:
     observations = [Observation(number, rate, 100_000, 1000) for number in range(5) for rate in (90.0, 100.0, 110.0)]
     assert crossing(observations, SHARE, 100.0) is None
 
 
-def test_capacity_by_percentiles_of_slices_is_found_but_slightly_too_high() -> None:
+def test_capacity_fitted_to_percentiles_of_slices_is_less_than_5_percent_too_high() -> None:
     observations = run(np.random.default_rng(3), 100, CAPACITY, observe_percentile, SPREAD_OF_PERCENTILES)
     found = crossing(observations, SHARE, 0.9 * CAPACITY)
     assert found is not None
     assert CAPACITY < found < 1.05 * CAPACITY
 
 
-def test_percentile_of_an_overloaded_server_counts_no_more_than_one_beyond_the_limit() -> None:
+def test_percentiles_far_beyond_the_limit_count_like_one_moderately_beyond_it() -> None:
     def observed(most: float) -> list[Observation]:
         ratios = {90.0: 0.5, 100.0: 1.0, 110.0: most}
         return [Observation.of_percentile(number, *each) for number in range(5) for each in ratios.items()]
@@ -90,7 +90,7 @@ def test_percentile_of_an_overloaded_server_counts_no_more_than_one_beyond_the_l
     assert crossing(observed(5.0), SHARE, 100.0) == crossing(observed(math.inf), SHARE, 100.0)
 
 
-def test_few_late_operations_at_the_wrong_rate_do_not_prevent_an_interval() -> None:
+def test_every_round_has_a_capacity_although_most_late_operations_were_in_a_few_slices() -> None:
     # In a run of two queues, nearly all late operations came in three slices, two of them at low rates.
     late = {(2, 254.0): 17, (4, 253.0): 13, (4, 291.0): 9, (6, 293.0): 9, (7, 296.0): 15}
     rates = {2: (254, 272, 292), 4: (253, 272, 291), 5: (248, 266, 285), 6: (254, 273, 293), 7: (257, 276, 296)}

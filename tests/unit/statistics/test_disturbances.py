@@ -19,6 +19,7 @@ from costof.statistics.slow_operations import FEWEST_OPERATIONS, Slices, SlowOpe
 from costof.statistics.units import Units
 
 RUNS = 200
+slow = pytest.mark.slow
 
 
 def stalling_run(
@@ -51,7 +52,10 @@ def analyse(runs: Iterable[list[list[float]]], comparisons: int) -> list[Intermi
     return [intermittent(*run, comparisons=comparisons, seed=seed) for seed, run in enumerate(runs)]
 
 
-@pytest.mark.parametrize(("rounds", "noise", "least"), [(60, 0.05, 0.8), (60, 0.14, 0.7), (120, 0.14, 0.95)])
+@pytest.mark.parametrize(
+    ("rounds", "noise", "least"),
+    [pytest.param(60, 0.05, 0.8, marks=slow), (60, 0.14, 0.7), pytest.param(120, 0.14, 0.95, marks=slow)],
+)
 def test_stalls_in_one_slice_of_ten_are_detected(rounds: int, noise: float, least: float) -> None:
     chance = np.random.default_rng(rounds)
     found = analyse((stalling_run(chance, rounds, arm_share=0.1, noise=noise) for _ in range(RUNS)), comparisons=2)
@@ -61,27 +65,33 @@ def test_stalls_in_one_slice_of_ten_are_detected(rounds: int, noise: float, leas
     assert np.median([each.times for each in detected]) == pytest.approx(2.0, rel=0.05)
 
 
-@pytest.mark.parametrize("common_share", [0.0, 0.1, 0.3])
-@pytest.mark.parametrize("rounds", [10, 100])
+@pytest.mark.parametrize(
+    ("common_share", "rounds"),
+    [
+        (0.0, 10),
+        (0.1, 100),
+        *(pytest.param(*each, marks=slow) for each in [(0.0, 100), (0.1, 10), (0.3, 10), (0.3, 100)]),
+    ],
+)
 def test_stalls_that_affect_all_arms_equally_are_not_reported(common_share: float, rounds: int) -> None:
     chance = np.random.default_rng(rounds)
     found = analyse((stalling_run(chance, rounds, common_share=common_share) for _ in range(RUNS)), comparisons=1)
     assert sum(each is not None for each in found) / RUNS <= 0.07
 
 
-def test_slices_of_a_noisier_arm_are_rarely_mistaken_for_outliers() -> None:
+def test_noisier_arm_is_rarely_reported_to_have_an_intermittent_cost() -> None:
     chance = np.random.default_rng(1)
     found = analyse((stalling_run(chance, 40, noise_factor=2.0) for _ in range(RUNS)), comparisons=1)
     assert sum(each is not None for each in found) / RUNS <= 0.07
 
 
-def test_constant_cost_is_not_intermittent() -> None:
+def test_cost_in_every_round_is_not_reported_as_intermittent() -> None:
     chance = np.random.default_rng(2)
     arm, control, replicate = stalling_run(chance, 60)
     assert intermittent([each + 1.0 for each in arm], control, replicate, comparisons=1, seed=1) is None
 
 
-def test_single_outlying_slice_is_not_reported() -> None:
+def test_single_outlying_slice_is_not_reported_as_an_intermittent_cost() -> None:
     quiet = [0.01, -0.01, 0.02, -0.02, 0.0] * 4
     assert intermittent([*quiet[:-1], 1.0], quiet, quiet, comparisons=1, seed=1) is None
     assert intermittent([0.1], [0.1], [0.1], comparisons=1, seed=1) is None
@@ -116,7 +126,7 @@ def simulate(chance: np.random.Generator, add_cost: Callable[[Times], Times]) ->
     return slow_operations(slices(add_cost(arm)), slices(control), slices(replicate), comparisons=1, units=Units())
 
 
-def test_cost_of_one_operation_in_ten_is_detected_on_a_busy_machine() -> None:
+def test_cost_of_one_operation_in_ten_is_detected_despite_the_noise_of_a_busy_machine() -> None:
     chance = np.random.default_rng(1)
     found = [simulate(chance, lambda times: times + (chance.random(times.shape) < 0.1)) for _ in range(SLOW_RUNS)]
     detected = [each for each in found if each is not None]
@@ -127,15 +137,19 @@ def test_cost_of_one_operation_in_ten_is_detected_on_a_busy_machine() -> None:
 
 @pytest.mark.parametrize(
     "add_cost",
-    [lambda times: times, lambda times: times + 1, lambda times: times * 2, lambda times: times / 2],
-    ids=["nothing", "added", "multiplied", "saved"],
+    [
+        pytest.param(lambda times: times, marks=slow, id="nothing"),
+        pytest.param(lambda times: times + 1, id="added"),
+        pytest.param(lambda times: times * 2, marks=slow, id="multiplied"),
+        pytest.param(lambda times: times / 2, id="saved"),
+    ],
 )
 def test_cost_that_all_operations_share_is_not_reported_as_slow_operations(add_cost: Callable[[Times], Times]) -> None:
     chance = np.random.default_rng(2)
     assert sum(simulate(chance, add_cost) is not None for _ in range(SLOW_RUNS)) / SLOW_RUNS <= 0.05
 
 
-def test_slices_with_few_operations_are_not_analysed() -> None:
+def test_slices_with_too_few_operations_are_ignored_in_the_search_for_slow_operations() -> None:
     steady, slow = np.ones((40, FEWEST_OPERATIONS - 1)), np.ones((40, FEWEST_OPERATIONS - 1))
     slow[:, :4] = 3.0
     assert slow_operations(slices(slow), slices(steady), slices(steady), comparisons=1, units=Units()) is None
@@ -170,8 +184,10 @@ def carry_over_run(
     return logs, rounds, kinds, other
 
 
-@pytest.mark.parametrize("arms", [2, 5])
-@pytest.mark.parametrize("drop", [0.0, 0.2])
+@pytest.mark.parametrize(
+    ("arms", "drop"),
+    [(2, 0.2), *(pytest.param(*each, marks=slow) for each in [(2, 0.0), (5, 0.0), (5, 0.2)])],
+)
 def test_carry_over_is_estimated_despite_effects_of_rounds_and_arms(arms: int, drop: float) -> None:
     runs, held = 60, 0
     for seed in range(runs):
@@ -181,20 +197,20 @@ def test_carry_over_is_estimated_despite_effects_of_rounds_and_arms(arms: int, d
     assert 0.88 <= held / runs <= 1.0
 
 
-@pytest.mark.parametrize("arms", [2, 5])
-def test_run_without_carry_over_has_few_false_alarms(arms: int) -> None:
+@pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow)])
+def test_carry_over_is_rarely_found_in_runs_without_carry_over(arms: int) -> None:
     found = [carry_over(*carry_over_run(arms, 0.0, seed)) for seed in range(100)]
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_unknown_if_it_cannot_be_separated_from_the_arms() -> None:
+def test_carry_over_is_none_if_the_arms_alone_determine_which_slices_follow_another_arm() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 
 
-@pytest.mark.parametrize("arms", [2, pytest.param(5, marks=pytest.mark.slow), pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow), pytest.param(20, marks=slow)])
 @pytest.mark.parametrize("lasting", [False, True])
-def test_carry_over_does_not_bias_costs(arms: int, lasting: bool) -> None:
+def test_balanced_orders_keep_carry_over_from_biasing_costs(arms: int, lasting: bool) -> None:
     """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm, or each arm has its own effect on the next
     slice."""
     runs, false = 60, 0
@@ -214,18 +230,21 @@ def test_carry_over_does_not_bias_costs(arms: int, lasting: bool) -> None:
     assert false / runs <= 0.05
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_change_points_equal_those_of_the_library_ruptures(seed: int) -> None:
-    # Imported here, because the import takes two seconds in each process of the tests.
+@pytest.mark.slow
+def test_change_points_equal_those_of_the_library_ruptures() -> None:
+    # Imported here, because the import takes two seconds.
     import ruptures
 
-    random = np.random.default_rng(seed)
-    levels = random.normal(0, 4, size=random.integers(1, 5))
-    values = np.concatenate([random.normal(level, 1, size=random.integers(2, 14)) for level in levels])
-    penalty = 3 * np.log(len(values))
-    pelt = ruptures.Pelt(model="l2", min_size=2, jump=1).fit_predict(values.reshape(-1, 1), penalty)
-    assert [*change_points(values.tolist(), penalty, 2), len(values)] == pelt
+    for seed in range(30):
+        random = np.random.default_rng(seed)
+        levels = random.normal(0, 4, size=random.integers(1, 5))
+        values = np.concatenate([random.normal(level, 1, size=random.integers(2, 14)) for level in levels])
+        penalty = 3 * np.log(len(values))
+        pelt = ruptures.Pelt(model="l2", min_size=2, jump=1).fit_predict(values.reshape(-1, 1), penalty)
+        assert [*change_points(values.tolist(), penalty, 2), len(values)] == pelt
 
 
-def test_short_series_has_no_change_points() -> None:
+def test_change_points_are_the_first_values_after_changes_of_the_mean() -> None:
+    assert change_points([5.0, 5.1, 4.9, 9.0, 9.1, 1.0, 1.2, 0.9], 1.0, 2) == [3, 5]
+    assert change_points([5.0, 5.1, 4.9, 9.0, 9.1], 50.0, 2) == [], "the penalty exceeds what a change explains"
     assert change_points([], 1.0, 2) == change_points([5.0], 1.0, 2) == change_points([5.0, 9.0], 1.0, 2) == []

@@ -10,13 +10,15 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costof.statistics.histogram import LONGEST_NS, SIGNIFICANT_DIGITS, Counts, counted, merged
 from costof.statistics.intervals import Numbers, resamples
 from costof.statistics.tails import RESAMPLES, bootstrap_percentiles, operations_needed, ratios
 
+#: The library of HdrHistogram is slow, so there are few random examples.
+FEW = settings(max_examples=settings().max_examples // 5)
 NANOSECONDS = st.integers(min_value=1, max_value=2 * LONGEST_NS)
 
 
@@ -33,6 +35,7 @@ def encoded(values: Iterable[int]) -> str:
     return text.decode()
 
 
+@FEW
 @given(st.lists(st.lists(NANOSECONDS, min_size=1, max_size=20), min_size=1, max_size=5))
 def test_merged_histogram_contains_all_values(parts: list[list[int]]) -> None:
     total, expected = merged(map(encoded, parts)), library_histogram(chain.from_iterable(parts))
@@ -45,6 +48,7 @@ def test_merged_histogram_contains_all_values(parts: list[list[int]]) -> None:
     ]
 
 
+@FEW
 @given(st.lists(st.tuples(NANOSECONDS, st.integers(1, 10**12)), max_size=20))
 def test_hdrhistogram_library_reads_our_encoding(pairs: list[tuple[int, int]]) -> None:
     expected = library_histogram([])
@@ -58,13 +62,14 @@ def test_hdrhistogram_library_reads_our_encoding(pairs: list[tuple[int, int]]) -
     assert (read.lowest_trackable_value, read.highest_trackable_value) == (1, LONGEST_NS)
 
 
-def test_operation_of_two_minutes_is_recorded() -> None:
+def test_histogram_contains_an_operation_of_two_minutes() -> None:
     """Regression: sums were limited to one minute, and failed for slower operations."""
     slow = 2 * 60 * 10**9
     (longest,) = merged([encoded([10**6]), encoded([slow])]).at_ranks([1])
     assert abs(longest / slow - 1) < 2e-3
 
 
+@FEW
 @given(st.lists(st.lists(st.lists(NANOSECONDS, max_size=9), min_size=1, max_size=3), min_size=1, max_size=4))
 def test_merged_histograms_keep_separate_counts_for_each_round(rounds: list[list[list[int]]]) -> None:
     values, counts = counted([[encoded(part) for part in parts] for parts in rounds])
@@ -78,6 +83,7 @@ def test_merged_histograms_keep_separate_counts_for_each_round(rounds: list[list
         assert {value: count for value, count in zip(values, row, strict=True) if count} == true
 
 
+@FEW
 @given(st.lists(NANOSECONDS, min_size=40, max_size=200))
 def test_bootstrapped_percentiles_equal_those_of_the_merged_histogram(nanoseconds: list[int]) -> None:
     """Regression: they differed by one bucket."""
@@ -86,7 +92,7 @@ def test_bootstrapped_percentiles_equal_those_of_the_merged_histogram(nanosecond
     assert found.measured.tolist() == merged([encoded(nanoseconds)]).at_percentiles(PERCENTILES)
 
 
-def test_histogram_with_other_buckets_is_refused() -> None:
+def test_histogram_with_another_number_of_digits_is_refused() -> None:
     text: bytes = library_histogram([], digits=2).encode()
     with pytest.raises(ValueError, match="2 digits"):
         merged([text.decode()])
@@ -109,7 +115,7 @@ def simulate_rounds(chance: np.random.Generator, rounds: int, times: float, shar
     return np.exp(math.log(times) + (shared + arm_part)[:, None] + chance.normal(0, 0.5, (rounds, 400)))
 
 
-def test_percentile_is_that_of_pooled_operations() -> None:
+def test_percentile_of_a_run_is_that_of_the_operations_of_all_rounds() -> None:
     chance = np.random.default_rng(1)
     operations = simulate_rounds(chance, 20, 1.0, np.zeros(20))
     found = bootstrap_percentiles(BUCKETS, bucket_counts(operations), resamples(range(20), 1, RESAMPLES), PERCENTILES)
@@ -119,9 +125,8 @@ def test_percentile_is_that_of_pooled_operations() -> None:
     assert found.measured[2] == pytest.approx(math.exp(0.5025 * NormalDist().inv_cdf(0.99)), rel=0.1)
 
 
-@pytest.mark.parametrize(
-    "rounds", [5, pytest.param(10, marks=pytest.mark.slow), pytest.param(30, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [5, 10, 30])
 def test_interval_of_percentile_ratio_has_95_percent_coverage(rounds: int) -> None:
     chance = np.random.default_rng(20)
     held = np.zeros(len(PERCENTILES))
@@ -146,7 +151,7 @@ def test_rounds_of_one_start_of_the_servers_are_resampled_together() -> None:
     assert (drawn[:, [0, 2, 5]].sum(axis=1) == 3).all()
 
 
-def test_longer_tail_is_detected() -> None:
+def test_higher_p99_is_found_although_the_median_is_equal() -> None:
     """One operation in fifty takes five times as long, which does not affect the median."""
     chance = np.random.default_rng(3)
     operations = simulate_rounds(chance, 30, 1.0, np.zeros(30))
@@ -161,5 +166,5 @@ def test_longer_tail_is_detected() -> None:
 
 
 @pytest.mark.parametrize(("percentile", "operations"), [(50, 40), (95, 400), (99, 2000), (99.9, 20_000)])
-def test_number_of_operations_needed_for_a_percentile_is_exact(percentile: float, operations: int) -> None:
+def test_percentile_needs_20_operations_beyond_it_to_be_reported(percentile: float, operations: int) -> None:
     assert operations_needed(percentile) == pytest.approx(operations, abs=1)

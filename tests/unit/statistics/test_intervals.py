@@ -51,16 +51,8 @@ def coverage(truth: float, control: Numbers, arm: Numbers) -> float:
     return float(np.mean(np.abs(middle - math.log(truth)) <= half))
 
 
-@pytest.mark.parametrize("rounds", [2, 4, 5, 8, 12, 40])
-@pytest.mark.parametrize("confidence", [0.95, 0.999])
-def test_interval_of_a_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
-    (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
-    low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(confidence)
-    found = estimate(list(values), confidence)
-    assert (found.low, found.high) == pytest.approx((float(low), float(high)))
-
-
-@pytest.mark.parametrize("rounds", [5, 8, 12, 40])
+@pytest.mark.slow
+@pytest.mark.parametrize("rounds", [5, 8, 40])
 @pytest.mark.parametrize("confidence", [0.95, 0.999])
 def test_interval_of_a_trimmed_mean_equals_that_of_scipy(rounds: int, confidence: float) -> None:
     (values,), _ = simulate(np.random.default_rng(rounds), 1, rounds, 1.0)
@@ -71,6 +63,13 @@ def test_interval_of_a_trimmed_mean_equals_that_of_scipy(rounds: int, confidence
     assert (found.low, found.high) == pytest.approx((float(low), float(high)))
 
 
+def test_interval_of_a_mean_is_that_of_student() -> None:
+    """The quantile of Student's t for 9 degrees of freedom is 2.262 (table of Student's t, 95 %, two-sided)."""
+    found = estimate([*range(10)])
+    half = 2.262 * math.sqrt(sum((each - 4.5) ** 2 for each in range(10)) / 9 / 10)
+    assert (found.value, found.high - found.value) == pytest.approx((4.5, half), rel=1e-3)
+
+
 def test_mean_includes_an_intermittent_cost() -> None:
     """One slice of ten takes twice as long, which the trimmed mean discards."""
     difference = [0.0] * 27 + [1.0] * 3
@@ -78,13 +77,13 @@ def test_mean_includes_an_intermittent_cost() -> None:
     assert trimmed_mean(difference).value == 0.0
 
 
-@pytest.mark.parametrize("rounds", [8, 12, 20, 40])
-def test_interval_has_95_percent_coverage(rounds: int) -> None:
+@pytest.mark.parametrize("rounds", [8, 40])
+def test_interval_of_a_ratio_contains_the_truth_in_95_percent_of_runs(rounds: int) -> None:
     chance = np.random.default_rng(20_000 + rounds)
     assert 0.93 <= coverage(TRUE_RATIO, *simulate(chance, RUNS, rounds, TRUE_RATIO)) <= 0.97
 
 
-def test_interval_without_pairing_has_low_coverage() -> None:
+def test_interval_of_unpaired_rounds_rarely_contains_the_truth() -> None:
     """This shows that the test of coverage above can fail."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
@@ -138,7 +137,7 @@ def test_relative_cost_at_the_break_even_is_the_allowed_relative_cost() -> None:
     assert total_arm / total_control == pytest.approx(1.05)
 
 
-@pytest.mark.parametrize("count", [5, 20])
+@pytest.mark.parametrize("count", [5, pytest.param(20, marks=pytest.mark.slow)])
 def test_break_even_interval_contains_the_truth(count: int) -> None:
     chance = np.random.default_rng(5)
     held = 0
@@ -150,7 +149,7 @@ def test_break_even_interval_contains_the_truth(count: int) -> None:
     assert held / 150 >= 0.9
 
 
-def test_cheaper_connection_does_not_compensate_for_costlier_operations() -> None:
+def test_break_even_is_infinite_if_each_operation_adds_more_than_the_allowed_share() -> None:
     """A tunnel saves a round trip of a connection but costs 2 % of an operation, so the cost is never below 1 %."""
     rounds = Rounds([10.0] * 8, [8.0] * 8, [1.0] * 8, [1.02] * 8)
     assert math.isinf(break_even(rounds, 0.01, seed=1).value)
@@ -164,22 +163,19 @@ def test_cheaper_connection_does_not_compensate_for_costlier_operations() -> Non
     ("connection", "operation", "saves"),
     [(8.0, 1.0, math.inf), (8.0, 0.9, math.inf), (12.0, 0.9, 0.0), (12.0, 1.1, 0.0)],
 )
-def test_arm_saves_only_up_to_some_number_of_operations_if_operations_become_slower(
+def test_saving_by_a_cheaper_connection_has_no_end_unless_operations_become_slower(
     connection: float, operation: float, saves: float
 ) -> None:
     rounds = Rounds([10.0] * 8, [connection] * 8, [1.0] * 8, [operation] * 8)
     assert saves_below(rounds, seed=1).value == saves
 
 
-MODERATED_RUNS = 2000
-
-
-def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -> tuple[float, float]:
+def share_and_width(arms: int, rounds: int, scatter: float, confidence: float, runs: int = 2000) -> tuple[float, float]:
     """Return the coverage of simulated moderated intervals against one control, and their width relative to those of
     Student's t."""
     chance = np.random.default_rng(arms * 100 + rounds)
     held, widths = 0, 0.0
-    for _ in range(MODERATED_RUNS):
+    for _ in range(runs):
         control = chance.normal(0, 1, rounds)
         spreads = np.exp(scatter * chance.normal(0, 1, arms))
         differences = chance.normal(0, 1, (arms, rounds)) * spreads[:, None] - control
@@ -188,15 +184,15 @@ def share_and_width(arms: int, rounds: int, scatter: float, confidence: float) -
             half = math.sqrt(each.value / rounds) * t_quantile(round(each.freedom, 1), confidence)
             held += abs(row.mean()) <= half
             widths += half / (math.sqrt(alone.value / rounds) * t_quantile(rounds - 1, confidence))
-    return held / (MODERATED_RUNS * arms), widths / (MODERATED_RUNS * arms)
+    return held / (runs * arms), widths / (runs * arms)
 
 
 @pytest.mark.parametrize(
     ("arms", "rounds"),
     [(2, 6), pytest.param(4, 6, marks=pytest.mark.slow), pytest.param(8, 12, marks=pytest.mark.slow)],
 )
-@pytest.mark.parametrize("scatter", [0.0, 0.5])
-def test_intervals_with_moderated_variances_keep_coverage_and_are_narrower(
+@pytest.mark.parametrize("scatter", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
+def test_moderated_variances_make_intervals_narrower_and_keep_their_coverage(
     arms: int, rounds: int, scatter: float
 ) -> None:
     held, width = share_and_width(arms, rounds, scatter, 0.95)
@@ -204,9 +200,9 @@ def test_intervals_with_moderated_variances_keep_coverage_and_are_narrower(
     assert width < 1.0
 
 
-def test_moderation_narrows_intervals_of_six_rounds() -> None:
+def test_moderated_variances_narrow_intervals_of_six_rounds_by_a_third_at_high_confidence() -> None:
     """At the confidence level of many comparisons, few degrees of freedom widen intervals most."""
-    held, width = share_and_width(4, 6, 0.0, 0.999)
+    held, width = share_and_width(4, 6, 0.0, 0.999, runs=500)
     assert held > 0.997
     assert width < 0.7
 
@@ -222,8 +218,9 @@ def test_moderation_pools_similar_variances_and_keeps_different_variances() -> N
     assert pooled[1].value > 1e4
 
 
-@pytest.mark.parametrize("rounds", [6, 20])
-@pytest.mark.parametrize("noise", [0.02, 0.3])
+@pytest.mark.parametrize(
+    ("rounds", "noise"), [(6, 0.3), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(6, 0.02), (20, 0.3)])]
+)
 def test_interval_of_a_part_as_a_share_of_a_whole_has_95_percent_coverage(rounds: int, noise: float) -> None:
     """The share is 24 % of a whole whose rounds scatter by `noise`; an unbounded interval counts as containing it."""
     chance, held = np.random.default_rng(rounds), 0
@@ -234,16 +231,10 @@ def test_interval_of_a_part_as_a_share_of_a_whole_has_95_percent_coverage(rounds
     assert held / 1000 == pytest.approx(0.95, abs=0.02)
 
 
-def test_share_of_a_total_of_zero_has_no_interval() -> None:
+def test_share_of_a_whole_that_may_be_zero_has_no_interval() -> None:
     chance = np.random.default_rng(3)
     losses = list(chance.normal(0.0, 1.0, 10))
     assert share_of_whole(list(chance.normal(5.0, 1.0, 10)), losses) is None
-
-
-@pytest.mark.parametrize(("failed", "total"), [(0, 10), (1, 29), (5, 10), (10, 10), (3, 100_000)])
-def test_wilson_interval_equals_that_of_scipy(failed: int, total: int) -> None:
-    expected = scipy.stats.binomtest(failed, total).proportion_ci(method="wilson")
-    assert wilson(failed, total) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -264,25 +255,12 @@ def test_interval_of_a_difference_of_shares_equals_the_table_of_newcombe(
     assert newcombe(control, arm)[1:] == pytest.approx((low, high), abs=5e-5)
 
 
-P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=20)
-
-
-@given(P_VALUES)
-def test_benjamini_hochberg_correction_equals_that_of_scipy(p_values: list[float]) -> None:
-    assert benjamini_hochberg(p_values) == pytest.approx(list(scipy.stats.false_discovery_control(p_values)))
-
-
-@given(P_VALUES)
-def test_holm_correction_rejects_the_same_hypotheses_as_in_the_paper(p_values: list[float]) -> None:
-    """The smallest of m p-values is compared with a/m, the next with a/(m-1), until one is larger (Holm 1979)."""
-    rejected = set()
-    for rank, place in enumerate(np.argsort(p_values, kind="stable")):
-        if p_values[place] * (len(p_values) - rank) > 0.05:
-            break
-        rejected.add(int(place))
-    adjusted = holm(p_values)
-    assert {place for place, p in enumerate(adjusted) if p <= 0.05} == rejected
-    assert all(after >= before for before, after in zip(p_values, adjusted, strict=True))
+def test_p_values_of_the_example_of_benjamini_and_hochberg_are_adjusted() -> None:
+    """In the paper's example of 15 p-values, the four smallest are significant at 5 %, and by Bonferroni three."""
+    p_values = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459]
+    p_values += [0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    assert [p <= 0.05 for p in benjamini_hochberg(p_values)] == [True] * 4 + [False] * 11
+    assert [p <= 0.05 for p in holm(p_values)] == [True] * 3 + [False] * 12
 
 
 def test_adjusting_an_empty_list_of_p_values_returns_an_empty_list() -> None:
@@ -290,7 +268,7 @@ def test_adjusting_an_empty_list_of_p_values_returns_an_empty_list() -> None:
     assert benjamini_hochberg([]) == []
 
 
-def test_share_of_no_operations_is_unknown() -> None:
+def test_interval_of_a_share_without_operations_is_from_0_to_1() -> None:
     assert wilson(0, 0) == (0.0, 1.0)
     difference, low, high = newcombe((0, 0), (3, 10))
     assert (difference, low < 0 < high) == (0.3, True)

@@ -69,7 +69,7 @@ def test_condition_with_unknown_level_or_factor_is_refused(when: str, detail: st
         load_study(changed(tmp_path, old, f"when = {{ {when} }}"))
 
 
-def test_settings_of_levels_are_merged_in_order_and_level_as_served_adds_none() -> None:
+def test_settings_of_an_arm_are_those_of_all_its_levels_merged_in_order() -> None:
     study = load_study(TRANSPORT)
     weak = study.arm_settings({"transport": "tls", "suite": "aes256-sha", "key": "rsa-1024"})
     assert weak.transport is not None
@@ -97,20 +97,20 @@ def test_control_is_measured_even_if_its_level_is_not_chosen() -> None:
     assert plan.protection_chosen
 
 
-def test_label_shows_levels_that_the_user_chose() -> None:
+def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
     (arm,) = plan_of(MONGODB, "default", "resumption=on", "key=ecdsa-p256").protected
     assert (arm.name, arm.label) == ("tls", "TLS 1.3 (ecdsa-p256, session resumption on)")
     (arm,) = plan_of(MONGODB, "default", "resumption=off").protected
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_target_is_measured_with_the_key_of_the_certificate_that_it_serves() -> None:
+def test_factor_of_the_key_has_the_level_as_served_on_a_target() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen
 
 
-def test_study_of_a_target_varies_the_first_factor_that_is_not_restricted_to_labs() -> None:
+def test_main_factor_on_a_target_is_the_first_that_a_target_can_vary() -> None:
     plan = replication_plan(target="mongodb://h")
     assert plan.study.main_factor == "write_concern"
     assert names(plan) == ["1", "1-copy", "majority"]
@@ -130,9 +130,7 @@ def test_study_of_a_target_varies_the_first_factor_that_is_not_restricted_to_lab
         ({"settings": ["transport=plain", "key=rsa-2048"]}, ErrorText.LEVEL_APPLIES_NOWHERE, "transport = tls"),
         ({"settings": ["key"]}, ErrorText.NOT_AN_ASSIGNMENT, "--set"),
         ({"settings": ["records=-1"]}, ErrorText.BAD_NUMBER, "from 1 to"),
-        ({"settings": ["records=many"]}, ErrorText.BAD_NUMBER, "many"),
         ({"budget": "soon"}, ErrorText.BAD_DURATION, "1h30m"),
-        ({"budget": "0s"}, ErrorText.BAD_DURATION, "0s"),
         ({"precision": "2"}, ErrorText.BAD_PRECISION, "2%"),
         ({"precision": "-2%"}, ErrorText.BAD_PRECISION, "above 0"),
         *(
@@ -157,12 +155,12 @@ def test_invalid_input_is_reported_in_one_line(options: dict[str, Any], error: E
     assert "\n" not in str(caught.value)
 
 
-def test_study_of_settings_is_refused_on_a_target() -> None:
+def test_study_that_changes_settings_of_its_servers_is_refused_on_a_target() -> None:
     with pytest.raises(CostofError, match="can be measured only in a lab, because it changes its servers' settings"):
         plan_of("postgres-audit-logging", target="postgresql://h")
 
 
-def test_server_starts_share_the_budget_but_each_has_the_full_number_of_rounds() -> None:
+def test_restarts_divide_the_budget_but_not_a_fixed_number_of_rounds() -> None:
     shared = resolve(STUDY, Options(budget="60s", restarts="5"))
     assert (shared.starts, shared.budget_seconds, shared.start_budget_seconds) == (5, 60.0, 12.0)
     assert not shared.ends_when_resolved
@@ -187,7 +185,7 @@ def test_every_distance_has_its_own_control_and_replicate() -> None:
     assert {arm.protection for arm in plan.arms} == {"plain", "plain-copy", "tls"}
 
 
-def test_single_distance_is_not_in_arm_names_and_target_has_no_added_distance() -> None:
+def test_single_distance_is_not_part_of_the_names_of_arms() -> None:
     far = plan_of(TRANSPORT, "default", "distance=us-us")
     assert far.controls[0].name == "plain"
     assert far.study.round_trip_ms(far.controls[0].levels) == 44.648
@@ -203,7 +201,7 @@ def test_invalid_distance_is_refused(distance: str) -> None:
     assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
 
 
-def test_client_at_a_distance_has_parallel_workers() -> None:
+def test_client_at_a_distance_opens_connections_with_several_workers() -> None:
     plan = plan_of(TRANSPORT, "default", "distance=lan,us-us")
     near, far = plan.arm("plain@lan"), plan.arm("plain@us-us")
     assert (plan.workers("connect", near), plan.workers("connect", far)) == (1, 5)
@@ -218,7 +216,7 @@ def test_rate_of_a_workload_is_the_sum_over_all_workers() -> None:
     assert in_unit(metrics["wire.query_1"], 2e6, workers=1) == pytest.approx(2.0)
 
 
-def test_folder_with_the_users_own_build_is_a_version_of_the_server() -> None:
+def test_version_of_the_server_may_be_a_folder_with_the_users_own_build() -> None:
     plan = plan_of("postgres-tls", "quick", "server_version=18,/opt/pg19/bin")
     assert [arm.settings.lab["server"]["version"] for arm in plan.controls] == ["18", "/opt/pg19/bin"]
     with pytest.raises(CostofError, match="or the absolute path of a folder") as caught:
@@ -226,7 +224,7 @@ def test_folder_with_the_users_own_build_is_a_version_of_the_server() -> None:
     assert caught.value.problem is ErrorText.UNKNOWN_LEVEL
 
 
-def test_profile_adds_arms_that_each_change_one_level() -> None:
+def test_additional_arms_of_a_profile_differ_from_the_main_arm_in_one_level() -> None:
     plan = plan_of(HTTP, "default")
     base = plan.arm("balancer").levels
     for name, change in (

@@ -25,7 +25,9 @@ def at(rate: str, *, study: str = "postgres-tls", limits: tuple[tuple[str, str],
         ("300/s", []),
     ],
 )
-def test_list_or_range_of_loads_gives_several_loads(rate: str, rates: list[float]) -> None:
+def test_list_of_loads_is_sorted_and_range_of_loads_has_five_loads_at_equal_ratios(
+    rate: str, rates: list[float]
+) -> None:
     plan = at(rate)
     assert plan.rates == rates
     assert isinstance(plan.load, Arrivals)
@@ -51,7 +53,7 @@ def test_quick_profile_measures_five_loads_within_four_minutes() -> None:
     assert plan.budget_seconds + warm_up < 240
 
 
-def test_each_load_fills_in_the_rate_of_commands() -> None:
+def test_rate_of_each_load_replaces_the_placeholder_in_its_commands() -> None:
     plan = resolve(study_of_commands("wrk2 -R {rate}"), Options(load=RequestedLoad("90/min,3/s")))
     rates = [words["rate"] for arm in plan.arms for _, words in plan.programs(arm, hosts=2).values()]
     assert rates == [0.75] * 3 + [1.5] * 3
@@ -73,7 +75,7 @@ def test_loads_that_cannot_be_measured_are_refused(
         at(rate, limits=limits)
 
 
-def test_study_with_a_factor_named_load_has_no_several_loads() -> None:
+def test_several_loads_are_refused_for_a_study_with_a_factor_named_load() -> None:
     study = study_of_commands("wrk2 -R {rate}")
     study = study.model_copy(update={"factors": {**study.factors, LOAD: study.factors["kind"]}})
     with pytest.raises(CostofError, match="factor 'load' of its own"):

@@ -19,7 +19,7 @@ def sweeping(rate: str = "100/s..3000/s", *limits: tuple[str, str], study: str =
     return plan_of(study, "quick", load=RequestedLoad(rate, "20"), limits=limits or (LIMIT,))
 
 
-def test_range_and_limit_make_the_capacity_the_only_metric() -> None:
+def test_range_of_loads_with_a_latency_limit_has_the_capacity_as_its_only_metric() -> None:
     plan = sweeping()
     sweep, load = plan.sweep, plan.load
     assert sweep is not None
@@ -40,7 +40,7 @@ def test_range_and_limit_make_the_capacity_the_only_metric() -> None:
         (("p50 of the query", "1.5ms"), 50, 1.5, "clients.query"),
     ],
 )
-def test_limit_names_percentile_operation_and_time(
+def test_latency_limit_is_parsed_into_percentile_metric_and_milliseconds(
     limit: tuple[str, str], percentile: float, milliseconds: float, metric: str
 ) -> None:
     sweep = sweeping("1/s..9/s", limit).sweep
@@ -49,7 +49,7 @@ def test_limit_names_percentile_operation_and_time(
     assert (parsed.percentile, parsed.milliseconds, parsed.metric) == (percentile, milliseconds, metric)
 
 
-def test_slices_have_enough_operations_beyond_the_limit() -> None:
+def test_slice_of_a_sweep_is_long_enough_for_five_operations_beyond_the_limit() -> None:
     sweep = sweeping("1/s..3000/s", ("p99 of a new connection", "10ms")).sweep
     assert sweep is not None
     # 500 connections, of which five take longer, arrive in 2.5 s at 200 a second.
@@ -71,14 +71,14 @@ def test_slices_have_enough_operations_beyond_the_limit() -> None:
         ("100/s..3000/s", (("p99 of a transaction", "10ms"),), "'p99 of a query'"),
     ],
 )
-def test_range_or_limit_that_cannot_be_used_is_refused(
+def test_invalid_range_of_loads_or_latency_limit_is_refused(
     rate: str, limits: tuple[tuple[str, str], ...], message: str
 ) -> None:
     with pytest.raises(CostofError, match=message):
         sweeping(rate, *limits)
 
 
-def test_range_for_users_who_think_is_refused() -> None:
+def test_range_of_loads_together_with_a_think_time_is_refused() -> None:
     load = RequestedLoad("100/s..200/s", pool="8", think_time="20ms")
     with pytest.raises(CostofError):
         plan_of("postgres-tls", "quick", load=load, limits=(LIMIT,))
@@ -105,7 +105,7 @@ def sweeping_commands(run: str, read: str, limit: str) -> Plan:
         ("memtier", "p99 of an operation", "p99_ms"),
     ],
 )
-def test_limit_for_commands_names_a_percentile_of_their_report(read: str, limit: str, figure: str) -> None:
+def test_limit_for_commands_applies_to_a_percentile_of_their_report(read: str, limit: str, figure: str) -> None:
     plan = sweeping_commands("load -R {rate} -d {seconds}", read, limit)
     assert plan.sweep is not None
     assert (plan.sweep.limit.figure, plan.sweep.workload, [*plan.study.metrics]) == (figure, "w", [CAPACITY])
@@ -116,7 +116,9 @@ def test_limit_for_commands_names_a_percentile_of_their_report(read: str, limit:
 
 
 @pytest.mark.parametrize(("read", "known"), [("pgbench", "no percentiles"), ("wrk", "p50 of a request")])
-def test_limit_on_a_percentile_that_no_report_has_is_refused(read: str, known: str) -> None:
+def test_limit_on_a_percentile_that_the_command_does_not_report_is_refused_with_those_it_reports(
+    read: str, known: str
+) -> None:
     with pytest.raises(CostofError, match=f"{read} has no such percentile .*{known}"):
         sweeping_commands("load -R {rate}", read, "p97 of a request")
 

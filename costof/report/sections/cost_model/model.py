@@ -22,7 +22,7 @@ from costof.messages.answers import mean_count
 from costof.model import Finite, Model
 from costof.programs.flushes import FLUSHES, commits_in_flight
 from costof.results.ledger import SliceRecord
-from costof.results.load import CLIENT, way_to_target_ms
+from costof.results.load import CLIENT, round_trip_to_target_ms
 from costof.results.memory import added_bytes
 from costof.results.metrics import in_common
 from costof.results.run import Run, cpu_seconds_per_operation
@@ -146,7 +146,7 @@ def cost_model(run: Run, distances: dict[str, float], spec: Sequence[Operation])
         )
     return CostModel(
         load=load,
-        way_ms=way_to_target_ms(run) if run.plan.target is not None else None,
+        way_ms=round_trip_to_target_ms(run) if run.plan.target is not None else None,
         predicted_ms=run.plan.predicted_ms,
         flush_ms=flush_time(run).estimate(len(run.flushes)) if run.flushes else None,
         operations=operations,
@@ -184,7 +184,7 @@ def round_trip(run: Run, arm: PlannedArm) -> Mean:
     the target.
     """
     if run.plan.target is not None:
-        return Mean(way_to_target_ms(run), 0.0, math.inf)
+        return Mean(round_trip_to_target_ms(run), 0.0, math.inf)
     distance = arm.levels.get(run.plan.study.distance_factor or "")
     measured = [
         Mean(link.mean_ms, link.error_ms, link.probes - 1)
