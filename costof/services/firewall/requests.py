@@ -18,7 +18,7 @@ HOST = "shop.example"
 HEADERS = {"Accept": "application/json, text/html", "Accept-Language": "en"}
 CONTENT_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
 GET_PATH, POST_PATH = "/orders?page=2&customer=3170", "/orders"
-#: Words without a meaning in SQL, in shells or in HTML.
+#: Words for harmless texts: none has a meaning in SQL, in shells or in HTML.
 WORDS = """
 amber birch copper harbour linen meadow orchard pebble quartz river saffron timber velvet walnut yellow zephyr
 autumn basket candle dahlia ember feather garden hazel island jasmine kettle lantern maple nutmeg olive pepper
@@ -65,7 +65,7 @@ def request(body: Body | None, ending: str = "") -> Request:
 
 
 def _filled(encode: Callable[[list[dict[str, str]], str], str], size: int, ending: str) -> str:
-    """Return as many orders as fit, encoded, with a last field of words that makes the size exact."""
+    """Return as many orders as fit into `size` bytes, encoded. The last field is filled up to the exact size."""
     orders: list[dict[str, str]] = []
     text = encode(orders, ending)
     for order in _orders():
