@@ -1,5 +1,4 @@
-"""TPC-C's tables during a run: creating, loading and checking them (clause 3.3.2), and reloading large ones.
-"""
+"""TPC-C's tables during a run: creating, loading and checking them (clause 3.3.2), and reloading large ones."""
 
 from __future__ import annotations
 

@@ -73,8 +73,7 @@ class Opener(ABC):
 
     @abstractmethod
     def _count(self, sealed: bytes) -> int | None:
-        """Return the number of values encrypted before this one; None if the algorithm does not count them.
-        """
+        """Return the number of values encrypted before this one; None if the algorithm does not count them."""
 
 
 def make_opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:

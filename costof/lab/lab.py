@@ -95,8 +95,7 @@ class Lab:
 
     processes: dict[str, Process] = field(default_factory=dict)
     on_disk: bool = False
-    """Whether the lab's folders must be on a disk, because the run measures flushes. Raises `NO_DISK` without one.
-    """
+    """Whether the lab's folders must be on a disk, because the run measures flushes. Raises `NO_DISK` without one."""
 
     def __enter__(self) -> Lab:
         parent = folder_on_disk() if self.on_disk else _temporary_folder()

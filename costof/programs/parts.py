@@ -111,8 +111,7 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
-    """Return the parts that a server with this configuration (a `configuration_of(parts)`) has.
-    """
+    """Return the parts that a server with this configuration (a `configuration_of(parts)`) has."""
     return [part(server, configuration) for part in parts if part.is_needed(configuration)]
 
 

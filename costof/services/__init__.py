@@ -139,8 +139,7 @@ class Service(ABC):
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Return the words that, put before a command, run it on the host of the arm's client; [] for this machine.
-        """
+        """Return the words that, put before a command, run it on the host of the arm's client; [] for this machine."""
         return []
 
     def links(self) -> list[LinkEvidence]:

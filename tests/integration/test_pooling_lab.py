@@ -59,7 +59,7 @@ class Pools:
 
 @pytest.fixture(scope="module")
 def pools() -> Iterator[Pools]:
-    plan = plan_for(PATHS, "pooler_cpu=1")
+    plan = plan_for(PATHS, "pooler_cpu=1", "pool_size=5")
     with ServerLab(plan) as lab, Engines(plan, lab, (*WORKLOADS, STORM)) as engines:
         lab.prepare(plan.arms[:1], engines.load)
         pools = Pools(plan, lab, engines)
@@ -113,7 +113,7 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
         (False, {""}, 0, 49, "49 transactions of 50"),
     ],
 )
-def test_missing_evidence_of_a_pool_is_reported(
+def test_slice_that_was_not_served_by_the_pool_as_required_is_a_mismatch(
     tls_requested: bool, tls: set[str], sessions: int, transactions: int, expected: str | None
 ) -> None:
     reason = mismatch(tls_requested, tls, sessions, transactions, 50)

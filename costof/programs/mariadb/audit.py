@@ -131,8 +131,7 @@ class Audit(MariadbPart[AuditConfiguration]):
         return [f"--{name}={value}" for name, value in settings.items()]
 
     def readings(self) -> dict[str, float]:
-        """Return the counts of entries (all, and by class), their bytes, and the server's counts of statements.
-        """
+        """Return the counts of entries (all, and by class), their bytes, and the server's counts of statements."""
         status = self.server.status("Com\\_%")
         counted = {
             f"{COUNTED}{name}": float(sum(int(status.get(each, 0)) for each in names))
@@ -143,8 +142,7 @@ class Audit(MariadbPart[AuditConfiguration]):
         return counted | self._entries.readings()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice's entries differ from the statements that client and server counted; else None.
-        """
+        """Return how a slice's entries differ from the statements that client and server counted; else None."""
         kind = self.server.place.kind(answer)
         if kind is None:
             return None

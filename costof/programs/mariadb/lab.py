@@ -436,8 +436,7 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return facts, read from the running server, in which its configuration differs from other servers'.
-        """
+        """Return facts, read from the running server, in which its configuration differs from other servers'."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     @property

@@ -44,8 +44,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Totals:
-    """A pool's totals since its start: its transactions, and how long clients waited for a server connection.
-    """
+    """A pool's totals since its start: its transactions, and how long clients waited for a server connection."""
 
     transactions: int
     wait_ms: float

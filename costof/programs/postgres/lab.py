@@ -206,8 +206,7 @@ class PostgresServer(LabServer):
         self._log_ins.update(_AUTHORIZED.findall(lines))
 
     def evidence(self) -> dict[str, str]:
-        """Return facts, read from the running server, in which its configuration differs from other servers'.
-        """
+        """Return facts, read from the running server, in which its configuration differs from other servers'."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     def show(self, settings: Iterable[str]) -> dict[str, str]:

@@ -213,8 +213,7 @@ class GatewayFront(Resource):
     def judge(
         self, arm: PlannedArm, before: GatewayObservation, after: GatewayObservation, answer: SliceAnswer
     ) -> Judgement:
-        """Return a slice's counts, and a mismatch if the driver did not decrypt all that the gateway encrypted.
-        """
+        """Return a slice's counts, and a mismatch if the driver did not decrypt all that the gateway encrypted."""
         if before.counters is None or after.counters is None:
             return Judgement()
         change = _change(before.counters, after.counters)

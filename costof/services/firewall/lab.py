@@ -74,8 +74,7 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests. Every firewall whose engine is not off recognizes the last one as an attack.
-        """
+        """The test requests. Every firewall whose engine is not off recognizes the last one as an attack."""
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 

@@ -43,8 +43,7 @@ class Site:
         return program if self.number == 1 else f"{program}-{self.number}"
 
     def port(self, first: int) -> int:
-        """Return the first port for programs in front of this server. Each of the lab's servers has its own ports.
-        """
+        """Return the first port for programs in front of this server. Each of the lab's servers has its own ports."""
         return first + PORTS * (self.number - 1)
 
 
