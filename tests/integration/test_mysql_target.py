@@ -46,7 +46,7 @@ def target(server: MariadbServer, url: str | None = None) -> TargetService[Sysbe
     return service
 
 
-def test_user_who_requires_tls_can_log_in(lab: Lab) -> None:
+def test_account_that_requires_tls_fails_only_the_plain_arms(lab: Lab) -> None:
     other = MariadbServer(lab, Authority(lab.folder / "other"), [lab.address(5)], name="strict")
     other.start()
     user_of_many_databases(other, requires="SSL")
@@ -60,7 +60,7 @@ def test_user_who_requires_tls_can_log_in(lab: Lab) -> None:
     other.stop()
 
 
-def test_connection_ended_by_the_server_is_reopened_and_takes_its_lock_again(server: MariadbServer) -> None:
+def test_connection_that_mysql_has_ended_is_reopened_with_its_lock(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
         session = service.server.session
@@ -76,7 +76,7 @@ def test_connection_ended_by_the_server_is_reopened_and_takes_its_lock_again(ser
     assert databases(server) == before
 
 
-def test_empty_database_of_a_running_run_is_kept(server: MariadbServer) -> None:
+def test_empty_database_that_a_run_has_locked_is_in_use(server: MariadbServer) -> None:
     """The run has created its database, but not yet written the table that marks it as costof's."""
     name = "costof_another_run_ffffff"
     session = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
@@ -90,7 +90,7 @@ def test_empty_database_of_a_running_run_is_kept(server: MariadbServer) -> None:
     session.close()
 
 
-def test_missing_privilege_for_column_encryption_is_named(server: MariadbServer) -> None:
+def test_missing_privilege_for_column_encryption_is_reported_with_a_sufficient_grant(server: MariadbServer) -> None:
     lacking = TpccTarget.PRIVILEGES[-1]
     before = databases(server)
     server.ask(f"CREATE USER limited IDENTIFIED BY '{server.password.get_secret_value()}'")
@@ -133,7 +133,7 @@ def test_tunnels_on_a_target_are_rejected_with_a_remedy(server: MariadbServer, t
     assert not (tmp_path / "runs").exists()
 
 
-def test_pymysql_receives_the_password_unchanged(server: MariadbServer) -> None:
+def test_password_with_characters_beyond_ascii_is_sent_to_mysql_unchanged(server: MariadbServer) -> None:
     password = "pässwörd-密"
     server._query("CREATE USER unicode IDENTIFIED BY %s", password)
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):
