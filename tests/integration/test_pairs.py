@@ -148,7 +148,9 @@ def test_database_behind_a_pair_is_reached_by_mutual_tls() -> None:
             f"the {CLIENT_ROLE} saw the certificate ''",
         ),
         (
-            RouteEvidence(ConnectionRecord(CLIENT_NAME, "", SUITE), ConnectionRecord("", SERVER_NAME, SUITE), [REFUSED[1]]),
+            RouteEvidence(
+                ConnectionRecord(CLIENT_NAME, "", SUITE), ConnectionRecord("", SERVER_NAME, SUITE), [REFUSED[1]]
+            ),
             f"the {SERVER_ROLE} accepted connections without a certificate",
         ),
     ],

@@ -42,7 +42,7 @@ def running() -> Iterator[Lab]:
         yield lab
 
 
-def test_program_of_the_lab_that_has_ended_by_design_does_not_count_as_dead(running: Lab) -> None:
+def test_program_that_the_lab_runs_to_its_end_does_not_count_as_dead(running: Lab) -> None:
     for _ in range(10):
         running.run("short", ["true"])
     assert (running.dead(), running.cpu_seconds()) == ([], {})
@@ -62,7 +62,7 @@ def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(runni
     eventually("the death", lambda: [process.name for process in running.dead()] == ["server"])
 
 
-def test_children_in_new_sessions_and_folders_are_removed_with_the_lab() -> None:
+def test_end_of_a_lab_removes_its_folders_and_processes_in_new_sessions() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
         # Three processes are expected: the shell, the shell under setsid, and sleep.
@@ -340,7 +340,7 @@ def test_program_with_a_share_of_one_cpu_runs_on_that_cpu(tmp_path: Path) -> Non
     assert result.stdout.rstrip().endswith(f": {cpu}")
 
 
-def test_percentiles_ignore_lost_probes() -> None:
+def test_round_trip_percentiles_leave_out_lost_probes() -> None:
     trips = summary([float(number) for number in range(1, 101)], probes=110)
     assert (trips.median_ms, trips.p99_ms, trips.count, trips.lost) == (50.5, 99.0, 100, 10)
     assert (trips.mean_ms, trips.error_ms) == (50.5, pytest.approx(2.901, abs=0.001))
