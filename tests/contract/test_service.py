@@ -18,8 +18,8 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Services that `make test` measures in other files (targets, the lab of poolers), or whose start or load takes long: all
-#: rules of the firewall, and the tables of TPC-C.
+#: Services that `make test` measures in other files (targets, the lab of poolers), or whose start or load takes long:
+#: all rules of the firewall, and the tables of TPC-C.
 SLOW = {
     *("mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"),
     *("encryption-lab", "firewall-lab", "pooling-lab"),

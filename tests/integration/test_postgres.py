@@ -180,7 +180,9 @@ def test_engine_logs_in_to_postgres_with_channel_binding(server: RunningServer) 
     ("statements", "results"),
     [("simple", "text"), ("extended", "binary"), ("prepared", "text"), ("prepared", "binary")],
 )
-def test_query_takes_one_round_trip_in_every_query_protocol_of_postgres(server: RunningServer, statements: str, results: str) -> None:
+def test_query_takes_one_round_trip_in_every_query_protocol_of_postgres(
+    server: RunningServer, statements: str, results: str
+) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, server.tls, workload, 50, statements=statements, results=results)
         assert (answer.operations, answer.errors) == (50, [])

@@ -56,7 +56,9 @@ def test_missing_permission_is_reported_before_any_write(server: RunningServer, 
 @pytest.mark.parametrize(
     ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "may be the plain port")]
 )
-def test_port_for_the_other_transport_is_reported_with_a_hint(server: RunningServer, scheme: str, port: int, hint: str) -> None:
+def test_port_for_the_other_transport_is_reported_with_a_hint(
+    server: RunningServer, scheme: str, port: int, hint: str
+) -> None:
     url = f"{scheme}://{USER}:{server.password.get_secret_value()}@{server.address}:{port}"
     access = Access(url, server.ca_file if scheme == "rediss" else None, allow_plain=True)
     with pytest.raises(CostofError, match=hint) as refused, open_service(small(), access, "a-run"):

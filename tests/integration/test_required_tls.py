@@ -158,9 +158,7 @@ def test_certificate_for_another_name_is_rejected_before_login(
                 assert ADMIN.encode() not in each
 
 
-def test_run_with_tls_sends_nothing_in_plaintext(
-    tls_mongodb: Standalone, authority: Authority, tmp_path: Path
-) -> None:
+def test_run_with_tls_sends_nothing_in_plaintext(tls_mongodb: Standalone, authority: Authority, tmp_path: Path) -> None:
     with Tap(tls_mongodb.address) as tap:
         target = f"mongodb://tester:{PASSWORD}@127.0.0.1:{tap.port}/?authSource=admin"
         chosen = ["--set", "transport=tls", "--rounds", "2", "--tls-ca", str(authority.ca_file)]
