@@ -24,7 +24,7 @@ class Memory:
     methods: frozenset[str] = frozenset()
 
     def plus(self, role: str, used: int, method: str) -> Memory:
-        """Return the reading with further bytes of a role."""
+        """Return a copy of the reading in which a role has `used` more bytes."""
         total = self.bytes_by_role.get(role, 0) + used
         return Memory({**self.bytes_by_role, role: total}, self.methods | {method})
 

@@ -178,7 +178,7 @@ def unpack_archive(jar: Path, folder: Path) -> None:
 
 
 def unpack_folder(member: str, *prefixes: str) -> Callable[[Path, Path], None]:
-    """Return a function that unpacks the files of a JAR's folder `member` whose paths in it begin with a prefix."""
+    """Return a function that unpacks the files of a JAR's folder `member` whose names begin with one of `prefixes`."""
 
     def unpack(jar: Path, folder: Path) -> None:
         with zipfile.ZipFile(jar) as packed:

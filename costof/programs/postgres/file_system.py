@@ -68,7 +68,7 @@ def gocryptfs_version(binary: Path) -> str:
 
 
 class FileSystem(PostgresPart[FileSystemConfiguration]):
-    """The file system of the data folder, if a study varies it.
+    """The part of a server that mounts a file system for the data folder, if a study varies the file system.
 
     `leak` says how the last search for a canary contradicts the configuration; None if it does not.
     """

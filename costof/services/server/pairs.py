@@ -132,7 +132,8 @@ class RouteEvidence:
 
 
 class Pairs(Entrances):
-    """The sidecars of a run: for each program one process beside the server, and one beside the clients of a distance.
+    """The sidecars of a run: for each program, one process beside the server and one beside the clients of each
+    distance.
 
     The sidecar beside the clients exists only for programs and distances whose arms need it.
     """

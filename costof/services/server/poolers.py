@@ -261,7 +261,7 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return the first CPU share of the poolers' host: all cores of this machine; None if no arm has a pool."""
+    """Return the poolers' CPU share at the start: all cores of this machine; None if no arm has a pool."""
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 
 
