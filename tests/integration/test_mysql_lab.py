@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from costof.lab.lab import is_root
 from costof.services.server.lab import ServerLab, keys_to_show
 from costof.services.server.tunnels import tunnel_cipher
 from costof.study.arms import PlannedArm
@@ -15,13 +13,8 @@ from costof.study.library import load_study
 from costof.study.plan import Options, Plan, resolve
 from costof.study.schema import ArmSettings
 from tests.support.engines import Engines
-from tests.support.programs import SHORTER_MS
-from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
-needs_hosts = pytest.mark.skipif(
-    not is_root() or not Path("/dev/net/tun").exists(), reason="far clients take root and /dev/net/tun"
-)
 
 #: The name of an arm whose tunnel cannot start.
 FAILING = "failing"
@@ -104,19 +97,6 @@ def test_failed_tunnel_fails_only_its_arm(every_level: tuple[Plan, ServerLab, En
     assert engines.ready["ssh-aes256-ctr"].error is None
 
 
-def test_sessions_are_resumed_after_any_key_change() -> None:
-    plan = plan_for("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off", "distance=lan")
-    with ServerLab(plan) as lab, Engines(plan, lab) as engines:
-        lab.prepare(plan.arms[:1], engines.load)
-        for arm in [*plan.protected, *reversed(plan.protected)]:
-            lab.arrange(arm)
-            if lab.wants_ticket(arm):
-                assert arm.levels["resumption"] == "on"
-                assert engines.slice(arm, "connect", 1).operations == 1
-            evidence = engines.slice(arm, "connect", 5).evidence
-            assert evidence["resumed"] == (5 if arm.levels["resumption"] == "on" else 0), arm.name
-
-
 @pytest.mark.parametrize(
     ("keys", "first"),
     [
@@ -133,20 +113,3 @@ def test_server_whose_arms_need_several_keys_starts_with_one_that_every_client_a
     shown = keys_to_show(keys)
     assert shown[0] == first
     assert set(shown) == {first, *keys}
-
-
-@pytest.mark.slow
-@needs_hosts
-def test_links_of_the_quick_profile_have_the_requested_delay() -> None:
-    plan = plan_of("mysql-transport")
-    with ServerLab(plan) as lab:
-        links = lab.links()
-        for arm in plan.arms:
-            assert lab.prefix(arm)
-            assert lab.failure_reason(arm) is None
-    assert {(link.name, link.method) for link in links} == {
-        (name, method) for name in ("lan", "us-us") for method in ("ICMP", "TCP_INFO")
-    }
-    for link in links:
-        # A busy machine may delay packets, so there is only a lower bound.
-        assert link.median_ms >= link.nominal_ms - SHORTER_MS

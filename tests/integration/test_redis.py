@@ -92,7 +92,7 @@ def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningSe
 
 
 @pytest.mark.parametrize("instrument", ["engine", pytest.param("redis-py", marks=pytest.mark.slow)])
-def test_redis_login_to_a_full_server_or_the_wrong_port_has_an_error_class(server: RunningServer, instrument: str) -> None:
+def test_login_to_a_full_redis_or_the_wrong_port_has_an_error_class(server: RunningServer, instrument: str) -> None:
     tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
     assert refused(server, instrument, 10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     # The administrator's connection is the only one allowed. Redis sends the reason in plaintext before any TLS

@@ -90,6 +90,20 @@ def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
+def test_sessions_are_resumed_after_any_key_change() -> None:
+    levels = ("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off")
+    plan = plan_of("redis-tls", "quick", "records=100", *levels)
+    with ServerLab(plan) as service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[:1], engines.load)
+        for arm in [*plan.protected, *reversed(plan.protected)]:
+            service.arrange(arm)
+            if service.wants_ticket(arm):
+                assert arm.levels["resumption"] == "on"
+                assert engines.slice(arm, "connect", 1).operations == 1
+            evidence = engines.slice(arm, "connect", 5).evidence
+            assert evidence["resumed"] == (5 if arm.levels["resumption"] == "on" else 0), arm.name
+
+
 def test_server_killed_during_a_slice_ends_the_run_and_has_an_error_class(lab: Lab) -> None:
     """This test must be the last one, since it ends the lab's server."""
     arm = lab.arm("stunnel-server")

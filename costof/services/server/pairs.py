@@ -132,8 +132,7 @@ class RouteEvidence:
 
 
 class Pairs(Entrances):
-    """The sidecars of a run: for each program, one process beside the server and one beside the clients of each
-    distance.
+    """The sidecars of a run: one process of each program beside the server, and one beside each distance's clients.
 
     The sidecar beside the clients exists only for programs and distances whose arms need it.
     """
