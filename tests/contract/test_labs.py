@@ -32,6 +32,7 @@ def test_lab_leaves_no_process_or_file_after_kill_9(lab: str) -> None:
     left_by_kill_9("-m", "tests.support.services", lab)
 
 
+@pytest.mark.slow
 @needs_root
 def test_end_of_a_lab_removes_it_and_leaves_another_lab_running() -> None:
     opened = ("-m", "tests.support.services", "redis")
