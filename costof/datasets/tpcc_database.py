@@ -1,4 +1,4 @@
-"""TPC-C's tables during a run: how they are created, loaded, checked (clause 3.3.2), and reloaded if too large."""
+"""TPC-C's tables during a run: creating, loading and checking them (clause 3.3.2), and reloading large ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TpccDatabase:
     def __init__(
         self, run: RunStatement, database: str, where: str, run_optional: Callable[[str], object] | None = None
     ) -> None:
-        """`where` is the server's name in errors.
+        """Prepare without executing anything. `where` is the server's name in errors.
 
         `run_optional` executes statements that the server may refuse without harm to the run. The default is `run`.
         """

@@ -167,7 +167,7 @@ class _Field(FieldDescriptorPacket):
     def _decrypting(self, step: Callable[[], Any]) -> Any:
         """Return the result of `step`.
 
-        In place of a `RefusedError` raise an `EncryptionError` that names the column.
+        Raises `EncryptionError`, which names the column, in place of a `RefusedError`.
         """
         try:
             return step()

@@ -23,7 +23,7 @@ _WRAPPED_BYTES = 24
 
 
 class RefusedError(Exception):
-    """Raised for an invalid ciphertext, key or column name. The package's decoding modules raise no other exception."""
+    """Raised for an invalid ciphertext, key or column name."""
 
     def __init__(self, problem: Message[Fields], *args: Fields.args, **fields: Fields.kwargs) -> None:
         super().__init__(problem.text(*args, **fields))

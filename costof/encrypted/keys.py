@@ -79,7 +79,7 @@ class SessionKeys:
         self._openers: dict[Algorithm, Opener] = {}
 
     def begin(self) -> None:
-        """Tell all openers that a new result set begins, since values of the previous one may have been left unread."""
+        """Begin a new result set in all openers. Values of the previous one may have been left unread."""
         for each in self._openers.values():
             each.begin()
 

@@ -73,11 +73,11 @@ class Opener(ABC):
 
     @abstractmethod
     def _count(self, sealed: bytes) -> int | None:
-        """Return how many values were encrypted before this one; None if the algorithm does not count them."""
+        """Return the number of values encrypted before this one; None if the algorithm does not count them."""
 
 
 def make_opener(algorithm: Algorithm, data_key: bytes | bytearray, salt: bytes, number: int) -> Opener:
-    """Return an opener with keys derived from the data key and the session's salt."""
+    """Return the algorithm's opener, with keys derived from the data key and the session's salt."""
     info = INFO + algorithm.label.encode() + number.to_bytes(4, "big")
     keys = HKDF(SHA256(), length=KEY + 32, salt=salt, info=info).derive(data_key)
     key, mac_key = bytearray(keys[:KEY]), bytearray(keys[KEY:])

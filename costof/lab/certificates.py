@@ -33,7 +33,7 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 
 #: The kind of a server's key if the study does not choose one.
 DEFAULT_KEY = "rsa-2048"
-#: What separates the kind of a certificate's key from the number of certificates that a server sends.
+#: The text between key kind and number of certificates in a kind of certificate such as 'rsa-2048-chain-3'.
 CHAIN = "-chain-"
 
 

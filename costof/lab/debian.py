@@ -149,7 +149,7 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
 
 
 def _planned(apt: list[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the packages, with their versions, that an installation of these packages would download."""
+    """Return the packages that an installation of these packages would download, with their versions."""
     # Without --reinstall, apt-get would omit packages that are installed already. In its list, apt-get replaces names
     # of virtual packages by those of real ones.
     arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]

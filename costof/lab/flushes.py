@@ -25,15 +25,17 @@ WRITE_BYTES = 8192
 #: The size of the file whose bytes are replaced. Logs are allocated in advance, so that a flush of a log writes no
 #: metadata of the file system.
 FILE_BYTES = 2**20
-#: The length of a measurement before the first slice and after the last one, and of one after each round, because a
-#: disk that others use too is not equally fast all the time.
+#: The length of the measurements before the first and after the last slice, and of the one after each round. There is
+#: one after each round because the speed of a shared disk varies.
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 OVERWRITE, APPEND = "overwrite", "append"
 MODULE = "costof.lab.flushes"
-#: A rest before the measurement. A process that has just used a CPU, as for its imports, waits longer for its turn on a
-#: busy machine: a flush took 5.8 ms at once, and 0.5 ms after a rest, as for a server, which has mostly waited.
+#: A rest before the measurement. On a busy machine, a process that has just used a CPU, such as for its imports, waits
+#: longer for its next turn: a flush took 5.8 ms without a rest, and 0.5 ms after it. A server, which mostly waits, has
+#: times as after a rest.
 REST_SECONDS = 0.5
-#: Successive flushes are not independent, so the standard error is that of the means of this many parts.
+#: The number of parts of a measurement. The standard error is computed from the parts' means, since successive flushes
+#: are not independent.
 PARTS = 10
 #: The minimum number of flushes in a part, even if they take longer than planned.
 FEWEST_IN_PART = 2

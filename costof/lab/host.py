@@ -92,7 +92,7 @@ class Host:
 
 
 def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
-    """Return, by role, the total seconds in which hosts were ready to run but had used up their CPU shares."""
+    """Return, by role, the total seconds in which programs were ready to run but had used up their host's CPU share."""
     seconds: dict[str, float] = {}
     for role, host in hosts:
         if host.cpu_share:

@@ -73,7 +73,7 @@ class Process:
         self.lines = LogFile(self.log)
 
     def why_dead(self, subject: str) -> str | None:
-        """Return a sentence, such as '<subject> ended (status 1: …)', if the program has ended; None while it runs."""
+        """Return a text such as '<subject> ended (status 1: …)' if the program has ended; None while it runs."""
         if self.exit_status is None:
             return None
         # A killed program could not log a reason.
@@ -95,7 +95,7 @@ class Lab:
 
     processes: dict[str, Process] = field(default_factory=dict)
     on_disk: bool = False
-    """Whether its folders must not be in memory, because the run measures flushes. If all are, raise `NO_DISK`."""
+    """Whether the lab's folders must be on a disk, because the run measures flushes. Raises `NO_DISK` without one."""
 
     def __enter__(self) -> Lab:
         parent = folder_on_disk() if self.on_disk else _temporary_folder()

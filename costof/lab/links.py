@@ -80,7 +80,7 @@ def veth_commands(ip: str, link: Link) -> list[list[str]]:
 
 
 def netem_commands(ip: str, tc: str, link: Link) -> list[list[str]]:
-    """Return the commands that make netem delay packets by half the round trip, limit the bandwidth, and drop packets.
+    """Return the commands that set netem's delay (half the round trip), bandwidth and loss at both ends of a link.
 
     Segmentation offload is switched off, since netem would lose a packet of 64 KB as a whole.
     """

@@ -24,12 +24,12 @@ class Memory:
     methods: frozenset[str] = frozenset()
 
     def plus(self, role: str, used: int, method: str) -> Memory:
-        """Return the reading with further bytes of a role."""
+        """Return a copy of the reading in which a role has `used` more bytes."""
         total = self.bytes_by_role.get(role, 0) + used
         return Memory({**self.bytes_by_role, role: total}, self.methods | {method})
 
     def since(self, before: Memory) -> dict[str, int]:
-        """Return by how many bytes each role's memory has grown since `before`."""
+        """Return the bytes by which each role's memory has grown since `before`."""
         roles = {**before.bytes_by_role, **self.bytes_by_role}
         return {role: self.bytes_by_role.get(role, 0) - before.bytes_by_role.get(role, 0) for role in roles}
 
@@ -41,8 +41,8 @@ class Memory:
 def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
     """Return the memory of processes, given as (role, pid), and of all their descendants.
 
-    Memory that several processes share counts once, in equal parts (PSS), and programs and libraries do not count.
-    Where PSS may not be read, or the kernel does not split it (Linux before 5.4), the whole resident set (RSS) counts.
+    Memory that several processes share counts once, in equal parts (PSS), and programs and libraries do not count. If
+    PSS may not be read, or the kernel does not split it (Linux before 5.4), the whole resident set (RSS) counts.
     """
     family = _families(processes)
     memory = Memory()

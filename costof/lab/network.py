@@ -215,7 +215,7 @@ class Network:
         return path
 
     def _ip(self, what: str, host: Host, *words: str) -> None:
-        """Run ip(8) in a host's namespace. Its effects vanish with the namespace and need no cleanup."""
+        """Run ip(8) in a host's namespace. Its effects vanish with the namespace, so nothing has to be undone."""
         self._do(what, [[*_entered(host), _ip(), *words]])
 
     def _do(self, what: str, commands: list[list[str]]) -> None:

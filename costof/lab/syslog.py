@@ -54,7 +54,7 @@ class SyslogDaemon:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words that, put before a command, make its messages go to this daemon (same pid)."""
+        """Return the words that, put before a command, send its syslog messages to this daemon (same pid)."""
         unshare = str(find_program("unshare", "util-linux"))
         return [unshare, "--mount", "/bin/sh", "-c", OWN_DEV, "sh", str(self._dev), str(self._socket)]
 

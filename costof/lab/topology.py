@@ -42,7 +42,7 @@ class Topology(Resource):
 
     @abstractmethod
     def words(self) -> str:
-        """Return a description of the hosts in words, for the results."""
+        """Return a description of the hosts as text, for the results."""
 
     @property
     def shares(self) -> bool:

@@ -1,4 +1,4 @@
-"""Audit logs: how a server's log is read, and its entries compared with the statements that clients have sent."""
+"""Audit logs: reading a server's log, and comparing its entries with the statements that clients have sent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from costof.lab.log_file import LogFile
 from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 
-#: The names of the readings of an audit log (`LabServer.readings`), and the prefix of those of one class of entries.
+#: Names of an audit log's readings (`LabServer.readings`): the count of all entries, their bytes, and the prefix of a
+#: name that ends with a class of entries and has the count of this class.
 ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"
@@ -28,10 +29,10 @@ STATEMENTS_OF_A_FAILURE = 64
 
 
 class ServerLog:
-    """The log of a lab's server, of which each line is read once, by all `readers`.
+    """The log of a lab's server. Each line is read once and passed to all `readers`.
 
-    The process `writer` writes the file. If it is a collector or a syslog daemon, it gets the lines from the server's
-    other processes, and from `send_mark`.
+    The process `writer` writes the file. If `writer` is a log collector or a syslog daemon, the server's processes send
+    it the lines, and `send_mark` sends it one more line.
     """
 
     def __init__(self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None) -> None:
@@ -47,10 +48,11 @@ class ServerLog:
         return cls(lab, daemon.process.name, daemon.process.lines, daemon.send)
 
     def read(self) -> None:
-        """Read the new lines, among them all entries of statements that have been answered.
+        """Read the new lines, including the entries of all statements that the server has answered.
 
-        The server's processes write the entries before they answer. A collector or a syslog daemon writes them in the
-        order in which it gets them, so that a mark, which comes last, follows them.
+        The server's processes write or send an entry before they answer the statement. A collector or a syslog daemon
+        writes lines in the order in which it gets them. The function therefore sends it a last line, the mark, and
+        reads until the mark is in the file.
         """
         if self._send_mark is None:
             self._read_lines()
@@ -58,7 +60,7 @@ class ServerLog:
             self._marks += 1
             mark = f"costof mark {self._marks}."
             self._send_mark(mark)
-            # On a full disk the mark is lost, as are the entries.
+            # On a full disk, mark and entries are lost.
             found = lambda: mark in self._read_lines() or is_full(self.file.path)  # noqa: E731
             self._lab.wait_until(f"reading the log of {self._writer}", found, only=self._lab.processes[self._writer])
         self.file.shorten()
@@ -73,8 +75,8 @@ class ServerLog:
 class AuditLog:
     """The entries of an audit log by class, such as 'read', and their bytes.
 
-    `entry` matches lines, with a word in one of its groups. `classes` gives the class of entries with this word; other
-    lines are no entries.
+    `entry` matches the line of an entry and captures one word of it. `classes` maps this word to the entry's class.
+    Lines with other words are ignored.
     """
 
     def __init__(self, entry: re.Pattern[str], classes: Mapping[str, str]) -> None:
@@ -99,8 +101,8 @@ def statements_sent(
 ) -> dict[str, int] | None:
     """Return the number of statements of each class that the client has sent in a slice, by its own count.
 
-    `of_program` has the number of statements of an operation that a load generator reports. Return None if the
-    workload's kind does not say this.
+    `of_program` has the number of statements of an operation that a load generator reports. Return None for workloads of
+    other kinds, which do not count their statements by class.
     """
     if REPORTED in answer.counts:
         failed = sum(error.count for error in answer.errors if error.error_class == REPORTED_FAILURE)
@@ -126,7 +128,7 @@ def statements_sent(
 def entries_mismatch(
     audited: Collection[str], sent: Mapping[str, int], moved: Mapping[str, float], answer: SliceAnswer, log: LogFile
 ) -> str | None:
-    """Return why the entries of a slice are not exactly those of the statements that were sent; None if they are.
+    """Return how a slice's audit entries differ from the statements that were sent; None if they match exactly.
 
     `audited` are the audited classes. Statements of other classes must have no entry. A failed operation may have sent
     statements that the client did not count, and a load generator sends some beside its operations.

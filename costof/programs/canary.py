@@ -21,7 +21,7 @@ def files_in(folder: Path) -> dict[str, Path]:
 def deleted_files(pid: int, folder: Path) -> dict[str, Path]:
     """Return the files under the folder that a process holds open although they are deleted, by their earlier path.
 
-    Temporary files of servers are such files. The values are paths below /proc, at which the files can be read.
+    Servers use such files as temporary files. The returned paths are below /proc, where the files can still be read.
     """
     found = {}
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():

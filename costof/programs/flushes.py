@@ -1,4 +1,4 @@
-"""The flushes that a server's commits wait for: the server's own counts, checked against its configuration."""
+"""A check that the server's commits waited for disk flushes, or did not, as the server's configuration says."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from costof.messages.answers import REPORTED, SliceAnswer
 
 #: Readings of a server: the flushes of its logs, and the bytes that it has written to them.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
-#: Half of the flushes that must have happened are enough evidence, because a mean of the commits in flight hides that
-#: there were sometimes more.
+#: Half of the expected flushes are enough evidence. The expected number is computed from the mean number of commits in
+#: flight, but sometimes more commits were in flight and shared a flush.
 TOLERANCE = 2.0
-#: The flushes a second that a server may do in the background, whatever it does at a commit.
+#: The number of flushes a second that a server may do in the background even if no commit waits for a flush.
 BACKGROUND_PER_SECOND = 25.0
 
 
 def commits_in_flight(answer: SliceAnswer) -> float:
-    """Return the mean number of operations that were under way during a slice (Little 1961), at least 1.
+    """Return the mean number of operations in flight during a slice, at least 1 (Little's law, 1961).
 
     If a load generator measured the slice, its report says how many operations there were, and how long one took.
     """
@@ -27,10 +27,12 @@ def commits_in_flight(answer: SliceAnswer) -> float:
 
 
 def flush_mismatch(moved: Mapping[str, float], answer: SliceAnswer, flushes_commits: bool) -> str | None:
-    """Return why the flushes of a slice do not fit a server that flushes each commit, or flushes none; None if they do.
+    """Return how a slice's number of flushes contradicts the server's configuration; None if it does not.
 
-    If each commit waits for a flush, a flush serves at most as many commits as are in flight. A slice that wrote
-    nothing, or whose flushes could not be counted, proves nothing.
+    With `flushes_commits` each commit must wait for a flush, otherwise none may.
+
+    One flush can serve all commits that are in flight. A slice that wrote nothing, or whose flushes could not be
+    counted, proves nothing.
     """
     flushes, written = moved.get(FLUSHES), moved.get(LOG_BYTES, 0.0)
     operations = answer.counts.get(REPORTED, answer.operations)

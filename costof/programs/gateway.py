@@ -12,10 +12,10 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: Limits of the gateway that are too high for any measurement to reach. In a measurement many clients share one
-#: address, so the limit of connections per address must be high too. `catalogue_seconds` is the time after which the
-#: gateway reads the table definitions again. It is long because the definitions do not change, and reading them would
-#: take a connection and CPU time in the middle of a measurement.
+#: Limits of the gateway that no measurement reaches. In a measurement many clients share one address, so the limit of
+#: connections per address must be high too. `catalogue_seconds` is the time after which the gateway reads the table
+#: definitions again. It is long because the definitions do not change, and reading them would take a connection and CPU
+#: time in the middle of a measurement.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,

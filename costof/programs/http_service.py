@@ -1,4 +1,4 @@
-"""The engine's `origin` as one of two services that speak HTTP, on another host than its clients."""
+"""The engine's HTTP server (`origin`) as a service that another service calls, always on a separate host."""
 
 from __future__ import annotations
 

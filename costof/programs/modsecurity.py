@@ -117,9 +117,9 @@ FETCHABLE = [Packages(NAME, PACKAGES, ["usr/sbin/nginx"], [f"usr/lib/nginx/modul
 
 @dataclass(frozen=True)
 class Rules:
-    """What a firewall does: the mode of its engine (`SecRuleEngine`), its paranoia level, and further directives.
+    """The configuration of a firewall: the mode of its engine (`SecRuleEngine`), its paranoia level, and directives.
 
-    `before` and `after` are directives that are read before `RECOMMENDED`, and after the core rule set.
+    The directives `before` are read before `RECOMMENDED`, and the directives `after` after the core rule set.
     """
 
     engine: Engine

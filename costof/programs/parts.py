@@ -1,6 +1,7 @@
-"""The configuration of a lab's server, and its parts: capabilities such as an audit, one file each.
+"""The configuration of a lab's server, and its parts: optional features such as an audit log, one file each.
 
-A server program lists its parts. A server has those that its configuration needs, and merges what they return.
+A server program lists all its parts. Each server gets the parts that its configuration needs, and combines the options,
+settings and evidence that they return.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from costof.model import Model
 class ServerConfiguration(Model):
     """The configuration of one server of a lab: the table `lab.server` of an arm's levels.
 
-    The fields of a program's parts are added (`configuration_of`).
+    Each program adds the fields of its parts to this type (`configuration_of`).
     """
 
     settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
@@ -41,11 +42,11 @@ Configuration = TypeVar("Configuration", bound=ServerConfiguration)
 
 
 class ServerPart(Generic[Configuration]):
-    """A part of a lab's server. Each method has an effect only in the parts that define it."""
+    """An optional feature of a lab's server. The methods do nothing unless a subclass overrides them."""
 
     #: The fields of `lab.server` that configure the part.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
-    #: The further programs that the part needs, and how `costof fetch` gets them (`costof/programs/server.py`).
+    #: The programs that only this part needs, as in `NEEDED` and `FETCHABLE` (`costof/programs/server.py`).
     needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
     fetchable: ClassVar[Sequence[Packages]] = ()
 
@@ -59,26 +60,29 @@ class ServerPart(Generic[Configuration]):
         return True
 
     def find(self) -> Path | None:
-        """Return the path of the server's program; None for the installed one. Raises `CostofError`."""
+        """Return the path of the server's program, or None for the installed program. Raises `CostofError`."""
         return None
 
     def prepare(self) -> None:
-        """Do what precedes the creation of the server's data. The server has found its program and made its folder."""
+        """Prepare what must exist before the server's data is created, such as a file system.
+
+        The server's program has been found, and its folder exists.
+        """
 
     def settings(self) -> dict[str, str]:
         """Return settings of the server. A study's settings override them."""
         return {}
 
     def options(self) -> list[str]:
-        """Return options of the server's command line, which are not among the settings that reports list."""
+        """Return options for the server's command line. Unlike `settings`, they are not listed in reports."""
         return []
 
     def prefix(self) -> list[str]:
-        """Return the words to put before the server's command line."""
+        """Return the words that, put before the server's command line, start it in the way that the part needs."""
         return []
 
     def started(self) -> None:
-        """Do what remains when the server answers."""
+        """Finish the part's preparation after the server has started to answer."""
 
     def settle(self) -> None:
         """Wait until the server has finished its work on loaded data."""
@@ -88,18 +92,18 @@ class ServerPart(Generic[Configuration]):
         return {}
 
     def readings(self) -> dict[str, float]:
-        """Return counters by name (`LabServer.readings`)."""
+        """Return the part's share of `LabServer.readings`: counters of the server so far, by name."""
         return {}
 
     def finish_counting(self) -> None:
-        """Bring the readings up to date after a slice, if the server counts late."""
+        """Make the server update its counters after a slice, if it otherwise updates them late."""
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why the increase of the readings in a slice does not fit the configuration; None if it does."""
+        """Return how a slice's increase of the readings contradicts the configuration; None if it does not."""
         return None
 
     def facts(self) -> dict[str, str]:
-        """Return facts for the report."""
+        """Return facts about the part for the report, by name."""
         return {}
 
 
@@ -107,7 +111,7 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
-    """Return the parts that a server with this configuration has. It is of the type `configuration_of(parts)`."""
+    """Return the parts that a server with this configuration (a `configuration_of(parts)`) has."""
     return [part(server, configuration) for part in parts if part.is_needed(configuration)]
 
 

@@ -76,7 +76,7 @@ class RelayCost(Model):
 
     @property
     def without_payers(self) -> RelayCost:
-        """The cost of the control: without the further delay of some requests."""
+        """Return the control's cost: only `base_ns` and `warming`, without the further delay of some requests."""
         return self.model_copy(update={"added_ns": 0, "payers": All()})
 
     @property

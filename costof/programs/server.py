@@ -93,7 +93,7 @@ class LabServer(ABC):
         """Start the server and wait until it answers. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def accept(self, connections: int) -> None:
-        """Let the server accept this many connections at the same time. It is called before `start`."""
+        """Set how many connections the server must accept at the same time. Called before `start`."""
 
     def make_tables(self) -> None:
         """Create empty tables.
@@ -133,12 +133,12 @@ class LabServer(ABC):
         return merged(part.readings() for part in self.parts)
 
     def finish_counting(self) -> None:
-        """Bring the readings up to date after a slice, if the server counts late."""
+        """Make the server update its counters after a slice, if it otherwise updates them late."""
         for part in self.parts:
             part.finish_counting()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why the increase of the readings in a slice does not fit the server's configuration; None if it does.
+        """Return how a slice's increase of the readings contradicts the server's configuration; None if it does not.
 
         Such a slice is discarded.
         """

@@ -33,7 +33,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A service's judgement of one slice from the service's readings: whether the slice fits its arm, and figures.
+    """A service's judgement of one slice from its servers' readings: whether the slice fits its arm, and figures.
 
     `mismatch` is the reason why the slice was not measured as its arm requires, or None if it was. `figures` are means
     over the slice unless their name says otherwise, in the unit of their metric. `counts` are the counts in this slice.
@@ -84,7 +84,7 @@ class Service(ABC):
 
     @abstractmethod
     def prepare(self, arms: Sequence[PlannedArm], load: LoadData) -> None:
-        """Prepare the data: call `load`, and wait until all servers have the data.
+        """Load the data by calling `load`, and wait until all servers have the data.
 
         `arms` are the arms that can run. The argument of `load` is the arm over whose connections the data is loaded:
         the first one, unless the service needs other arms for this.
@@ -95,7 +95,7 @@ class Service(ABC):
         """Return one description for each write of the run and its clean-up (`--dry-run`)."""
 
     def commands(self) -> list[str]:
-        """Return a text for each of the user's commands that the run would execute (`--dry-run`).
+        """Return one text for each of the user's commands that the run would execute (`--dry-run`).
 
         The beginning of the text says when, or for which arm, the command is executed.
         """
@@ -139,7 +139,7 @@ class Service(ABC):
         return False
 
     def prefix(self, arm: PlannedArm) -> list[str]:
-        """Return the words that, put before a command, run it on the host of the arm's client; [] for this host."""
+        """Return the words that, put before a command, run it on the host of the arm's client; [] for this machine."""
         return []
 
     def links(self) -> list[LinkEvidence]:
@@ -166,9 +166,10 @@ class Service(ABC):
         return Counters()
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
-        """Return `change`, the change of counters in a warm-up slice, without the counters that cannot be right.
+        """Return the change of counters in a warm-up slice without the counters that cannot be right.
 
-        The service ignores these counters from then on. `answer` is the instrument's result of the slice.
+        A counter cannot be right if it missed connections that the instrument counted in the slice (`answer`). The
+        service ignores such counters from then on.
         """
         return change
 
@@ -198,7 +199,7 @@ class Service(ABC):
         return False
 
     def finish_counting(self, arm: PlannedArm) -> None:
-        """Let the arm's server count all of a slice that has ended. It is called before the slice's last `observe`."""
+        """Make the arm's server update its counters after a slice. Called before the slice's last `observe`."""
 
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the servers' present state, or None if the service does not read a state.
@@ -247,5 +248,5 @@ class LabService(Resource, Service):
 
 
 def ended(what: str, status: int | None) -> str | None:
-    """Return the error text for a program of the lab that has ended; None if it is running (`status` is None)."""
+    """Return an error text if a program of the lab has ended; None if it is running (`status` is None)."""
     return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

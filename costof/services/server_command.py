@@ -38,11 +38,11 @@ class ServerCommand(ABC):
 
     @abstractmethod
     def _invalid(self, text: str, detail: str) -> CostofError:
-        """Return the error for a text that is not a command."""
+        """Return the error for an option's text that cannot be split into a command."""
 
     @abstractmethod
     def _unread(self, detail: str) -> CostofError:
-        """Return the error for a command that did not print the figure."""
+        """Return the error for a command that failed or did not print the figure."""
 
 
 def printed(output: str) -> str:

@@ -9,9 +9,9 @@ from costof.errors import CostofError, ErrorText
 from costof.format import bytes_text
 from costof.services.server_command import ServerCommand, printed
 
-#: No server uses less memory. A smaller number is one in another unit than bytes.
+#: No server uses less memory than this. A smaller number has another unit than bytes.
 LEAST_BYTES = 200_000
-#: The method of `Memory` for readings of the command.
+#: The method (`Memory.methods`) of a reading by the user's command.
 METHOD = "--server-memory"
 #: Units by their lower-case names. As the kernel does, `kB` means 1,024 bytes.
 UNITS = {"": 1, "b": 1, "kb": 1024, "kib": 1024, "k": 1024, "mib": 1024**2, "m": 1024**2, "gib": 1024**3, "g": 1024**3}
@@ -19,7 +19,7 @@ UNITS |= {"mb": 10**6, "gb": 10**9, "bytes": 1}
 
 #: Known output formats that have memory among other data: for each, the pattern of the line, and the number of bytes of
 #: its unit. The formats are smaps_rollup and status of a process (proc(5)), a property of a systemd service, and the
-#: figure that exporters for Prometheus have in common.
+#: figure of the process that all of Prometheus' client libraries export.
 _KNOWN = (
     (re.compile(r"^Pss:\s+(\d+) kB$", re.MULTILINE), 1024),
     (re.compile(r"^VmRSS:\s+(\d+) kB$", re.MULTILINE), 1024),

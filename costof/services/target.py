@@ -37,7 +37,7 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: The names of counters that counted none of a slice's connections, each with the number of these connections.
+        #: The counters that missed all connections of a slice, by name, with the number of these connections.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:

@@ -18,9 +18,12 @@ from tests.support.services import HTTP, SERVICES, RunningService
 pytestmark = pytest.mark.servers
 
 
-#: Targets that other tests measure too, so that `make test` has one database and one balancer here, and the lab that
-#: starts many instances of nginx with all rules of the firewall.
-SLOW = {"mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target", "firewall-lab"}
+#: Services that `make test` measures in other files (targets, the lab of poolers), or whose start or load takes long:
+#: all rules of the firewall, and the tables of TPC-C.
+SLOW = {
+    *("mongodb-target", "postgres-target", "redis-target", "replication-target", "encryption-target"),
+    *("encryption-lab", "firewall-lab", "pooling-lab"),
+}
 
 
 @pytest.fixture(
@@ -40,7 +43,7 @@ def engines(running: RunningService) -> Iterator[Engines]:
         yield engines
 
 
-def test_endpoints_of_two_arms_differ_only_in_the_settings_of_the_arms(running: RunningService) -> None:
+def test_client_settings_of_two_arms_differ_only_as_their_levels_require(running: RunningService) -> None:
     arms = [arm for arm in running.plan.arms if arm.context == running.control.context]
     ends = [sent(running.service.endpoint(arm)) for arm in arms]
     apart = running.kind.apart
@@ -66,7 +69,7 @@ def common(end: dict[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name, value in end["service"].items() if name not in apart}
 
 
-def test_secrets_of_an_endpoint_are_shown_only_to_instruments(running: RunningService) -> None:
+def test_secrets_in_client_settings_are_readable_only_in_messages_to_instruments(running: RunningService) -> None:
     for arm in running.plan.arms:
         end = running.service.endpoint(arm)
         service = sent(end)["service"]
@@ -140,7 +143,7 @@ def assert_phases_add_up(phases: dict[str, Phase], tls: bool) -> None:
     assert ("tls" in phases) == tls
 
 
-def test_open_connections_are_replaced_by_new_ones_on_request(running: RunningService, engines: Engines) -> None:
+def test_slice_with_reconnect_replaces_open_connections_by_new_ones(running: RunningService, engines: Engines) -> None:
     if running.kind.operation == "request":
         pytest.skip("a request opens its connection itself, in measured time")
     service = running.service
@@ -160,7 +163,7 @@ def test_open_connections_are_replaced_by_new_ones_on_request(running: RunningSe
                 assert change.connections >= opened
 
 
-def test_service_has_evidence_that_the_client_cannot_see(running: RunningService) -> None:
+def test_service_returns_evidence_that_clients_cannot_see(running: RunningService) -> None:
     for arm in running.plan.arms:
         evidence = running.service.collect_evidence(arm, "start")
         if arm.settings.lab.get("tunnel"):

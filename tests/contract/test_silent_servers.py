@@ -116,7 +116,12 @@ def test_engine_names_the_step_that_times_out_in_every_protocol(ports: dict[tupl
 
 @pytest.mark.parametrize(
     ("driver", "scheme"),
-    [("mongodb", "mongodb"), ("postgres", "postgresql"), ("asyncpg", "postgresql"), ("redis", "redis")],
+    [
+        ("mongodb", "mongodb"),
+        ("postgres", "postgresql"),
+        pytest.param("asyncpg", "postgresql", marks=pytest.mark.slow),
+        ("redis", "redis"),
+    ],
 )
 def test_driver_times_out_on_a_silent_server(ports: dict[tuple[str, str], int], driver: str, scheme: str) -> None:
     arm = Arm(name="plain", service=service_settings(scheme, f"127.0.0.1:{ports[scheme, 'silent']}"))

@@ -26,11 +26,13 @@ from tests.support.users_servers import CHOSEN, SPOILED, THEIRS, USERS_SERVERS, 
 
 pytestmark = pytest.mark.servers
 #: Targets on servers that have empty databases; others create a database with its first content.
-KEEP_EMPTY = pytest.mark.parametrize("server", ["mariadb", "postgres-database"], indirect=True)
+KEEP_EMPTY = pytest.mark.parametrize(
+    "server", ["mariadb", pytest.param("postgres-database", marks=pytest.mark.slow)], indirect=True
+)
 
 
 #: Targets whose own code is tested by `test_postgres_target.py` and `test_mongodb_target.py`.
-SLOW = {"postgres-schema", "postgres-commits", "mongodb"}
+SLOW = {"postgres-database", "postgres-commits", "mongodb"}
 
 
 @pytest.fixture(
@@ -218,7 +220,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     assert "nothing to remove" in clean(server, tmp_path, "--yes").out
 
 
-def test_clean_recognizes_a_live_run_on_another_machine_by_lock_or_heartbeat(
+def test_clean_keeps_data_of_a_live_run_on_another_machine_by_its_lock_or_heartbeat(
     server: UsersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)

@@ -155,7 +155,9 @@ def shop_server(lab: Lab) -> Iterator[MariadbServer]:
 
 
 @contextlib.contextmanager
-def before(lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any) -> Iterator[Shop]:
+def gateway_before(
+    lab: Lab, server: MariadbServer, name: str, rules: str = RULES + PEOPLE, **more: Any
+) -> Iterator[Shop]:
     """Start another gateway in front of the server with these rules, and stop it at the end."""
     rules_file = lab.folder / f"{name}.toml"
     write_rules(rules_file, rules, server)

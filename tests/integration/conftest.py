@@ -16,7 +16,6 @@ import pytest
 from costof.lab.certificates import Authority
 from costof.lab.lab import Lab, descendants_of
 from costof.results.ledger import SLICES
-from tests.gateway.shop import PEOPLE, RULES, Shop, before, shop_server
 from tests.support.mongodb import PASSWORD as PASSWORD
 from tests.support.mongodb import Standalone, start_standalone
 from tests.support.programs import eventually
@@ -90,18 +89,6 @@ def alive(pids: Iterable[int]) -> list[int]:
 def lab() -> Iterator[Lab]:
     with Lab() as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def shop(lab: Lab) -> Iterator[Shop]:
-    """Start a gateway with a shop's tables behind it, shared by most tests of a file."""
-    with shop_server(lab) as server, before(lab, server, "rules") as shop:
-        yield shop
-
-
-@pytest.fixture
-def usual_rules(shop: Shop) -> None:
-    assert shop.reload(RULES + PEOPLE) is None
 
 
 @pytest.fixture(scope="module")

@@ -104,10 +104,9 @@ def entries(judgement: Judgement) -> float:
     return judgement.figures["audit_entries"]
 
 
-def test_each_statement_has_one_entry_if_all_are_audited_and_none_otherwise() -> None:
-    with audited("postgres", "audit=off,all,silent", "log=syslog") as run:
-        for arm in ("off", "silent"):
-            assert entries(run.measure(arm, "transactions")[1]) == 0
+def test_each_statement_of_postgres_has_one_entry_if_all_are_audited_and_none_otherwise() -> None:
+    with audited("postgres", "audit=off,all", "log=syslog") as run:
+        assert entries(run.measure("off", "transactions")[1]) == 0
         for workload, expected in {"select_8": 1, "ycsb_a": 1, "transactions": 7, "connect": 1}.items():
             _, judgement = run.measure("all", workload)
             assert entries(judgement) == expected
@@ -121,12 +120,11 @@ def test_each_statement_has_one_entry_if_all_are_audited_and_none_otherwise() ->
 
 
 def test_server_and_log_of_mariadb_count_the_same_statements() -> None:
-    with audited("mariadb", "audit=off,all", "log=own-file,syslog") as run:
+    with audited("mariadb", "audit=off,all", "log=own-file") as run:
         assert entries(run.measure("off", "select_8")[1]) == 0
-        for arm in ("all-own-file", "all-syslog"):
-            _, judgement = run.measure(arm, "select_8")
-            assert entries(judgement) == 1
-            assert judgement.figures["audit_bytes"] > 60
+        _, judgement = run.measure("all", "select_8")
+        assert entries(judgement) == 1
+        assert judgement.figures["audit_bytes"] > 60
 
 
 @pytest.mark.slow
@@ -151,6 +149,8 @@ def test_each_level_of_server_audit_logs_what_it_says() -> None:
         for name, arm in run.arms.items():
             tables = 1 if arm.levels.get("tables") == "on" else 0
             assert entries(run.measure(name, "select_8")[1]) == expected[arm.levels["audit"]] + tables, name
+    with audited("mariadb", "audit=off,all", "log=syslog") as run:
+        assert entries(run.measure("all", "select_8")[1]) == 1
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def small_disk(place: Path) -> Iterator[None]:
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount a small disk")
-def test_full_disk_of_the_log_is_named_and_the_server_goes_on(tmp_path: Path) -> None:
+def test_full_disk_of_an_audit_log_is_named_and_does_not_stop_the_server(tmp_path: Path) -> None:
     with audited("postgres", "audit=off,all", "log=collector") as run:
         server = run.server("all")
         assert isinstance(server, PostgresServer)

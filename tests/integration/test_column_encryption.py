@@ -14,16 +14,13 @@ from costof.programs.mariadb.lab import MariadbServer
 from costof.report import analyse
 from costof.report.result import Result
 from costof.results.ledger import Ledger
-from costof.results.run import Run, read_run
 from costof.run.experiment import run
 from costof.services.encryption.gateway import Rules
 from costof.services.encryption.lab import EncryptionLab
-from costof.services.encryption.target import EncryptionTarget
 from costof.services.open import open_service
 from costof.study.plan import Plan
 from tests.support.command import costof
 from tests.support.engines import Engines
-from tests.support.processes import alive
 from tests.support.programs import ADMIN, databases, url_of, users_mariadb
 from tests.support.small_plans import ONE_TERMINAL, plan_of, two_rounds
 from tests.support.unwatched import Silent
@@ -58,10 +55,6 @@ class Finished:
         run(self.plan, lab, self.ledger, Silent())
         self.secrets = [each.get_secret_value() for each in (lab._server.password, *lab._front._master_keys.values())]
 
-    @property
-    def run(self) -> Run:
-        return read_run(self.ledger)
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
@@ -71,18 +64,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
 @pytest.fixture(scope="module")
 def result(finished: Finished) -> Result:
     return analyse(finished.ledger)
-
-
-@pytest.mark.slow
-def test_every_arm_is_measured_in_every_round(finished: Finished) -> None:
-    measured_run = finished.run
-    assert measured_run.end is not None
-    assert measured_run.end.partial is None
-    assert not measured_run.lost_arms
-    assert [record.mismatch for record in measured_run.slices if record.mismatch] == []
-    assert [record.answer.errors for record in measured_run.slices if record.answer.errors] == []
-    measured = {(record.answer.arm, record.round) for record in measured_run.slices}
-    assert measured == {(arm.name, number) for arm in finished.plan.arms for number in (0, 1)}
 
 
 @pytest.mark.slow
@@ -139,37 +120,12 @@ def users_server() -> Iterator[MariadbServer]:
         yield server
 
 
-def target_of(plan: Plan, server: MariadbServer, ca_file: Path | None = None) -> EncryptionTarget:
-    service = open_service(plan, Access(url_of(server), ca_file), "a-run")
-    assert isinstance(service, EncryptionTarget)
-    return service
-
-
-@pytest.mark.slow
-def test_target_is_measured_behind_a_gateway_and_left_unchanged(users_server: MariadbServer, tmp_path: Path) -> None:
-    before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
-    service, ledger = target_of(plan, users_server), Ledger.create(plan, tmp_path / "run")
-    run(plan, service, ledger, Silent())
-    measured_run = read_run(ledger)
-    assert measured_run.end is not None
-    assert measured_run.end.partial is None
-    assert [record.mismatch for record in measured_run.slices if record.mismatch] == []
-    assert all(record.answer.operations for record in measured_run.slices)
-    result = analyse(ledger)
-    encrypted, decrypted = values(result, "100")
-    assert encrypted == decrypted != "0"
-    assert facts_of(result, "100")[FACT] == ALL_HELD
-    assert not alive(service._front.pid)
-    assert databases(users_server) == before
-    assert users_server.ask("SELECT * FROM theirs.data") == ((1,),)
-
-
 def test_account_that_requires_tls_has_tls_on_both_sides_of_the_gateway(users_server: MariadbServer) -> None:
     users_server.ask(f"ALTER USER {ADMIN} REQUIRE SSL")
     before, plan = databases(users_server), small("encrypted=direct,0,100", target="mysql://shown")
     try:
         with (
-            target_of(plan, users_server, users_server.ca_file) as service,
+            open_service(plan, Access(url_of(users_server), users_server.ca_file), "a-run") as service,
             Engines(plan, service, ONE_TERMINAL) as engines,
         ):
             assert [ready.error for ready in engines.ready.values()] == [None] * len(plan.arms)

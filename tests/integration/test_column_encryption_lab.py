@@ -1,4 +1,4 @@
-"""The lab of column encryption: the evidence of its arms, mismatches, and cleanup."""
+"""The lab of column encryption: the evidence of its arms, mismatches, and processes that end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from costof.services.encryption.sample import log_in as log_in_raw
 from costof.study.arms import PlannedArm
 from costof.study.plan import Plan
 from tests.support.engines import Engines
-from tests.support.kill_9 import left_by_kill_9
 from tests.support.programs import eventually
 from tests.support.small_plans import ONE_TERMINAL, plan_of
 
@@ -131,23 +130,8 @@ def test_tables_that_have_grown_are_reloaded(lab: EncryptionLab) -> None:
         lab._server.ask("DROP DATABASE grown")
 
 
-def test_death_of_gateway_or_server_ends_the_run() -> None:
-    with EncryptionLab(small("encrypted=direct,0,20")) as lab:
-        (address,) = lab.endpoint(lab._plan.controls[0]).service.addresses
-        assert lab.counters(address) != Counters()
-        lab._front._process._process.kill()
-        eventually("the notice", lambda: lab.failure_reason() is not None)
-        assert "gateway ended in the middle of the run" in (lab.failure_reason() or "")
-        assert lab.counters(address) == Counters()
-        assert lab.warnings() == []
-        assert lab.collect_evidence(lab._plan.controls[0], "end") == {}
-        lab._lab.kill("mariadb")
-        eventually("the notice", lambda: bool(lab._lab.dead()))
-        assert "mariadb ended in the middle of the run" in (lab.failure_reason() or "")
-
-
 @pytest.mark.usefixtures("no_hosts")
-def test_lab_without_namespaces_uses_loopback() -> None:
+def test_encryption_lab_without_namespaces_runs_on_loopback() -> None:
     plan = small("encrypted=direct,0,20")
     with EncryptionLab(plan) as lab:
         assert "loopback" in lab.describe().topology
@@ -158,21 +142,14 @@ def test_lab_without_namespaces_uses_loopback() -> None:
         assert not any(lab.failure_reason(arm) for arm in plan.arms)
 
 
-RUN = """
-import json, sys
-from costof.services.encryption.lab import EncryptionLab
-from costof.study.plan import Options, resolve
-from costof.study.library import load_study
-from costof.programs.access import Access
-plan = resolve(load_study("mysql-column-encryption"), Options(profile="quick"))
-with EncryptionLab(plan) as lab:
-    hosts = [lab._chain.client, lab._chain.last, *lab._chain.middle.values()]
-    paths = [str(host.namespace) for host in hosts if host.namespace]
-    literals = {"pids": list(lab.process_ids.values()), "paths": [str(lab._lab.folder), *paths]}
-    print(json.dumps(literals), flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_encryption_lab_leaves_nothing_after_kill_9() -> None:
-    assert len(left_by_kill_9("-c", RUN)["pids"]) == 2
+def test_death_of_gateway_or_server_ends_the_run(lab: EncryptionLab) -> None:
+    """This test must be the last one, since it ends the lab's gateway and server."""
+    (address,) = lab.endpoint(arm_of(lab, "20")).service.addresses
+    assert lab.counters(address) != Counters()
+    lab._front._process._process.kill()
+    eventually("the notice", lambda: lab.failure_reason() is not None)
+    assert "gateway ended in the middle of the run" in (lab.failure_reason() or "")
+    assert lab.counters(address) == Counters()
+    lab._lab.kill("mariadb")
+    eventually("the notice", lambda: bool(lab._lab.dead()))
+    assert "mariadb ended in the middle of the run" in (lab.failure_reason() or "")

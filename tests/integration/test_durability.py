@@ -40,7 +40,7 @@ def flushes_of_commits(lab: ServerLab, engines: Engines, arm: PlannedArm) -> flo
     return judgement.figures[FLUSHES]
 
 
-#: Starts a standby too.
+#: The lab of this study also starts a standby.
 SLOW = "postgres-durability"
 
 

@@ -69,7 +69,7 @@ def test_canary_is_readable_in_files_of_mariadb_only_without_encryption() -> Non
 
 
 @pytest.mark.slow
-def test_each_kind_of_file_of_mariadb_is_encrypted_alone() -> None:
+def test_each_level_encrypts_only_its_kind_of_mariadb_file() -> None:
     levels = "tablespaces,redo-log,temporary-files,binary-log"
     with lab_of(MARIADB, "data=in-memory", f"encryption={levels}", "cipher=aes-256-ctr") as (lab, arms):
         for store, level in zip(FILES, levels.split(","), strict=True):

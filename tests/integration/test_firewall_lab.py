@@ -19,7 +19,7 @@ STUDY = "http-firewall"
 HARMLESS, HTML = "harmless request", "HTML in the query"
 BODY, QUERY = "attack at the end of the body", "attack in the query"
 ANSWER = answer_of(Slice(1, 0.001, {}, {}, {}), "request", "an arm")
-PASSED, LOGGED, BLOCKED = "200, not logged", "200, logged", "403, logged"
+PASSED, BLOCKED = "200, not logged", "403, logged"
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +63,15 @@ def test_slice_during_which_a_rule_matched_is_discarded(lab: FirewallLab, plan: 
     assert "about harmless requests" in (mismatch or "")
 
 
-def test_firewall_that_does_not_do_what_its_level_says_has_no_evidence() -> None:
-    plan = plan_of(STUDY, "quick", "firewall=on", "request=no-body")
-    arm = plan.protected[0]
-    settings = arm.settings.model_copy(
-        update={"lab": {**arm.settings.lab, "rules_after": ["SecRuleEngine DetectionOnly"]}}
-    )
-    arm = arm.model_copy(update={"settings": settings})
-    with FirewallLab(plan.model_copy(update={"arms": [arm]})) as lab:
-        lab.collect_evidence(arm, "start")
-        assert lab.failure_reason(arm) == f"'{QUERY}' was {LOGGED}, not {BLOCKED}"
-        assert lab.failure_reason() is None
-        lab._mismatches.clear()
-        with pytest.raises(CostofError) as caught:
-            lab.collect_evidence(arm, "end")
-        assert caught.value.problem is ErrorText.LAB_FAILED
+def test_firewall_that_does_not_block_as_its_level_requires_fails_its_arm(lab: FirewallLab, plan: Plan) -> None:
+    limited = arm_of(plan, "on", "json-limit")
+    # The rules do not inspect the whole body, but the arm now requires that they do.
+    settings = {name: value for name, value in limited.settings.lab.items() if name != "inspects_json_up_to"}
+    arm = limited.model_copy(update={"settings": limited.settings.model_copy(update={"lab": settings})})
+    lab.collect_evidence(arm, "start")
+    assert lab.failure_reason(arm) == f"'{BODY}' was {PASSED}, not {BLOCKED}"
+    assert lab.failure_reason() is None
+    lab._mismatches.clear()
+    with pytest.raises(CostofError) as caught:
+        lab.collect_evidence(arm, "end")
+    assert caught.value.problem is ErrorText.LAB_FAILED

@@ -54,7 +54,7 @@ def key_shown(server: MariadbServer) -> str:
     return f"rsa-{key.key_size}"
 
 
-def test_temporary_files_of_other_servers_are_kept() -> None:
+def test_start_of_mariadb_keeps_temporary_files_of_other_servers() -> None:
     """A starting MariaDB removes all `#sql` files from its temporary folder, even those of other servers."""
     with tempfile.NamedTemporaryFile(prefix="#sql-temptable-", suffix=".MAD", dir=tempfile.gettempdir()) as other:
         with Lab() as lab, running_mariadb(lab) as server:
@@ -62,7 +62,7 @@ def test_temporary_files_of_other_servers_are_kept() -> None:
         assert Path(other.name).exists()
 
 
-def test_server_has_the_expected_version_and_data_folder(server: MariadbServer, lab: Lab) -> None:
+def test_mariadb_has_the_labs_version_folders_and_settings(server: MariadbServer, lab: Lab) -> None:
     assert server.version.startswith("10.11.")
     assert query(server, "SELECT @@datadir") == f"{lab.folder}/mariadb/data/"
     assert query(server, "SELECT @@socket").startswith(str(lab.folder))
@@ -121,12 +121,12 @@ def test_cipher_suites_of_the_published_measurements_are_available(
         assert (connection.version() or "").replace("TLSv1.", "TLSv1_") == version.name
 
 
-def test_probe_detects_a_running_server(server: MariadbServer) -> None:
+def test_greets_returns_true_only_if_a_mysql_server_answers(server: MariadbServer) -> None:
     assert greets(server.address, server.port)
     assert not greets(server.address, server.port + 1)
 
 
-def test_server_that_cannot_start_is_reported_with_its_reason(lab: Lab, server: MariadbServer) -> None:
+def test_mariadb_that_cannot_start_is_reported_with_its_reason(lab: Lab, server: MariadbServer) -> None:
     second = MariadbServer(lab, server._authority, [server.address], name="second")
     with (
         contextlib.closing(second),

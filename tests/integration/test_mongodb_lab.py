@@ -72,7 +72,8 @@ def quickest_by_driver_ms(plan: Plan, lab: ServerLab, arm: PlannedArm) -> float:
         return answer.phases["connect_and_first_operation"].min_ns / 1e6
 
 
-def test_clients_on_the_lan_need_no_namespaces_and_negotiate_the_tls_of_the_arm() -> None:
+@pytest.mark.slow
+def test_mongodb_lab_on_the_lan_runs_on_loopback_with_the_tls_of_each_arm() -> None:
     plan = plan_for("transport=tls", "tls_version=1.2,1.3", "key=ecdsa-p256", "verify=full,none")
     with ServerLab(plan) as lab, Engines(plan, lab) as engines:
         assert not any(lab.prefix(arm) for arm in plan.arms)

@@ -25,7 +25,7 @@ from costof.services.open import open_service
 from tests.support.command import Outcome, costof
 from tests.support.programs import HANGS_SECONDS
 from tests.support.services import user_of_a_set
-from tests.support.small_plans import plan_of, small_study
+from tests.support.small_plans import plan_of, replication_plan, small_study
 
 from .conftest import PASSWORD, SMALL, Standalone
 
@@ -96,7 +96,7 @@ def mongodb_user(server: Standalone, *roles: dict[str, str]) -> Iterator[str]:
         client.admin.command("dropUser", USER)
 
 
-def test_privilege_on_other_collections_is_not_sufficient(healthy: Standalone) -> None:
+def test_privileges_on_other_collections_are_refused_as_insufficient(healthy: Standalone) -> None:
     actions = ["find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection"]
     with healthy.client() as client:
         for collection, enough in (("others", False), ("", True)):
@@ -116,7 +116,15 @@ def test_privilege_on_other_collections_is_not_sufficient(healthy: Standalone) -
             client.admin.command("dropRole", "bench")
 
 
-def test_server_without_authentication_allows_everything(lab: Lab) -> None:
+def test_single_server_is_rejected_as_a_replica_set(healthy: Standalone) -> None:
+    target = open_service(replication_plan(target="mongodb://a-user"), Access(healthy.url, healthy.ca_file), "run")
+    with pytest.raises(CostofError, match="not a replica set") as refused, target:
+        pass
+    assert refused.value.problem is ErrorText.NO_REPLICA_SET
+    assert PASSWORD not in str(refused.value)
+
+
+def test_server_without_authentication_is_measured_without_a_check_of_privileges(lab: Lab) -> None:
     host, folder = lab.address(61), lab.folder / "open-mongod"
     folder.mkdir()
     argv = [str(find_mongod()), "--dbpath", str(folder), "--bind_ip", host, "--port", "27017"]
@@ -133,7 +141,7 @@ def test_server_without_authentication_allows_everything(lab: Lab) -> None:
         assert not any(name.startswith("costof_") for name in client.list_database_names())
 
 
-def test_run_without_recent_heartbeat_counts_as_dead(
+def test_clean_removes_data_of_a_run_without_a_recent_heartbeat(
     healthy: Standalone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pymysql
 import pytest
 
-from costof.errors import CostofError, ErrorText
-from costof.lab.certificates import Authority
 from costof.lab.lab import Lab
 from costof.programs.access import Access
 from costof.programs.leftovers import open_leftovers
 from costof.programs.mariadb.connection import MarkedDatabase, MysqlSession, parse_mysql_url
 from costof.programs.mariadb.lab import MariadbServer
 from costof.programs.mariadb.target import SysbenchTarget
-from costof.services.encryption.target import TpccTarget
 from costof.services.open import open_service
 from costof.services.target import TargetService
 from costof.study.plan import Plan
-from tests.support.command import costof
 from tests.support.engines import Engines
-from tests.support.programs import databases, url_of, user_of_many_databases, users_mariadb
+from tests.support.programs import ADMIN, databases, url_of, users_mariadb
 from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
@@ -46,21 +40,19 @@ def target(server: MariadbServer, url: str | None = None) -> TargetService[Sysbe
     return service
 
 
-def test_user_who_requires_tls_can_log_in(lab: Lab) -> None:
-    other = MariadbServer(lab, Authority(lab.folder / "other"), [lab.address(5)], name="strict")
-    other.start()
-    user_of_many_databases(other, requires="SSL")
-    # The target has no CA, so costof first connects without TLS, and the server refuses this user.
-    plan = small()
-    with target(other) as service, Engines(plan, service) as engines:
-        errors = {name: ready.error for name, ready in engines.ready.items()}
-        assert errors["tls"] is None
-        assert errors["plain"] is not None
-        assert errors["plain"].error_class == "authentication"
-    other.stop()
+def test_account_that_requires_tls_fails_only_the_plain_arms(server: MariadbServer) -> None:
+    server.ask(f"ALTER USER {ADMIN} REQUIRE SSL")
+    try:
+        with target(server) as service, Engines(small(), service) as engines:
+            errors = {name: ready.error for name, ready in engines.ready.items()}
+    finally:
+        server.ask(f"ALTER USER {ADMIN} REQUIRE NONE")
+    assert errors["tls"] is None
+    assert errors["plain"] is not None
+    assert errors["plain"].error_class == "authentication"
 
 
-def test_connection_ended_by_the_server_is_reopened_and_takes_its_lock_again(server: MariadbServer) -> None:
+def test_connection_that_mysql_has_ended_is_reopened_with_its_lock(server: MariadbServer) -> None:
     before = databases(server)
     with target(server) as service:
         session = service.server.session
@@ -76,7 +68,7 @@ def test_connection_ended_by_the_server_is_reopened_and_takes_its_lock_again(ser
     assert databases(server) == before
 
 
-def test_empty_database_of_a_running_run_is_kept(server: MariadbServer) -> None:
+def test_empty_database_that_a_run_has_locked_is_in_use(server: MariadbServer) -> None:
     """The run has created its database, but not yet written the table that marks it as costof's."""
     name = "costof_another_run_ffffff"
     session = MysqlSession(parse_mysql_url(Access(url_of(server)), "mysql-transport"))
@@ -88,27 +80,6 @@ def test_empty_database_of_a_running_run_is_kept(server: MariadbServer) -> None:
         assert (found.database, found.in_use) == (name, "its run holds its lock")
     session.ask(f"DROP DATABASE {name}")
     session.close()
-
-
-def test_missing_privilege_for_column_encryption_is_named(server: MariadbServer) -> None:
-    lacking = TpccTarget.PRIVILEGES[-1]
-    before = databases(server)
-    server.ask(f"CREATE USER limited IDENTIFIED BY '{server.password.get_secret_value()}'")
-    rest = ", ".join(name for name in TpccTarget.PRIVILEGES if name != lacking)
-    server.ask(f"GRANT {rest} ON `costof\\_%`.* TO limited")
-    plan = plan_of("mysql-column-encryption", "quick", "encrypted=direct,0", target="shown")
-    try:
-        with pytest.raises(CostofError, match=f"may not {lacking} in costof_") as refused:
-            open_service(plan, Access(url_of(server, "limited")), "a-run").__enter__()
-        assert refused.value.problem is ErrorText.PRIVILEGES_MISSING
-        assert databases(server) == before
-        (grant,) = re.findall(r"GRANT .*;", str(refused.value))
-        server.ask(grant)
-        with open_service(plan, Access(url_of(server, "limited")), "a-run"):
-            assert databases(server) != before
-    finally:
-        server.ask("DROP USER limited")
-    assert databases(server) == before
 
 
 def test_privileges_granted_by_a_role_are_recognized(server: MariadbServer) -> None:
@@ -123,17 +94,7 @@ def test_privileges_granted_by_a_role_are_recognized(server: MariadbServer) -> N
     server.ask("DROP ROLE bench")
 
 
-def test_tunnels_on_a_target_are_rejected_with_a_remedy(server: MariadbServer, tmp_path: Path) -> None:
-    options = ["--set", "transport=plain,tls,ssh-aes256-ctr", "--target", url_of(server)]
-    done = costof("run", "mysql-transport", "--profile", "quick", *options, cwd=tmp_path)
-    assert done.status == 2
-    (message,) = done.error_lines
-    assert "ssh-aes256-ctr" in message
-    assert "--set transport=plain,tls" in message
-    assert not (tmp_path / "runs").exists()
-
-
-def test_pymysql_receives_the_password_unchanged(server: MariadbServer) -> None:
+def test_password_with_characters_beyond_ascii_is_sent_to_mysql_unchanged(server: MariadbServer) -> None:
     password = "pässwörd-密"
     server._query("CREATE USER unicode IDENTIFIED BY %s", password)
     with pytest.raises(pymysql.err.OperationalError, match="Access denied"):

@@ -156,7 +156,7 @@ def test_program_runs_on_its_host_with_the_reported_pid(network: Network) -> Non
     lab.stop("who")
 
 
-def test_one_server_process_is_reachable_at_all_distances(network: Network) -> None:
+def test_server_process_is_reachable_over_links_of_all_distances(network: Network) -> None:
     client, server = network.hosts["client"], network.hosts["server"]
     assert network.links["lan"].kind == "veth"
     with server.socket() as listener:

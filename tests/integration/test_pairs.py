@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from costof.programs.sidecars.proxy import PassageCounters, Sight
+from costof.programs.sidecars.proxy import ConnectionRecord, PassageCounters
 from costof.run.evidence import mismatch
 from costof.services.server.lab import Readings, ServerLab
 from costof.services.server.pairs import (
@@ -137,18 +137,20 @@ def test_database_behind_a_pair_is_reached_by_mutual_tls() -> None:
 @pytest.mark.parametrize(
     ("evidence", "reason"),
     [
-        (RouteEvidence(Sight(CLIENT_NAME, "", SUITE), Sight("", SERVER_NAME, SUITE), []), None),
-        (RouteEvidence(Sight("", "", ""), Sight("", "", ""), []), "the proxies did not use TLS"),
+        (RouteEvidence(ConnectionRecord(CLIENT_NAME, "", SUITE), ConnectionRecord("", SERVER_NAME, SUITE), []), None),
+        (RouteEvidence(ConnectionRecord("", "", ""), ConnectionRecord("", "", ""), []), "the proxies did not use TLS"),
         (
-            RouteEvidence(Sight("another", "", SUITE), Sight("", SERVER_NAME, SUITE), []),
+            RouteEvidence(ConnectionRecord("another", "", SUITE), ConnectionRecord("", SERVER_NAME, SUITE), []),
             f"the {SERVER_ROLE} saw the certificate 'another'",
         ),
         (
-            RouteEvidence(Sight(CLIENT_NAME, "", SUITE), Sight("", "", SUITE), []),
+            RouteEvidence(ConnectionRecord(CLIENT_NAME, "", SUITE), ConnectionRecord("", "", SUITE), []),
             f"the {CLIENT_ROLE} saw the certificate ''",
         ),
         (
-            RouteEvidence(Sight(CLIENT_NAME, "", SUITE), Sight("", SERVER_NAME, SUITE), [REFUSED[1]]),
+            RouteEvidence(
+                ConnectionRecord(CLIENT_NAME, "", SUITE), ConnectionRecord("", SERVER_NAME, SUITE), [REFUSED[1]]
+            ),
             f"the {SERVER_ROLE} accepted connections without a certificate",
         ),
     ],

@@ -35,12 +35,12 @@ WORKLOADS = [
     *(Workload(name=kind, kind=kind) for kind in ("connect", "query", "load", "pipeline")),
     Workload(name="tpcb", kind="tpcb", workers=8),
 ]
-#: All instruments that connect to PostgreSQL: the engine, and the drivers of applications.
-INSTRUMENTS: dict[str, Callable[[], Instrument]] = {
-    "engine": engine,
+#: All instruments that connect to PostgreSQL: the drivers of applications, and the engine.
+DRIVERS: dict[str, Callable[[], Instrument]] = {
     "psycopg": lambda: application("postgres", {}),
     "asyncpg": lambda: application("asyncpg", {}),
 }
+INSTRUMENTS = {"engine": engine, **DRIVERS}
 
 
 @pytest.fixture(scope="module")
@@ -60,16 +60,17 @@ def measured(
     return engines.measured(arm, WORKLOADS, workload, operations, RECORDS)
 
 
+def refused(instrument: str, **arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
+    return refusals(INSTRUMENTS[instrument](), arms)
+
+
 @pytest.mark.parametrize("instrument", ["engine", "psycopg", pytest.param("asyncpg", marks=pytest.mark.slow)])
 def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: RunningServer, instrument: str) -> None:
     usual = server.client_settings()
-
-    def refused(**arms: tuple[PostgresSettings, Transport]) -> dict[str, str]:
-        return refusals(INSTRUMENTS[instrument](), arms)
-
     wrong = usual.model_copy(update={"password": SecretStr("wrong")})
     other = Authority(server.place.lab.folder / f"others-{instrument}")
     classes = refused(
+        instrument,
         wrong_password=(wrong, PLAIN),
         wrong_password_by_tls=(wrong, server.tls),
         other_authority=(usual, server.tls.trusting(other.ca_file)),
@@ -89,11 +90,18 @@ def test_rejected_postgres_login_has_an_error_class_for_its_cause(server: Runnin
         # libpq does not report that the certificate has expired.
         cause = "untrusted" if instrument == "psycopg" else "expired"
         expected = {"plain": "plain_refused", "tls": f"tls_certificate_{cause}"}
-        assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == expected
+        assert refused(instrument, plain=(usual, PLAIN), tls=(usual, server.tls)) == expected
+
+
+@pytest.mark.parametrize("instrument", ["engine", *(pytest.param(each, marks=pytest.mark.slow) for each in DRIVERS)])
+def test_postgres_that_admits_no_connection_or_no_tls_has_an_error_class(
+    server: RunningServer, instrument: str
+) -> None:
+    both = {"plain": (server.client_settings(), PLAIN), "tls": (server.client_settings(), server.tls)}
     with server.without_tls(), server.of_connections(0):
-        assert refused(plain=(usual, PLAIN), tls=(usual, server.tls)) == {"plain": "server", "tls": "tls_refused"}
+        assert refused(instrument, **both) == {"plain": "server", "tls": "tls_refused"}
     with server.admitting("local all all scram-sha-256\n"):
-        assert refused(tls=(usual, server.tls)) == {"tls": "authentication"}
+        assert refused(instrument, tls=both["tls"]) == {"tls": "authentication"}
 
 
 @pytest.mark.parametrize(
@@ -172,7 +180,9 @@ def test_engine_logs_in_to_postgres_with_channel_binding(server: RunningServer) 
     ("statements", "results"),
     [("simple", "text"), ("extended", "binary"), ("prepared", "text"), ("prepared", "binary")],
 )
-def test_every_query_protocol_takes_one_round_trip(server: RunningServer, statements: str, results: str) -> None:
+def test_query_takes_one_round_trip_in_every_query_protocol_of_postgres(
+    server: RunningServer, statements: str, results: str
+) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, server.tls, workload, 50, statements=statements, results=results)
         assert (answer.operations, answer.errors) == (50, [])
@@ -205,7 +215,7 @@ def test_loaded_accounts_have_the_numbers_and_branches_of_pgbench(server: Runnin
     assert (accounts, branches, least, most) == (RECORDS, SCALE, 1, RECORDS)
 
 
-def test_duplicate_account_is_an_error_and_the_session_continues(server: RunningServer) -> None:
+def test_loading_an_existing_account_is_a_server_error(server: RunningServer) -> None:
     again = measured(server, PLAIN, "load", RECORDS)
     assert again.operations == 0
     (error,) = again.errors
@@ -222,10 +232,11 @@ def test_server_counts_connections_and_their_tls(server: RunningServer) -> None:
     assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
-def test_killed_backend_and_stopped_server_are_one_error_each() -> None:
-    with Lab() as lab, a_server(lab) as server, engine() as client:
+def test_engine_goes_on_after_a_crash_of_postgres_and_reports_a_dead_server_as_refused(server: RunningServer) -> None:
+    """This test must be the last one, since it ends the server."""
+    lab = server.place.lab
+    with engine() as client:
         client.plan(patient_plan([Arm(name="arm", service=server.client_settings())], WORKLOADS, RECORDS))
-        client.slice(0, "arm", "load", RECORDS, HANGS_SECONDS)
         client.slice(0, "arm", "tpcb", 1, HANGS_SECONDS)
 
         def kill_one() -> None:

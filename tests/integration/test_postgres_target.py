@@ -21,7 +21,6 @@ from costof.services.open import lacking_levels, open_service
 from costof.services.target import TargetService
 from costof.study.plan import Plan
 from tests.support.command import costof
-from tests.support.engines import Engines
 from tests.support.postgres import RunningServer, users_postgres
 from tests.support.small_plans import plan_of, small_study
 
@@ -38,20 +37,11 @@ def small() -> Plan:
     return plan_of("postgres-tls", "quick", "records=200", "transport=plain,tls", target="postgresql://shown")
 
 
-def target(server: RunningServer, database: str | None = None, user: str = "maker") -> TargetService[PgbenchTarget]:
-    access = Access(server.url(user), server.ca_file, allow_plain=True, database=database)
+def target(server: RunningServer, database: str | None = None) -> TargetService[PgbenchTarget]:
+    access = Access(server.url("maker"), server.ca_file, allow_plain=True, database=database)
     service = open_service(small(), access, "a-run")
     assert isinstance(service, TargetService)
     return service
-
-
-def test_account_without_createdb_uses_a_temporary_schema(server: RunningServer) -> None:
-    before = server.places()
-    with target(server, user="guest") as service, Engines(small(), service) as engines:
-        service.prepare(small().arms[:1], engines.load)
-        assert server.places() - before == {service.server.database}
-        assert engines.slice(small().arms[0], "query", 10).operations == 10
-    assert server.places() == before
 
 
 @pytest.mark.slow
@@ -151,7 +141,7 @@ def refused(server: RunningServer, database: str | None = None) -> CostofError:
     return error.value
 
 
-def test_database_with_content_is_not_touched(server: RunningServer) -> None:
+def test_postgres_database_with_content_is_refused_and_not_changed(server: RunningServer) -> None:
     for something in ("CREATE SCHEMA something", "CREATE TYPE pair AS (one int, two int)", "SELECT lo_create(1)"):
         server.ask("CREATE DATABASE held OWNER maker")
         with psycopg.connect(server.url("maker", database="held"), autocommit=True) as inside:
@@ -160,16 +150,17 @@ def test_database_with_content_is_not_touched(server: RunningServer) -> None:
         server.ask("DROP DATABASE held")
 
 
-def test_connection_ended_by_the_server_is_reopened(server: RunningServer) -> None:
+def test_connection_that_postgres_has_ended_is_reopened(server: RunningServer) -> None:
     before = server.places()
     with target(server) as service:
+        assert server.places() - before == {service.server.database}
         ((own,),) = service.server.session.ask("SELECT pg_backend_pid()")
         server.ask(f"SELECT pg_terminate_backend({own}, 60000)")
         assert service.server.session.ask("SELECT count(*) FROM pgbench_branches") == [(32,)]
     assert server.places() == before
 
 
-def test_new_database_that_rejects_logins_is_removed(server: RunningServer) -> None:
+def test_new_postgres_database_that_rejects_logins_is_removed(server: RunningServer) -> None:
     access = f"local all all scram-sha-256\nhost {DATABASE} all all scram-sha-256\n"
     with server.admitting(access):
         assert refused(server).problem is ErrorText.TARGET_REFUSES_LOGIN

@@ -70,16 +70,24 @@ def test_user_whose_password_others_may_see_can_only_get_and_set_strings(server:
                 client.execute_command(*command)
 
 
+def refused(
+    server: RunningServer,
+    instrument: str,
+    seconds: float = HANGS_SECONDS,
+    **arms: tuple[dict[str, object], Transport],
+) -> dict[str, str]:
+    """Return the class of the login error of each arm, given as changes of the usual settings and a transport."""
+    usual = server.client_settings()
+    changed = {name: (usual.model_copy(update=update), transport) for name, (update, transport) in arms.items()}
+    return refusals(INSTRUMENTS[instrument](), changed, seconds)
+
+
 @pytest.mark.parametrize("instrument", INSTRUMENTS)
 def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningServer, instrument: str) -> None:
-    usual = server.client_settings()
-
-    def refused(seconds: float = HANGS_SECONDS, **arms: tuple[dict[str, object], Transport]) -> dict[str, str]:
-        changed = {name: (usual.model_copy(update=update), transport) for name, (update, transport) in arms.items()}
-        return refusals(INSTRUMENTS[instrument](), changed, seconds)
-
     wrong, other = SecretStr("wrong"), Authority(server._place.lab.folder / f"others-{instrument}")
     classes = refused(
+        server,
+        instrument,
         wrong_password=({"password": wrong}, PLAIN),
         wrong_password_by_resp2=({"password": wrong, "resp": 2}, PLAIN),
         wrong_password_by_tls=({"password": wrong}, server.tls),
@@ -92,15 +100,20 @@ def test_rejected_redis_login_has_an_error_class_for_its_cause(server: RunningSe
     assert classes.pop("other_authority") == "tls_certificate_untrusted"
     assert classes.pop("nobody_there") == "refused"
     assert set(classes.values()) == {"authentication"}
-    tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
-    assert refused(10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     with server.showing_an_expired_certificate():
-        assert refused(tls=({}, server.tls)) == {"tls": "tls_certificate_expired"}
+        assert refused(server, instrument, tls=({}, server.tls)) == {"tls": "tls_certificate_expired"}
+
+
+@pytest.mark.parametrize("instrument", ["engine", pytest.param("redis-py", marks=pytest.mark.slow)])
+def test_login_to_a_full_redis_or_the_wrong_port_has_an_error_class(server: RunningServer, instrument: str) -> None:
+    tls_to_plain = ({"tls_addresses": [f"{server.address}:{PORT}"]}, server.tls)
+    assert refused(server, instrument, 10, tls_to_plain=tls_to_plain) == {"tls_to_plain": "tls_refused"}
     # The administrator's connection is the only one allowed. Redis sends the reason in plaintext before any TLS
     # handshake, so clients with TLS only see a failed handshake.
     with server.configured("maxclients", "1"):
         by_tls = {"engine": "tls_refused", "redis-py": "tls_handshake"}[instrument]
-        assert refused(plain=({}, PLAIN), tls=({}, server.tls)) == {"plain": "server", "tls": by_tls}
+        both = refused(server, instrument, plain=({}, PLAIN), tls=({}, server.tls))
+        assert both == {"plain": "server", "tls": by_tls}
 
 
 @pytest.mark.parametrize("resp", [2, 3])
@@ -191,13 +204,13 @@ def test_redis_server_and_client_count_the_same_commands(
     assert on_the_wire - added == bytes_moved
 
 
-def test_read_of_a_missing_key_is_a_server_error(server: RunningServer) -> None:
+def test_read_of_a_missing_redis_key_is_a_server_error(server: RunningServer) -> None:
     for workload in ("query", "pipeline"):
         answer = measured(server, PLAIN, workload, 10, key_prefix="missing:")
         assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
 
 
-def test_redis_server_out_of_memory_is_reported(server: RunningServer) -> None:
+def test_write_to_a_redis_without_free_memory_is_a_server_error(server: RunningServer) -> None:
     with server.configured("maxmemory", "1"):
         answer = measured(server, PLAIN, "write", 10)
     assert [(error.error_class, error.count) for error in answer.errors] == [("server", 10)]
@@ -216,7 +229,7 @@ def test_ycsb_reads_the_records_that_it_has_written(server: RunningServer, resp:
     assert server.ask("ZCARD", f"ycsb{resp}:_indices") > HASHES
 
 
-def test_sessions_are_resumed_until_the_key_changes(server: RunningServer) -> None:
+def test_redis_sessions_are_resumed_and_its_key_can_be_changed(server: RunningServer) -> None:
     transport = server.tls.model_copy(update={"resumption": True})
     answer = measured(server, transport, "connect", 20)
     assert answer.evidence["handshakes"] == 20
@@ -228,7 +241,7 @@ def test_sessions_are_resumed_until_the_key_changes(server: RunningServer) -> No
         server.show_key("rsa-2048")
 
 
-def test_account_without_read_permission_has_its_error_class(server: RunningServer) -> None:
+def test_redis_account_without_read_permission_has_the_class_authentication(server: RunningServer) -> None:
     server.ask("ACL", "SETUSER", USER, "-get")
     try:
         answer = measured(server, PLAIN, "query", 5)

@@ -41,7 +41,7 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize("workload", ["connect", "query"])
-def test_every_arm_is_verified_at_client_and_server(lab: Lab, workload: str) -> None:
+def test_client_server_and_stunnel_count_the_connections_of_every_arm(lab: Lab, workload: str) -> None:
     for arm in lab.plan.arms:
         lab.service.arrange(arm)
         server = lab.engines.server(arm)
@@ -65,7 +65,7 @@ def readings(connections: int) -> tuple[Readings, Readings]:
     return Readings(StunnelObservation(0)), Readings(StunnelObservation(connections))
 
 
-def test_connections_that_bypass_stunnel_are_detected(lab: Lab) -> None:
+def test_slice_whose_connections_bypassed_stunnel_is_a_mismatch(lab: Lab) -> None:
     arm = lab.arm("stunnel-both")
     lab.service.arrange(arm)
     answer = lab.engines.slice(arm, "connect", 20)
@@ -90,7 +90,21 @@ def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
-def test_server_killed_while_answering_has_its_error_class(lab: Lab) -> None:
+def test_sessions_are_resumed_after_any_key_change() -> None:
+    levels = ("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off")
+    plan = plan_of("redis-tls", "quick", "records=100", *levels)
+    with ServerLab(plan) as service, Engines(plan, service) as engines:
+        service.prepare(plan.arms[:1], engines.load)
+        for arm in [*plan.protected, *reversed(plan.protected)]:
+            service.arrange(arm)
+            if service.wants_ticket(arm):
+                assert arm.levels["resumption"] == "on"
+                assert engines.slice(arm, "connect", 1).operations == 1
+            evidence = engines.slice(arm, "connect", 5).evidence
+            assert evidence["resumed"] == (5 if arm.levels["resumption"] == "on" else 0), arm.name
+
+
+def test_server_killed_during_a_slice_ends_the_run_and_has_an_error_class(lab: Lab) -> None:
     """This test must be the last one, since it ends the lab's server."""
     arm = lab.arm("stunnel-server")
     lab.service.arrange(arm)

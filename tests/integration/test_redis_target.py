@@ -56,7 +56,9 @@ def test_missing_permission_is_reported_before_any_write(server: RunningServer, 
 @pytest.mark.parametrize(
     ("scheme", "port", "hint"), [("redis", TLS_PORT, "rediss://"), ("rediss", PORT, "may be the plain port")]
 )
-def test_wrong_port_is_reported_quickly(server: RunningServer, scheme: str, port: int, hint: str) -> None:
+def test_port_for_the_other_transport_is_reported_with_a_hint(
+    server: RunningServer, scheme: str, port: int, hint: str
+) -> None:
     url = f"{scheme}://{USER}:{server.password.get_secret_value()}@{server.address}:{port}"
     access = Access(url, server.ca_file if scheme == "rediss" else None, allow_plain=True)
     with pytest.raises(CostofError, match=hint) as refused, open_service(small(), access, "a-run"):
@@ -64,13 +66,13 @@ def test_wrong_port_is_reported_quickly(server: RunningServer, scheme: str, port
     assert refused.value.problem is ErrorText.TARGET_UNREACHABLE
 
 
-def test_server_that_evicts_keys_is_rejected(server: RunningServer) -> None:
+def test_redis_that_evicts_keys_is_rejected(server: RunningServer) -> None:
     with server.configured("maxmemory", "100mb"), server.configured("maxmemory-policy", "allkeys-lru"):
         assert "drops other keys" in str(refusal(server))
     assert server.all_keys() == {"theirs"}
 
 
-def test_server_without_free_memory_is_rejected(server: RunningServer) -> None:
+def test_redis_without_free_memory_is_rejected(server: RunningServer) -> None:
     used = int(server.ask("INFO", "memory")["used_memory"])
     with server.configured("maxmemory", str(used + 500_000)):
         assert "less is left below maxmemory" in str(refusal(server))

@@ -163,7 +163,9 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
 
 
 @pytest.mark.slow
-def test_data_is_removed_before_it_grows_too_large(seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_dropped_before_they_become_too_many(
+    seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     monkeypatch.setattr("costof.services.replication.lab.MAX_RECORDS", 10)
     arranged(seven, arm)

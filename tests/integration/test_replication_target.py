@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pymongo
 import pytest
 
-from costof.errors import CostofError, ErrorText
-from costof.lab.lab import Lab
 from costof.messages.answers import SliceAnswer
 from costof.programs.access import Access
 from costof.services.open import open_service
@@ -36,7 +34,7 @@ def user(lab: ServerLab, name: str, roles: list[str]) -> str:
     return f"{name}:{PASSWORD}"
 
 
-def test_replica_set_of_a_target_is_reported_and_left_unchanged(lab_and_hosts: tuple[ServerLab, str]) -> None:
+def test_sync_tree_of_a_users_replica_set_is_reported_and_left_unchanged(lab_and_hosts: tuple[ServerLab, str]) -> None:
     lab, hosts = lab_and_hosts
     admin: pymongo.MongoClient[dict[str, object]] = lab.server.set.admin("primary")
     configured, databases = admin.admin.command("replSetGetConfig")["config"], set(admin.list_database_names())
@@ -61,7 +59,9 @@ def test_replica_set_of_a_target_is_reported_and_left_unchanged(lab_and_hosts: t
     assert set(admin.list_database_names()) == databases
 
 
-def test_missing_monitoring_privilege_is_named(lab_and_hosts: tuple[ServerLab, str]) -> None:
+def test_run_without_the_monitoring_role_reports_no_tree_and_names_the_role(
+    lab_and_hosts: tuple[ServerLab, str],
+) -> None:
     lab, hosts = lab_and_hosts
     plan = replication_plan(target="mongodb://a-user")
     login = user(lab, "blind", ["readWriteAnyDatabase", "dbAdminAnyDatabase"])
@@ -71,12 +71,3 @@ def test_missing_monitoring_privilege_is_named(lab_and_hosts: tuple[ServerLab, s
         judged = target.judge(plan.controls[0], observed, observed, NOTHING)
         assert (judged.mismatch, judged.facts) == (None, {})
         assert any("clusterMonitor" in warning for warning in target.warnings())
-
-
-def test_target_that_is_no_replica_set_is_rejected(lab: Lab, standalone: object) -> None:
-    server = standalone(31)  # type: ignore[operator]
-    target = open_service(replication_plan(target="mongodb://a-user"), Access(server.url, server.ca_file), "run")
-    with pytest.raises(CostofError, match="not a replica set") as refused, target:
-        pass
-    assert refused.value.problem is ErrorText.NO_REPLICA_SET
-    assert PASSWORD not in str(refused.value)

@@ -1,4 +1,4 @@
-"""server_audit in the lab's MariaDB: where the plugin is, how it is loaded, and what is expected in its log."""
+"""Audit logging in the lab's MariaDB: finding and loading the plugin server_audit, and checking its log."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ PACKAGE = "mariadb-server"
 PREFIX = "server-audit-"
 EVENTS = "server-audit-events"
 LOGGING = "server-audit-logging"
-#: An entry has the fields user, host, connection, query, operation, database and, of a statement, its text. In a file a
-#: time and the server's name precede them, in a message to syslog also the fields of syslog.
+#: The line of an entry. Its fields are user, host, connection, query, operation, database and, for a statement, its
+#: text. Before them, a line in a file has a time and the server's name, and a line from syslog also syslog's fields.
 ENTRY = re.compile(r"^.*?,\d+,\d+,(?:QUERY,[^,]*,'\s*(\w+)|([A-Z_]+),).*$", re.MULTILINE)
-#: The classes of entries by the statement's first word, or by the operation.
+#: The class of an entry by its statement's first word, or by its operation.
 CLASSES = {
     "SELECT": "read",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "REPLACE"), "write"),
@@ -36,7 +36,7 @@ CLASSES = {
     **dict.fromkeys(("READ", "WRITE"), "table"),
     **dict.fromkeys(("CREATE", "ALTER", "DROP"), "ddl"),
 }
-#: The classes that each event of `EVENTS` audits. Without events, all are audited.
+#: The classes that each value of the setting `EVENTS` audits. Without this setting, all classes are audited.
 CLASSES_OF_EVENTS = {
     "QUERY": {"read", "write", "misc", "ddl"},
     "QUERY_DDL": {"ddl"},
@@ -58,7 +58,7 @@ COUNTERS = {
         "Com_replace_select",
     ),
 }
-#: The prefix of the readings of these counters.
+#: The prefix of the names of readings with these counts.
 COUNTED = "statements_"
 
 
@@ -74,7 +74,7 @@ class AuditConfiguration(ServerConfiguration):
 
     @property
     def audited(self) -> set[str]:
-        """The classes of statements that get an entry."""
+        """The classes of statements that get an entry in the audit log."""
         if self.audit != "loaded" or self.settings.get(LOGGING, "ON").upper() != "ON":
             return set()
         events = [event.strip().upper() for event in self.settings.get(EVENTS, "").split(",") if event.strip()]
@@ -82,7 +82,7 @@ class AuditConfiguration(ServerConfiguration):
 
 
 class Audit(MariadbPart[AuditConfiguration]):
-    """The plugin and its log.
+    """The part of a server that loads the audit plugin and checks the plugin's log.
 
     The plugin is not loaded while the system tables are made.
     """
@@ -131,7 +131,7 @@ class Audit(MariadbPart[AuditConfiguration]):
         return [f"--{name}={value}" for name, value in settings.items()]
 
     def readings(self) -> dict[str, float]:
-        """Return the number of entries, by class too, their bytes, and the server's own counts of statements."""
+        """Return the counts of entries (all, and by class), their bytes, and the server's counts of statements."""
         status = self.server.status("Com\\_%")
         counted = {
             f"{COUNTED}{name}": float(sum(int(status.get(each, 0)) for each in names))
@@ -142,7 +142,7 @@ class Audit(MariadbPart[AuditConfiguration]):
         return counted | self._entries.readings()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's entries are not those of the statements that client and server have counted."""
+        """Return how a slice's entries differ from the statements that client and server counted; else None."""
         place = self.server.place
         kind = place.kind(answer)
         counted = {name: int(moved.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
@@ -158,7 +158,7 @@ class Audit(MariadbPart[AuditConfiguration]):
                 return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
         audited = self.configuration.audited
         if "table" in audited:
-            # Reads and writes use one table each or several.
+            # Each read or write uses at least one table.
             tables, fewest = int(moved.get(f"{OF_CLASS}table", 0)), sum(counted.values())
             sent = {**sent, "table": max(tables, fewest)}
         return entries_mismatch(audited, sent, moved, answer, self.log.file)

@@ -1,4 +1,4 @@
-"""The flushes of MariaDB's commits, counted if a level sets whether a commit waits for them."""
+"""The disk flushes of MariaDB's commits. They are counted if a study's level sets whether a commit waits for them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Durability(MariadbPart[EncryptionConfiguration]):
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.encrypt is not None:
-            # Flushes prove nothing here: if reads and writes alternate, reads are accompanied by writes.
+            # Flushes prove nothing here: in a mixed workload, writes flush while reads are measured.
             return None
         settings = self.configuration.settings
         return flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))

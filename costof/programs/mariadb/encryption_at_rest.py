@@ -1,8 +1,8 @@
 """Encryption at rest by MariaDB's plugin file_key_management, and a search for readable data in the server's files.
 
-A server writes user data to four kinds of files (stores), and encrypts each store by settings of its own. The proof is
-a canary, a random text that the lab stores by SQL: it can be read in the files of each store that is not encrypted, and
-in no file of the others.
+A server writes user data to four kinds of files (stores). Each store has its own settings for encryption. The evidence
+is a canary, a random text that the lab stores by SQL: it must be readable in the files of each plain store, and in no
+file of an encrypted store.
 """
 
 from __future__ import annotations
@@ -61,12 +61,13 @@ PLUGIN_PACKAGE = "mariadb-server"
 KEY_BYTES = 32
 #: The table in which a canary is stored while the server's files are searched for it.
 TABLE = "canaries"
-#: Enough rows that a sort with this buffer writes several parts to a temporary file.
+#: With this many rows, a sort with this buffer writes several parts to a temporary file.
 ROWS = 2000
 SORT_BUFFER = 16384
-#: Answers of this size keep the sort's temporary file open until the client reads on.
+#: The bytes that the query adds to each sorted row. The result then exceeds the network's buffers, so that the server
+#: keeps the sort's temporary file open until the client has read all rows.
 PADDING = 10_000
-#: The reading of the pages that the server has read from the disk, and the server's status variable for it.
+#: The name of the reading with the pages that the server has read from disk, and the server's name for this count.
 PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
 UNFINISHED = (
     "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION "
@@ -88,7 +89,7 @@ class EncryptionConfiguration(ServerConfiguration):
 
 
 class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
-    """The encryption of a server's files, and the search for the canary.
+    """The part of a server that encrypts its files, and the search for the canary in these files.
 
     `leak` says how the last search contradicts the configuration; None if it does not.
     """

@@ -60,7 +60,7 @@ SETTINGS = {
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
-#: Connections that are not the clients' own: the run's own ones, and those of instruments that look for the server.
+#: Connections needed beyond those of clients: the run's own, and those with which instruments test the server.
 RESERVED = 100
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 
@@ -263,7 +263,7 @@ class MariadbServer:
         self._install_certificate()
         accepted = self._tls_accepted()
         self._query("FLUSH SSL")
-        # The difference is 0 if the server does not reset its counter.
+        # If the server has not reset its counter, this adds 0.
         self._tls_before_flush += accepted - self._tls_accepted()
         return True
 
@@ -436,7 +436,7 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return what distinguishes this server's configuration, as the running server shows it."""
+        """Return facts, read from the running server, in which its configuration differs from other servers'."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     @property

@@ -15,10 +15,10 @@ class MariadbPart(ServerPart[Configuration]):
 
     server: SysbenchServer
 
-    #: The prefix of settings that a server knows only with the part's options. If one is given, `options` contains the
-    #: study's settings with this prefix.
+    #: The prefix of settings that the server accepts only after this part's `options`, such as a plugin's settings. If
+    #: it is not None, `options` includes the study's settings with this prefix.
     prefix_of_settings: ClassVar[str | None] = None
 
     def early_options(self) -> list[str]:
-        """Return options that come first on the command line, also while the system tables are made."""
+        """Return options that must come first, also on the command line that creates the system tables."""
         return []

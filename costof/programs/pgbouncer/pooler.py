@@ -1,8 +1,8 @@
 """PgBouncer: its pools, its processes, and its administrative console.
 
-All pools of a process share two settings: whether TLS is used to the server, and the key that clients see. A pool has a
-mode and a size. Several processes may share a port (SO_REUSEPORT). Each process has one thread and its own
-pools.
+All pools of a process share two settings: whether PgBouncer uses TLS to the server, and the certificate key that it
+presents to clients. A pool has a mode and a size. Several processes may share a port (SO_REUSEPORT). Each process has
+one thread and its own pools.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Totals:
-    """A pool's totals since its start: the transactions, and the time that clients waited for a server connection."""
+    """A pool's totals since its start: its transactions, and how long clients waited for a server connection."""
 
     transactions: int
     wait_ms: float

@@ -1,4 +1,4 @@
-"""pgaudit in the lab's PostgreSQL: where the extension is, how it is loaded, and what is expected in its log."""
+"""Audit logging in the lab's PostgreSQL: finding and loading the extension pgaudit, and checking its log."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from costof.programs.postgres.parts import PostgresPart
 
 LIBRARY = "pgaudit"
 CLASSES = "pgaudit.log"
-#: An entry (pgaudit's README, "Format"). In a line it follows the prefix of the server or of syslog.
+#: The line of an entry (pgaudit's README, "Format"), with a prefix from the server or from syslog.
 ENTRY = re.compile(r"^.*AUDIT: SESSION,\d+,\d+,([A-Z_]+),.*$", re.MULTILINE)
-#: Classes of entries. Statements of these classes are all that the workloads send.
+#: The class of an entry by pgaudit's name. The workloads send only statements of these classes.
 CLASS_NAMES = {"READ": "read", "WRITE": "write", "MISC": "misc", "DDL": "ddl", "FUNCTION": "function", "ROLE": "role"}
-#: The file of the logging collector, in a folder of its own in the data folder.
+#: The logging collector's folder in the data folder, and its file there.
 COLLECTED_FOLDER = "audit-log"
 COLLECTED_FILE = "postgres.log"
 
@@ -46,7 +46,7 @@ class AuditConfiguration(ServerConfiguration):
 
     @property
     def audited(self) -> set[str]:
-        """The classes of statements that get an entry."""
+        """The classes of statements that get an entry in the audit log."""
         if self.audit != "loaded":
             return set()
         named = {name.strip().lower() for name in self.settings.get(CLASSES, "none").split(",")}
@@ -54,7 +54,7 @@ class AuditConfiguration(ServerConfiguration):
 
 
 class Audit(PostgresPart[AuditConfiguration]):
-    """pgaudit, and the destination of the log."""
+    """The part of a server that loads pgaudit, sets the log's destination, and checks the log."""
 
     configuration_type = AuditConfiguration
 
@@ -113,14 +113,14 @@ class Audit(PostgresPart[AuditConfiguration]):
         return self.server.show(["shared_preload_libraries"]) if self.configuration.audit else {}
 
     def readings(self) -> dict[str, float]:
-        """Return the number of entries of the audit log, by class too, and their bytes."""
+        """Return the number of entries of the audit log in total and by class, and their bytes."""
         if self.configuration.audit is None:
             return {}
         self.server.log.read()
         return self._entries.readings()
 
     def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's entries are not exactly those of the client's statements; None if they are."""
+        """Return how a slice's entries differ from the client's statements; None if they match exactly."""
         place = self.server.place
         sent = statements_sent(place.kind(answer), answer, place.client_statements)
         if self.configuration.audit is None or sent is None:
@@ -131,8 +131,8 @@ class Audit(PostgresPart[AuditConfiguration]):
 def find_pgaudit(binary: Path) -> Path:
     """Return pgaudit's library for this PostgreSQL. Raises `PROGRAM_MISSING`.
 
-    It needs not be among the server's own extensions, since the server loads it by its path. Without CREATE EXTENSION,
-    only the names of objects are missing in entries of class DDL.
+    The library need not be in the server's own folder, since the server loads it by its path. CREATE EXTENSION is not
+    needed: without it, only entries of class DDL lack the names of objects.
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"

@@ -7,7 +7,7 @@ from pathlib import Path
 from costof.programs.parts import ServerConfiguration
 from costof.programs.postgres.parts import PostgresPart
 
-#: The rule for all connections over the network, and the one that requires a certificate.
+#: The rule of pg_hba.conf for all connections over the network, and the rule that also requires a certificate.
 ANY_CLIENT = "host all all all scram-sha-256"
 WITH_CERTIFICATE = "hostssl all all all scram-sha-256 clientcert=verify-ca"
 

@@ -1,4 +1,4 @@
-"""The flushes of PostgreSQL's log, counted if a level sets whether a commit waits for them."""
+"""The disk flushes of PostgreSQL's log. They are counted if a study's level sets whether a commit waits for them."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def gocryptfs_version(binary: Path) -> str:
 
 
 class FileSystem(PostgresPart[FileSystemConfiguration]):
-    """The file system of the data folder, if a study varies it.
+    """The part of a server that mounts a file system for the data folder, if a study varies the file system.
 
     `leak` says how the last search for a canary contradicts the configuration; None if it does not.
     """
@@ -109,23 +109,24 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         lab.wait_until(f"mounting {kind} for {server.name}", lambda: os.path.ismount(mounted), only=process)
 
     def _command_line(self, mounted: Path) -> list[str]:
-        # The server runs as another user than the file system.
+        # If root runs the file system, the server runs as another user.
         others = is_root()
         if self.configuration.file_system == "bindfs":
-            # gocryptfs has several threads too.
+            # Use several threads, like gocryptfs.
             options = ["-f", "--multithreaded", *([] if others else ["--no-allow-other"])]
             return [str(find_bindfs()), *options, str(self._stored), str(mounted)]
         binary, password_file = str(find_gocryptfs()), self.server.folder / "file-system-password"
         write_private(password_file, secrets.token_hex(32).encode())
         password = ["-q", "-nosyslog", "-passfile", str(password_file)]
-        # A random password needs no slow hashing.
+        # Low cost of scrypt: slow hashing would protect only a password that can be guessed, not a random one.
         cipher = ["-xchacha"] if self.configuration.cipher == "XChaCha20-Poly1305" else []
         init = [binary, "-init", "-scryptn", "10", *cipher, *password, str(self._stored)]
         self.server.place.lab.run(f"{self.server.name}-gocryptfs-init", init)
         return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
     def started(self) -> None:
-        # At the end, the file system may end before the segment's ID can be looked up in it.
+        # Look up the segment's ID now, since the file system with the ID may end before the server's segment is
+        # removed.
         segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 

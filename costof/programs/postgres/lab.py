@@ -57,7 +57,7 @@ SETTINGS = {
 }
 
 PORT = 5432
-#: Connections that are not the clients' own: the run's own ones, and those of instruments that look for the server.
+#: Connections needed beyond those of clients: the run's own, and those with which instruments test the server.
 RESERVED = 100
 NAME = "postgres"
 ROLE = "server"
@@ -145,7 +145,7 @@ class PostgresServer(LabServer):
 
     @property
     def major(self) -> int:
-        """The number of the server's series, such as 18."""
+        """The server's major version, such as 18."""
         return int(re.split(r"\D", self.version)[0])
 
     def close(self) -> None:
@@ -206,7 +206,7 @@ class PostgresServer(LabServer):
         self._log_ins.update(_AUTHORIZED.findall(lines))
 
     def evidence(self) -> dict[str, str]:
-        """Return what distinguishes this server's configuration, as the running server shows it."""
+        """Return facts, read from the running server, in which its configuration differs from other servers'."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     def show(self, settings: Iterable[str]) -> dict[str, str]:
@@ -268,7 +268,7 @@ class PostgresServer(LabServer):
 
     @property
     def _has_records(self) -> bool:
-        """True if clients read YCSB's records, which exist from the start."""
+        """True if clients read YCSB's records. The lab then inserts them before the first slice."""
         return "ycsb" in self.place.kinds.values() and any(part.reads_records() for part in self.parts)
 
     @property

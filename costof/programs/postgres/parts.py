@@ -24,16 +24,16 @@ class PostgresPart(ServerPart[Configuration]):
         return rules
 
     def initialised(self) -> None:
-        """Use the complete data folder before the server starts."""
+        """Prepare what needs the complete data folder, before the server starts."""
 
     def log(self) -> ServerLog | None:
-        """Return the server's log; None if the server's processes write it."""
+        """Return the server's log if the part sends it elsewhere, such as to syslog; else None."""
         return None
 
     def session_options(self) -> list[str]:
-        """Return options of the run's own sessions, which clients do not have."""
+        """Return options for the run's own sessions. Clients' sessions do not have these options."""
         return []
 
     def reads_records(self) -> bool:
-        """Return whether clients read YCSB's records, so that they must exist from the start."""
+        """Return whether clients read YCSB's records, which must then exist before the first slice."""
         return False

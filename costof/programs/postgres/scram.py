@@ -1,4 +1,4 @@
-"""The hashes in a SCRAM secret of PostgreSQL, which each log-in repeats."""
+"""The number of hash iterations in PostgreSQL's SCRAM secret. The client repeats them at each log-in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SCRAM_ITERATIONS = 4096
 
 
 class ScramConfiguration(ServerConfiguration):
-    """The hashes of the client's password."""
+    """The number of hash iterations for the client's password."""
 
     scram_iterations: int = Field(
         default=SCRAM_ITERATIONS, gt=0, description="Hashes in the password's SCRAM secret, which each log-in repeats."

@@ -14,7 +14,7 @@ from costof.programs.postgres.parts import PostgresPart
 from costof.programs.postgres.scram import scram_secret
 
 STANDBY = "standby"
-#: The state of a standby that has all of the server's log: that of its connection, and its role at commits.
+#: The value of `Standby._state` when the standby has all of the server's log and commits wait for it.
 IN_STEP = "streaming, sync"
 
 

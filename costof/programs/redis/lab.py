@@ -165,7 +165,7 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return what distinguishes this server's configuration, as the running server shows it."""
+        """Return facts, read from the running server, in which its configuration differs from other servers'."""
         configuration = self._place.configuration
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
         return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}

@@ -19,11 +19,11 @@ from costof.programs.sidecars.proxy import (
     CONNECT_SECONDS,
     CONNECTIONS,
     IDLE_SECONDS,
+    ConnectionRecord,
     MutualTls,
     Passage,
     PassageCounters,
     Sidecar,
-    Sight,
 )
 
 NAME = "envoy"
@@ -44,7 +44,7 @@ TYPES = "type.googleapis.com/envoy.extensions"
 #: sets it to 100 for a test connection; it is 0 while arms are measured.
 RECORDED = "costof.recorded"
 FLUSH_MILLISECONDS = 100
-#: Envoy's name for no limit of connections and requests would be 1,024.
+#: A limit that no arm reaches. Envoy's default limit of connections and requests is 1,024.
 UNLIMITED = 1_000_000
 
 
@@ -124,12 +124,14 @@ class Envoy(Sidecar):
     def record(self, on: bool) -> None:
         self._request("POST", f"/runtime_modify?{RECORDED}={100 if on else 0}")
 
-    def sights(self, passage: str) -> list[Sight]:
+    def records(self, passage: str) -> list[ConnectionRecord]:
         text = self._access_log.read_text() if self._access_log.exists() else ""
         # The last line may be incomplete.
         lines = text.rpartition("\n")[0].splitlines()
         entries = [entry for line in lines if (entry := json.loads(line))["passage"] == passage]
-        return [Sight(_common_name(each["client"]), _common_name(each["server"]), _tls(each)) for each in entries]
+        return [
+            ConnectionRecord(_common_name(each["client"]), _common_name(each["server"]), _tls(each)) for each in entries
+        ]
 
     @classmethod
     def facts(cls) -> str:

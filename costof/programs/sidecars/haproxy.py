@@ -10,17 +10,17 @@ from costof.programs.sidecars.proxy import (
     CONNECT_SECONDS,
     CONNECTIONS,
     IDLE_SECONDS,
+    ConnectionRecord,
     MutualTls,
     Passage,
     PassageCounters,
     Sidecar,
-    Sight,
 )
 
 #: The entry that a run adds to HAProxy's list of patterns, so that connections and requests get a line in the log.
 RECORDED = "recorded"
 _LINE = re.compile(
-    r"sight (?P<passage>\S+) client=(?P<client>\S*) server=(?P<server>\S*) (?P<inward>\S+) (?P<outward>\S+)$",
+    r"connection (?P<passage>\S+) client=(?P<client>\S*) server=(?P<server>\S*) (?P<inward>\S+) (?P<outward>\S+)$",
     re.MULTILINE,
 )
 
@@ -54,11 +54,11 @@ class HaproxySidecar(Sidecar):
         command = "add" if on else "del"
         self._ask(f"{command} acl {self._patterns} {RECORDED}\n".encode())
 
-    def sights(self, passage: str) -> list[Sight]:
+    def records(self, passage: str) -> list[ConnectionRecord]:
         log = self._process.log.read_text(errors="replace") if self._process else ""
         found = (match for match in _LINE.finditer(log) if match["passage"] == passage)
         return [
-            Sight(
+            ConnectionRecord(
                 match["client"].strip("-"),
                 match["server"].strip("-"),
                 next((side.replace("/", " ") for side in (match["inward"], match["outward"]) if "TLS" in side), ""),
@@ -105,7 +105,7 @@ class HaproxySidecar(Sidecar):
             f"frontend {passage.name}",
             f"    mode {mode}",
             f"    bind {passage.listen}{inward}",
-            f'    log-format "sight {passage.name} client={client} server={server} {sides}"',
+            f'    log-format "connection {passage.name} client={client} server={server} {sides}"',
             # No line is written unless the list of patterns has the entry.
             f"    {rule} set-log-level silent unless {{ str({RECORDED}) -m str -f {self._patterns} }}",
             # Another client's certificate is refused, although the authority is the same.

@@ -61,7 +61,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class PassageCounters:
-    """What a sidecar has counted at one port since its start: connections, requests and TLS handshakes with clients.
+    """A sidecar's counters of one port since its start: connections, requests and TLS handshakes with clients.
 
     `requests` is 0 for a port that forwards bytes.
     """
@@ -79,8 +79,8 @@ class PassageCounters:
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What a sidecar saw of one test connection.
+class ConnectionRecord:
+    """A sidecar's own record of one test connection.
 
     `client` and `server` are the names in the certificates of the neighbours in front of and behind the sidecar; '' for
     a plain connection. `tls` is the version and cipher of the encrypted side, and '' if there is none.
@@ -132,8 +132,8 @@ class Sidecar(ABC):
         """
 
     @abstractmethod
-    def sights(self, passage: str) -> list[Sight]:
-        """Return what the sidecar has written about the connections of this passage."""
+    def records(self, passage: str) -> list[ConnectionRecord]:
+        """Return the sidecar's records of the connections of this passage, the latest one last."""
 
     @classmethod
     @abstractmethod

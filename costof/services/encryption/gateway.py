@@ -213,12 +213,12 @@ class GatewayFront(Resource):
     def judge(
         self, arm: PlannedArm, before: GatewayObservation, after: GatewayObservation, answer: SliceAnswer
     ) -> Judgement:
-        """Return the counts of a slice, and whether the driver decrypted all values that the gateway encrypted."""
+        """Return a slice's counts, and a mismatch if the driver did not decrypt all that the gateway encrypted."""
         if before.counters is None or after.counters is None:
             return Judgement()
         change = _change(before.counters, after.counters)
         decrypted = answer.count("decrypted.values") or 0
-        # The driver leaves values of the gateway unread only if a transaction fails or is abandoned.
+        # The driver leaves encrypted values unread only if a transaction fails or is abandoned.
         unread = sum(error.count for error in answer.errors) * MAX_UNREAD_VALUES
         encrypted = change["values_encrypted"]
         return Judgement(

@@ -122,9 +122,9 @@ def approved_statements(columns: str) -> list[ApprovedStatement]:
 
 
 def sample_statement(database: str, table: str, rows: int | str) -> str:
-    """Return the statement that reads the first `rows` rows of a table for a row sample.
+    """Return the SQL statement that reads the first `rows` rows of a table for a row sample.
 
-    With '?' for `rows`, the result is the text by which the gateway's rules approve the statement.
+    With '?' for `rows` it is the form in which the gateway's rules list the statement as approved.
     """
     return f"SELECT * FROM `{database}`.{table} LIMIT {rows}"  # noqa: S608  # names of our own
 

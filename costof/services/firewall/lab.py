@@ -74,12 +74,12 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests. All rule sets recognize the last one, if their engine is not off."""
+        """The test requests. Every firewall whose engine is not off recognizes the last one as an attack."""
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 
     def expected(self, attack: Attack) -> str:
-        """Return what must become of an attack: its status, and whether it is logged."""
+        """Return the outcome that the arm requires for an attack: the response's status, and whether it is logged."""
         recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
         if attack.in_body and self.has_json and self.body and self.inspects_json_up_to is not None:
             recognized &= self.body.bytes <= self.inspects_json_up_to
@@ -160,7 +160,7 @@ class FirewallLab(LabService):
         return ["nothing: the lab's own servers get GET and POST requests and store nothing"]
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Send a harmless request and attacks, and return which of them were answered, blocked and logged.
+        """Send a harmless request and attacks, and return which of them the firewall answered, blocked and logged.
 
         If they contradict the arm's settings at the start, the arm fails. Raises `LAB_FAILED` if they do at the end.
         """
@@ -194,7 +194,7 @@ class FirewallLab(LabService):
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Return a mismatch if a rule matched one of the slice's harmless requests."""
+        """Return a mismatch if the firewall logged a match of a rule, since all requests of a slice are harmless."""
         if not isinstance(before, Reading) or not isinstance(after, Reading):
             return Judgement()
         if after.logged > before.logged:

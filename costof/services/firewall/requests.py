@@ -6,9 +6,10 @@ Harmless requests must not match any rule up to paranoia level 2, because the lo
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from typing import Literal
 from urllib.parse import quote_plus, urlencode
 
@@ -18,7 +19,7 @@ HOST = "shop.example"
 HEADERS = {"Accept": "application/json, text/html", "Accept-Language": "en"}
 CONTENT_TYPES = {"json": "application/json", "form": "application/x-www-form-urlencoded"}
 GET_PATH, POST_PATH = "/orders?page=2&customer=3170", "/orders"
-#: Words without a meaning in SQL, in shells or in HTML.
+#: Words for harmless texts: none has a meaning in SQL, in shells or in HTML.
 WORDS = """
 amber birch copper harbour linen meadow orchard pebble quartz river saffron timber velvet walnut yellow zephyr
 autumn basket candle dahlia ember feather garden hazel island jasmine kettle lantern maple nutmeg olive pepper
@@ -65,16 +66,12 @@ def request(body: Body | None, ending: str = "") -> Request:
 
 
 def _filled(encode: Callable[[list[dict[str, str]], str], str], size: int, ending: str) -> str:
-    """Return as many orders as fit, encoded, with a last field of words that makes the size exact."""
-    orders: list[dict[str, str]] = []
-    text = encode(orders, ending)
-    for order in _orders():
-        longer = encode([*orders, order], ending)
-        if len(longer) > size:
-            break
-        orders.append(order)
-        text = longer
-    missing = max(0, size - len(text))
+    """Return as many orders as fit into `size` bytes, encoded. The last field is filled up to the exact size."""
+    # The note alone is longer than 200 bytes, so there are more orders here than fit.
+    orders = list(islice(_orders(), size // 200 + 1))
+    too_many = bisect_right(range(len(orders) + 1), size, key=lambda number: len(encode(orders[:number], ending)))
+    orders = orders[: max(0, too_many - 1)]
+    missing = max(0, size - len(encode(orders, ending)))
     letters = "".join(WORDS.split())
     letters = (letters * (missing // len(letters) + 1))[:missing]
     return encode(orders, letters + ending)

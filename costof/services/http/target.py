@@ -42,7 +42,7 @@ class Place:
 
 
 class HttpTarget(Service):
-    """A user's balancer as a service. Its counters cannot be read, so all evidence comes from the client."""
+    """A user's balancer as a service. The run cannot read its counters, so all evidence comes from the client."""
 
     server_role = BALANCER_ROLE
 

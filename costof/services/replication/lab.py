@@ -1,10 +1,10 @@
 """The lab of replica sets, whose members run on separate hosts at configurable distances.
 
-A link between each two of fifteen hosts would make a hundred links. Instead, each host has links to routers. The delay
-of each such link is half the round trip between two members. Each combination of distances that the arms have gets a
-router of its own, which exists through the whole run. To change the distances in a set, a route on each of the set's
-hosts is changed from one router to another. Members have addresses that belong to no link, so that their connections
-survive the change.
+Direct links between fifteen hosts would be a hundred links. Instead, each host has links to routers. The delay of each
+such link is half the round trip between two members. Each combination of distances that the arms have gets a router of
+its own, which exists through the whole run. To change the distances in a set, a route on each of the set's hosts is
+changed from one router to another. Members have addresses that belong to no link, so that their connections survive the
+change.
 
 At every distance, the client's link leads to a router without delay. A member that is far from other members is
 therefore not far from the client.
@@ -257,8 +257,9 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# A set's heartbeat interval divided by the number of a node's other members. The interval is two seconds in a set of
-# fifteen members and shorter in smaller sets, so that a node sends the same number of heartbeats a second in every set.
+# The heartbeat interval of a set, divided by the number of members other than the node itself. The interval is two
+# seconds in a set of fifteen members and shorter in smaller sets, so that a node sends the same number of heartbeats a
+# second in every set.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
 #: The number of records (about 1 kB each, on every member) above which the data is dropped before the next slice.
 MAX_RECORDS = 100_000
@@ -485,7 +486,7 @@ class ReplicationLab(LabService):
         return None
 
     def _cpu_figures(self, settings: ArmLabSettings, before: SetReading, after: SetReading) -> dict[str, float]:
-        """Return, by the figure's name, the CPU usage of each role, which is the mean over the role's members.
+        """Return the CPU usage of each role by the figure's name, as the mean over the role's members.
 
         The usage is in percent of a node's CPU share, or of a core if there are no shares. It covers the time between
         the two readings, which is a little longer than the slice.

@@ -481,7 +481,7 @@ class ShapedSet:
         return self._set.admin(self.primary).admin.command(note)["operationTime"]
 
     def _wait_until(self, reason: Callable[[], str | None]) -> None:
-        """Call `reason` again and again until it returns None.
+        """Call `reason` repeatedly until it returns None.
 
         Raises `NotArrangedError` with the last reason, after `PATIENCE_SECONDS` or if a member has ended.
         """

@@ -73,7 +73,7 @@ class ReplicationTarget(TargetService[MongodbTarget]):
     ) -> Judgement:
         if not isinstance(before, SetReading) or not isinstance(after, SetReading):
             return Judgement()
-        # operations=0 leaves out the bytes that the primary sent: this figure needs readings from the other members.
+        # operations=0 leaves out the bytes that the primary sent, since they can be read only from the other members.
         figures = replication_figures(before, after, self._voters, operations=0)
         return Judgement(tree_mismatch(None, before, after), figures, {"tree": tree_text(after.tree)})
 

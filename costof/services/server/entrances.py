@@ -23,7 +23,7 @@ PORTS = 100
 
 @dataclass(frozen=True)
 class Site:
-    """What programs in front of a server (entrances) need to know: the lab, its network (`star`), the server's arms.
+    """The surroundings of a server, for the programs in front of it: the lab, its network (`star`), the server's arms.
 
     `distances` has the distance of each arm by the arm's name. `key` is the kind of certificate key that the server
     presents before the first slice. `seed` is the run's seed. `number` is 1 for the lab's first server, 2 for the
@@ -43,7 +43,7 @@ class Site:
         return program if self.number == 1 else f"{program}-{self.number}"
 
     def port(self, first: int) -> int:
-        """Return the first port for programs in front of this server on a host that they share with other servers'."""
+        """Return the first port for programs in front of this server. Each of the lab's servers has its own ports."""
         return first + PORTS * (self.number - 1)
 
 
@@ -55,7 +55,8 @@ class Entrances(ABC):
 
     #: The name of the lab setting (`ArmSettings.lab`) of arms that connect through an entrance of this kind.
     setting: ClassVar[str]
-    #: Whether clients always run on another host than the server, so that entrances at both ends are apart.
+    #: Whether clients always run on another host than the server, so that entrances at both ends are on different
+    #: hosts.
     separate_clients: ClassVar[bool] = False
     #: Roles of the entrances' processes in CPU figures. The end of such a process does not end the run. Only the arms
     #: that need the process fail.

@@ -1,7 +1,7 @@
 """The lab of a server program, which near and far clients reach directly (plain or TLS) or through tunnels or poolers.
 
 Usually there is one server. If the levels of some arms configure their server (`lab.server`), there is one server for
-each configuration and for the control's copy, with data of its own.
+each configuration and one for the control's copy, each with its own data.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, the names of its processes, the session tickets for it, and the entrances before it.
+    """One server of the lab, the names of its processes, its session tickets, and the entrances in front of it.
 
     Its start and the load of its data took `start_seconds` and `load_seconds`.
     """
@@ -97,13 +97,13 @@ class ServerLab(LabService):
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
-        # If arms need different servers, the control's copy has one of its own too. On a server that two arms use, the
-        # second slice of a round finds warm caches and no writes in the background, and would be faster than any slice
-        # of an arm that is alone on its server.
+        # If arms need different servers, the control's copy gets its own server too. If two arms shared a server, the
+        # second slice of a round would find warm caches and no writes in the background, and would be faster than the
+        # slices of arms with their own server.
         apart = any(each != configurations[0] for each in configurations)
-        #: What distinguishes each arm's server, by arm: its configuration, and whether it is that of a control's copy.
+        #: The key of each arm's server, by arm: the server's configuration, and whether it serves a control's copy.
         self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
-        #: The same for each server, the first control's first.
+        #: The keys of all servers. The first is the server of the first control.
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:
@@ -176,7 +176,7 @@ class ServerLab(LabService):
 
     @property
     def server(self) -> LabServer:
-        """The first server: the first control's."""
+        """The server of the first control."""
         return self._servers[0].server
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:

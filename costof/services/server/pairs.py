@@ -20,7 +20,7 @@ from costof.messages.plan import ServiceSettings
 from costof.model import Model
 from costof.programs.server import LabServer
 from costof.programs.sidecars import PROGRAMS
-from costof.programs.sidecars.proxy import MutualTls, Passage, PassageCounters, Sidecar, Sight
+from costof.programs.sidecars.proxy import ConnectionRecord, MutualTls, Passage, PassageCounters, Sidecar
 from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
@@ -35,11 +35,11 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: costof\r\nConnection: close\r\n\r\n"
 EVIDENCE_SECONDS = 60.0
 #: Time after which a test connection is repeated.
 ATTEMPT_SECONDS = 1.0
-#: The beginning of what a port that requires TLS may answer to plain text: an alert, or HTTP's refusal.
+#: Beginnings of the answer of a port that requires TLS to plain text: a TLS alert, or an error status of HTTP.
 REFUSALS = (b"\x15", b"HTTP/1.1 400")
 #: The kinds of connections that a sidecar with mutual TLS must refuse.
 REFUSED = ("plain connections", "connections without a certificate")
-NOTHING = Sight("", "", "")
+NOTHING = ConnectionRecord("", "", "")
 
 
 class SidecarSettings(Model):
@@ -95,14 +95,14 @@ class PairObservation(Observation):
 
 @dataclass(frozen=True)
 class RouteEvidence:
-    """What a test of a route has shown.
+    """The result of a test of a route.
 
-    `at_server` and `at_client` are what the sidecars saw of a test connection. `accepted` lists the kinds of
+    `at_server` and `at_client` are the sidecars' records of a test connection. `accepted` lists the kinds of
     connections that the sidecar of the server should have refused, but accepted.
     """
 
-    at_server: Sight
-    at_client: Sight | None
+    at_server: ConnectionRecord
+    at_client: ConnectionRecord | None
     accepted: list[str]
 
     def facts(self, settings: SidecarSettings) -> dict[str, str]:
@@ -132,9 +132,9 @@ class RouteEvidence:
 
 
 class Pairs(Entrances):
-    """The sidecars of a run: for each program one process beside the server, and one beside the clients of a distance.
+    """The sidecars of a run: one process of each program beside the server, and one beside each distance's clients.
 
-    Programs and distances without an arm that needs a sidecar beside the clients have only the first one.
+    The sidecar beside the clients exists only for programs and distances whose arms need it.
     """
 
     setting = "sidecars"
@@ -187,7 +187,7 @@ class Pairs(Entrances):
         return settings.at_address(self._entry(arm))
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
-        """Send test connections, and return what the sidecars saw and refused.
+        """Send test connections, and return what the sidecars recorded of them and which ones they refused.
 
         If this contradicts the arm's settings, the arm fails.
         """
@@ -304,12 +304,12 @@ class Pairs(Entrances):
         """Send a test connection through the arm's sidecars, and others that must be refused. Raises OSError."""
         route, distance = self._routes[arm.name], self._distances[arm.name]
         host = self._star.client(distance)
-        sights = _sights(route, self._sidecars(route, distance), host, self._entry(arm))
+        records = _record_test_connections(route, self._sidecars(route, distance), host, self._entry(arm))
         accepted = []
         if route.settings.mutual_tls:
             port = self._listen_address(route)
             accepted = [kind for kind, context in self._refused().items() if _is_accepted(host, port, context)]
-        return RouteEvidence(sights[0], sights[1] if len(sights) > 1 else None, accepted)
+        return RouteEvidence(records[0], records[1] if len(records) > 1 else None, accepted)
 
     def _refused(self) -> dict[str, ssl.SSLContext | None]:
         """Return the kinds of connections that a sidecar with mutual TLS must refuse, with their TLS context if any."""
@@ -317,7 +317,7 @@ class Pairs(Entrances):
 
 
 def missing(settings: SidecarSettings, moved: list[PassageCounters], answer: SliceAnswer) -> str | None:
-    """Return what the sidecars lack of a slice's connections, requests or TLS handshakes; None if they counted all.
+    """Return what the sidecars did not count of a slice's connections, requests and handshakes; None if all.
 
     `moved` has the changes of the counters of each sidecar of the arm, that of the server first. Sidecars that forward
     requests keep their connections to each other open, so that a slice may have no handshake.
@@ -334,8 +334,8 @@ def missing(settings: SidecarSettings, moved: list[PassageCounters], answer: Sli
     return None
 
 
-def _sights(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> list[Sight]:
-    """Open test connections to an arm's sidecars until each has written what it saw. Return the last sight of each.
+def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> list[ConnectionRecord]:
+    """Open test connections to an arm's sidecars until each has recorded one. Return the last record of each.
 
     Raises OSError.
     """
@@ -344,7 +344,7 @@ def _sights(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> li
     try:
         for each in sidecars:
             each.record(True)
-        # A sidecar may notice only after the first test connection that it must write.
+        # A sidecar may start to record only after the first test connection.
         while time.monotonic() < deadline:
             with _connected(host, entry) as connection:
                 if route.settings.http:
@@ -355,7 +355,7 @@ def _sights(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> li
                     # Nothing is sent, but the sidecars connect at once. The connection stays open until they have.
                     _within(ATTEMPT_SECONDS, lambda: _has_arrived(route, sidecars[0], arrived))
             if _within(ATTEMPT_SECONDS, lambda: all(map(operator.gt, _lengths(route, sidecars), before))):
-                return [each.sights(route.name)[-1] for each in sidecars]
+                return [each.records(route.name)[-1] for each in sidecars]
     finally:
         for each in sidecars:
             each.record(False)
@@ -363,7 +363,7 @@ def _sights(route: Route, sidecars: list[Sidecar], host: Host, entry: str) -> li
 
 
 def _lengths(route: Route, sidecars: list[Sidecar]) -> list[int]:
-    return [len(each.sights(route.name)) for each in sidecars]
+    return [len(each.records(route.name)) for each in sidecars]
 
 
 def _has_arrived(route: Route, sidecar: Sidecar, before: PassageCounters) -> bool:

@@ -34,8 +34,8 @@ from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 6432
-#: The maximum number of new server sessions in a slice with a pool. The server may be late to log a few sessions that
-#: clients of an earlier arm opened and gave up.
+#: The maximum number of new server sessions in a slice with a pool. A few are permitted because the server may log late
+#: those sessions that clients of an earlier arm opened and gave up.
 STRAY_SESSIONS = 4
 
 
@@ -264,7 +264,7 @@ class Poolers(Entrances):
 
 
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
-    """Return how many cores the poolers' host may use at first: all of this machine's; None if no arm has a pool."""
+    """Return the poolers' CPU share at the start: all cores of this machine; None if no arm has a pool."""
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 
 

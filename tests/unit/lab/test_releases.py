@@ -90,7 +90,7 @@ def test_release_with_another_hash_is_refused_and_nothing_is_left(
     assert list(release.folder.parent.iterdir()) == []
 
 
-def test_missing_file_and_missing_machine_are_reported(
+def test_release_without_a_file_for_the_version_or_machine_is_reported(
     release: Release, jar: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later = replace(release.jars[platform.machine()], coordinates="org.example.tools:a-tool:19.0.0")
@@ -119,7 +119,7 @@ def test_only_the_named_files_of_a_folder_are_unpacked(tmp_path: Path) -> None:
     assert {path.name for path in files} == {"toold", "sql"}
 
 
-def test_own_build_is_found_by_its_folder(tmp_path: Path) -> None:
+def test_users_own_build_is_found_by_its_folder(tmp_path: Path) -> None:
     (tmp_path / "tool").write_bytes(PROGRAM)
     with pytest.raises(CostofError) as caught:
         find_release(str(tmp_path), "tool", {})

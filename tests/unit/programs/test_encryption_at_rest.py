@@ -49,7 +49,9 @@ def test_key_file_that_is_missing_or_readable_by_others_is_reported(tmp_path: Pa
         at_rest.early_options()
 
 
-def test_missing_plugin_is_reported_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_encryption_plugin_is_reported_with_its_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COSTOF_FILE_KEY_MANAGEMENT", str(tmp_path / "no.so"))
     with pytest.raises(CostofError, match=r"needs file_key_management .*apt-get install mariadb-server"):
         find_plugin(tmp_path)

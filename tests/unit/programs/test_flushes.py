@@ -24,7 +24,7 @@ COMMITS, COMMIT_MS = 1000, 0.5
         (32, 64, False, "64 times for 1,000 commits that need no flush"),
     ],
 )
-def test_flushes_must_fit_the_configuration(
+def test_number_of_flushes_that_contradicts_the_configuration_is_a_mismatch(
     workers: int, flushes: int, flushes_commits: bool, expected: str | None
 ) -> None:
     phases = {"operation": phase_of(COMMIT_MS, COMMITS)}
@@ -45,6 +45,6 @@ def test_flushes_must_fit_the_commits_that_a_load_generator_reports() -> None:
         assert (found is None) == (mismatch is None)
 
 
-def test_reads_need_no_flush() -> None:
+def test_slice_that_only_reads_needs_no_flush() -> None:
     measured = Slice(COMMITS, 1.0, {"operation": phase_of(COMMIT_MS, COMMITS)}, {}, {})
     assert flush_mismatch({FLUSHES: 0.0, LOG_BYTES: 120.0}, answer_of(measured, "query", "arm"), True) is None

@@ -52,7 +52,7 @@ def test_larger_share_of_encrypted_columns_includes_all_columns_of_smaller_share
     assert not column_groups(None)
 
 
-def test_gateway_file_has_columns_accounts_keys_and_statements() -> None:
+def test_gateway_rules_have_columns_accounts_keys_and_statements() -> None:
     name, level = 'a "b"\\ü', SHARES[50]
     accounts = [Account(name, "ciphertext", "key"), Account("admin", "plaintext")]
     rules = tomllib.loads(rules_text(level, "shop", "sm4-gcm", accounts, {"key": SecretStr("0f" * 16)}, CATALOGUE))
@@ -68,7 +68,7 @@ def test_gateway_file_has_columns_accounts_keys_and_statements() -> None:
     assert {(each["table"], each["column"]) for each in rules["columns"]} == set(encrypted_columns(level))
 
 
-def test_gateway_file_without_encryption_has_only_accounts() -> None:
+def test_gateway_rules_without_encryption_have_only_accounts() -> None:
     rules = tomllib.loads(rules_text(None, "shop", None, [Account("a", "opaque")], {}, CATALOGUE))
     assert not {"columns", "check", "statements"} & set(rules)
     assert rules["accounts"] == [{"name": "a", "role": "opaque"}]

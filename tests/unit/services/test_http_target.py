@@ -169,7 +169,7 @@ NAMES = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=20)
 
 
 @given(NAMES, NAMES, st.text(string.ascii_letters + "/:@#?%&", max_size=20))
-def test_password_of_a_refused_url_is_not_shown(user: str, password: str, rest: str) -> None:
+def test_password_in_a_refused_url_is_not_shown(user: str, password: str, rest: str) -> None:
     secret = f"pw-{password}-{rest}-pw"
     with pytest.raises(CostofError) as refused:
         parsed(f"https://{user}:{secret}@shop.example:x/")

@@ -77,7 +77,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     return load_study(str(tmp_path / "echo-tls.toml"))
 
 
-def test_lab_uses_the_program_that_the_study_names(study: Study) -> None:
+def test_lab_starts_the_program_that_the_study_names(study: Study) -> None:
     assert open_service(resolve(study, Options()), None, "run").writes() == ["nothing"]
 
 

@@ -79,7 +79,7 @@ def test_output_of_the_server_cpu_command_without_a_number_is_quoted(printed: st
         *((text, None, ErrorText.BAD_SERVER_CPU) for text in ("", "  ", "sh -c 'x")),
     ],
 )
-def test_failing_or_invalid_command_is_reported(command: str, why: str | None, problem: ErrorText) -> None:
+def test_failing_or_invalid_server_cpu_command_is_reported(command: str, why: str | None, problem: ErrorText) -> None:
     with pytest.raises(CostofError, match=why) as caught:
         ServerCpu(command).seconds()
     assert caught.value.problem is problem
@@ -110,7 +110,7 @@ def test_server_cpu_counter_in_another_unit_is_refused_with_that_unit(
     assert message in refused(counter, second, after_seconds=1.0)
 
 
-def test_cores_of_many_servers_are_accepted(counter: Counter) -> None:
+def test_server_cpu_of_900_cores_is_accepted(counter: Counter) -> None:
     counter.prints("1e6")
     assert counter.prints("1000900", after_seconds=1.0) == 1_000_900
 

@@ -31,16 +31,16 @@ def test_memory_is_read_in_bytes_with_units_and_in_known_formats(printed: str, e
 
 
 @pytest.mark.parametrize("printed", ["none", "MemoryCurrent=[not set]", "12 parsecs", "a 12"])
-def test_output_without_memory_is_refused(printed: str) -> None:
+def test_output_of_the_server_memory_command_without_a_number_is_refused(printed: str) -> None:
     with pytest.raises(ValueError, match=re.escape(printed)):
         parse_bytes(printed)
 
 
-def test_number_that_lacks_its_unit_is_refused() -> None:
+def test_memory_below_that_of_any_server_is_refused() -> None:
     with pytest.raises(CostofError, match=r"it printed '9000', which is 9\.00.kB, less than any server uses"):
         ServerMemory("echo 9000").read()
 
 
-def test_failing_command_is_reported() -> None:
+def test_failing_server_memory_command_is_reported() -> None:
     with pytest.raises(CostofError, match="--server-memory false: "):
         ServerMemory("false").read()
