@@ -94,7 +94,7 @@ def running_benches(
         arms = [arm for arm in plan.arms if not arm.replicate]
         with engine(lab.prefix(arms[0])) as wire:
             wire.plan(plan_of(lab, arms, records, workloads))
-            lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS))
+            lab.prepare([arms[0]], lambda arm: wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS))
             yield [kind(lab, wire, arm) for arm in arms]
 
 
