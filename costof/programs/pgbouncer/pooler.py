@@ -14,9 +14,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import psycopg
 from pydantic import SecretStr
 
 from costof.errors import CostofError, ErrorText
@@ -24,7 +23,12 @@ from costof.lab.host import Host
 from costof.lab.lab import Lab, Process
 from costof.lab.program import Counters, find_program, first_words, with_descriptors
 from costof.lab.unprivileged import Unprivileged
-from costof.programs.postgres.lab import PORT, PostgresServer
+
+# PostgreSQL's client library is slow to import, and every lab imports this file, but few have a pooler.
+if TYPE_CHECKING:
+    import psycopg
+
+    from costof.programs.postgres.lab import PostgresServer
 
 PACKAGE = "pgbouncer"
 ROLE = "pooler"
@@ -84,6 +88,8 @@ class Upstream:
 
     @classmethod
     def of(cls, server: PostgresServer, ca_file: Path | None) -> Upstream:
+        from costof.programs.postgres.lab import PORT
+
         settings = server.client_settings()
         assert settings.password is not None
         return cls(
@@ -110,6 +116,8 @@ class PoolerProcess:
 
         Raises `LAB_FAILED`.
         """
+        import psycopg
+
         try:
             with ExitStack() as stack:
                 for pool in pools:
@@ -127,6 +135,8 @@ class PoolerProcess:
 
     def show(self, what: str) -> list[Row]:
         """Return the rows of the console's command SHOW `what`. Raises `LAB_FAILED`."""
+        import psycopg
+
         try:
             if self._console is None:
                 self._console = self._log_in(CONSOLE)
@@ -158,6 +168,8 @@ class PoolerProcess:
 
     def _log_in(self, database: str) -> psycopg.Connection[Row]:
         """Log in over this process's own Unix socket, because several processes may share the port."""
+        import psycopg
+
         return psycopg.connect(
             host=str(self.folder),
             port=self._port,

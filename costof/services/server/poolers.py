@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from costof.errors import CostofError, ErrorText, WarningText
 from costof.lab.certificates import Authority
@@ -18,15 +17,21 @@ from costof.lab.program import Counters
 from costof.messages.answers import SliceAnswer
 from costof.messages.plan import ServiceSettings
 from costof.model import Model
-from costof.programs.pgbouncer.pooler import BACKLOG, CLIENTS, PACKAGE, ROLE, Pool, Totals, find_pgbouncer
+from costof.programs.pgbouncer.pooler import (
+    BACKLOG,
+    CLIENTS,
+    PACKAGE,
+    ROLE,
+    PgBouncer,
+    Pool,
+    Totals,
+    Upstream,
+    find_pgbouncer,
+)
 from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
-
-# Import these only when they are needed: PostgreSQL's client library is slow to import, and few labs have a pooler.
-if TYPE_CHECKING:
-    from costof.programs.pgbouncer.pooler import PgBouncer
 
 FIRST_PORT = 6432
 #: The maximum number of new server sessions in a slice with a pool. The server may be late to log a few sessions that
@@ -241,8 +246,6 @@ class Poolers(Entrances):
         return {"PgBouncer": f"{limits}, auth_file with one user, pools full from the start"}
 
     def _make_pooler(self, settings: PoolerSettings, authority: Authority) -> PgBouncer:
-        from costof.programs.pgbouncer.pooler import PgBouncer, Upstream
-
         upstream = Upstream.of(self._server, authority.ca_file if settings.server_tls else None)
         addresses = list(dict.fromkeys(self._star.middle_addresses.values()))
         name = self._site.name(settings.name)
