@@ -27,7 +27,7 @@ from tests.support.unwatched import Silent
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 #: Seconds of a query without and with TLS, and the limit, which is so long that a busy machine's delays hardly matter.
-PLAIN, TLS, LIMIT_SECONDS, SHARE = 0.004, 0.005, 0.04, 0.01
+PLAIN, TLS, LIMIT_SECONDS, SHARE = 0.008, 0.01, 0.1, 0.01
 ENTRANCE = 3307
 ATTEMPTS = 3
 
@@ -55,7 +55,7 @@ def sweep(access: Access, folder: Path) -> Result:
         ("transport=plain,tls", "records=200"),
         rounds="8",
         target="mysql://shown",
-        load=RequestedLoad("50/s..800/s", pool="50"),
+        load=RequestedLoad("20/s..400/s", pool="20"),
         limits=[("p99 of a query", f"{LIMIT_SECONDS * 1000:g}ms")],
     )
     plan = resolve(load_study("mysql-transport"), options)

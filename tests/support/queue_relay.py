@@ -20,11 +20,12 @@ PLAIN_BYTES, TLS_BYTES = 26, 48
 
 
 class Turns:
-    """A queue of queries, and the number of answers that came after the end of their query's turn."""
+    """A queue of queries, and how many answers came after the end of their query's turn, by how many seconds in all."""
 
     def __init__(self, service: float) -> None:
         self.service, self.queue = service, Queue(service, 1)
         self.queries = self.late = 0
+        self.late_seconds = 0.0
 
 
 class Server(asyncio.Protocol):
@@ -41,7 +42,9 @@ class Server(asyncio.Protocol):
             self._client.write(data)
             return
         turns, end = self.turn
-        turns.late += loop.time() > end
+        if (beyond := loop.time() - end) > 0:
+            turns.late += 1
+            turns.late_seconds += beyond
         loop.call_at(end, self._client.write, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -93,12 +96,12 @@ def hurry() -> None:
 
 
 async def relay(entrance: tuple[str, int], server: tuple[str, int], plain: float, tls: float) -> None:
-    """Relay connections to the server, and print once a second how many queries there were and how many were late."""
+    """Relay connections to the server, and print once a second how many answers there were, and how many came late."""
     turns = {PLAIN_BYTES: Turns(plain), TLS_BYTES: Turns(tls)}
     await asyncio.get_running_loop().create_server(partial(Client, turns, server), *entrance, backlog=1000)
     while True:
         await asyncio.sleep(1)
-        print(*((each.queries, each.late) for each in turns.values()), flush=True)
+        print(*((each.queries, each.late, round(each.late_seconds, 3)) for each in turns.values()), flush=True)
 
 
 if __name__ == "__main__":
