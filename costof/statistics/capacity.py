@@ -123,7 +123,7 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
 
 
 def by_round(observations: Sequence[Observation], share: float, near: float) -> dict[int, float]:
-    """Return a capacity for each round, whose geometric mean is the capacity that all rounds show together.
+    """Return a capacity for each round; their geometric mean is the capacity.
 
     A round has too few operations beyond the limit for a fit of its own. Its value says how the fit changes without
     this round: the jackknife's pseudo-value (Tukey 1958). Pseudo-values are nearly independent, so that a t-interval
