@@ -89,7 +89,7 @@ def print_driver() -> None:
     arm = next(arm for arm in plan.arms if not arm.replicate)
     with ServerLab(plan, TrustingClientCertificates) as lab, engine(lab.prefix(arm)) as wire:
         wire.plan(_plan(lab, arm))
-        lab.prepare(arm, lambda _: _load(wire))
+        lab.prepare([arm], lambda _: _load(wire))
         turns = [_turn(wire, turn) for turn in range(TURNS)]
     without, with_keys = ([turn[name] for turn in turns] for name in NAMES)
     added = ratio(without, with_keys)

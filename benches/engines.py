@@ -22,10 +22,11 @@ from costof.programs.mariadb.lab import SysbenchServer
 from costof.programs.mongod.lab import ThreeMemberServer
 from costof.programs.postgres.lab import PostgresServer
 from costof.programs.redis.lab import RedisServer
+from costof.programs.server import LabServer
 from costof.run.machine import cores_awake
 
 RECORDS, CONNECTIONS, TURNS = 1_000, 500, 6
-SERVICES = {
+SERVICES: dict[str, type[LabServer]] = {
     "mongodb-tls": ThreeMemberServer,
     "mysql-transport": SysbenchServer,
     "postgres-tls": PostgresServer,

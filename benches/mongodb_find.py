@@ -37,7 +37,7 @@ def main() -> None:
         arms = [arm for arm in plan.arms if not arm.replicate]
         instrument_plan = _plan(lab, arms)
         ready = wire.plan(instrument_plan)
-        lab.prepare(arms[0], lambda arm: _load(wire, arm.name))
+        lab.prepare(arms[:1], lambda arm: _load(wire, arm.name))
         measured = []
         for arm in arms:
             for connections in CONNECTIONS:

@@ -9,7 +9,7 @@ import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,9 +71,11 @@ class Bench:
         host, port = end["service"]["addresses"][0].rsplit(":", 1)
         return end["service"], host, port, end["transport"].get("ca_file", "")
 
-    def alternate(self, what: str, workload: str, operations: int, peers: dict[str, Callable[[], Usage]]) -> Measured:
+    def alternate(
+        self, what: str, workload: str, operations: int, peers: Mapping[str, Callable[[], Usage]]
+    ) -> Measured:
         """Measure the engine's workload and other clients alternately. `what` names the measurement in the table."""
-        clients = {OURS: lambda: self.engine(workload, operations)} | peers
+        clients = {OURS: lambda: self.engine(workload, operations), **peers}
         return alternate(f"{self.arm.name}, {what}", clients, TURNS)
 
 
@@ -94,7 +96,11 @@ def running_benches(
         arms = [arm for arm in plan.arms if not arm.replicate]
         with engine(lab.prefix(arms[0])) as wire:
             wire.plan(plan_of(lab, arms, records, workloads))
-            lab.prepare(arms[0], lambda arm: wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS))
+
+            def load(arm: PlannedArm) -> None:
+                wire.slice(0, arm.name, LOAD, records, LOAD_SECONDS)
+
+            lab.prepare(arms[:1], load)
             yield [kind(lab, wire, arm) for arm in arms]
 
 

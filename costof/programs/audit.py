@@ -101,8 +101,8 @@ def statements_sent(
 ) -> dict[str, int] | None:
     """Return the number of statements of each class that the client has sent in a slice, by its own count.
 
-    `of_program` has the number of statements of an operation that a load generator reports. Return None for workloads of
-    other kinds, which do not count their statements by class.
+    `of_program` has the number of statements of an operation that a load generator reports. Return None for workloads
+    of other kinds, which do not count their statements by class.
     """
     if REPORTED in answer.counts:
         failed = sum(error.count for error in answer.errors if error.error_class == REPORTED_FAILURE)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -121,22 +122,28 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
 
 
 def by_round(observations: Sequence[Observation], share: float, near: float) -> dict[int, float]:
-    """Return a capacity for each round: the jackknife's pseudo-values, whose geometric mean is the capacity.
+    """Return a capacity for each round; their geometric mean is the capacity.
 
-    A round has too few operations beyond the limit for a fit of its own. Its pseudo-value says how the fit changes
-    without this round (Tukey 1958). Pseudo-values are nearly independent, so that a t-interval over them holds. Return
-    an empty dict if there are fewer than three rounds, or if there is no fit.
+    A round has too few operations beyond the limit for a fit of its own. Its value says how the fit changes without
+    this round: the jackknife's pseudo-value (Tukey 1958). Pseudo-values are nearly independent, so that a t-interval
+    over them holds. Their mean also corrects the fit's bias, which helps if slices have only percentiles. If operations
+    are counted, this correction is left out: in simulated sweeps it increased the error by half. Return an empty dict
+    if there are fewer than three rounds, or if there is no fit.
     """
     rounds = sorted({each.round for each in observations})
     whole = crossing(observations, share, near)
     if whole is None or len(rounds) < 3:
         return {}
-    values = {}
+    # Logarithm of the other rounds' capacity relative to that of all rounds, with the same weights.
+    higher_without = {}
     for number in rounds:
         line = _fit([each for each in observations if each.round != number], math.log(whole), share)
         if line is None or line[1] < LEAST_SLOPE:
             return {}
-        # The capacity of the other rounds, with the same weights as for all rounds.
-        without = -line[0] / line[1]
-        values[number] = math.exp(math.log(whole) - (len(rounds) - 1) * without)
-    return values
+        higher_without[number] = -line[0] / line[1]
+    counted = all(each.ratio is None for each in observations)
+    centre = fmean(higher_without.values()) if counted else 0.0
+    return {
+        number: math.exp(math.log(whole) - (len(rounds) - 1) * (higher - centre))
+        for number, higher in higher_without.items()
+    }

@@ -154,7 +154,7 @@ def test_report_of_a_sweep_has_the_capacities_and_their_loss(tmp_path: Path) -> 
     assert effect.ratio.low < 0.8 < effect.ratio.high
     assert effect.verdict is Verdict.COSTS
     verdict = spaced(result.summary.verdict)
-    assert "connections a second keep the p99 of a query within 10 ms, instead of 5" in verdict
+    assert "connections a second keep the p99 of a query within 10 ms, instead of 499.8" in verdict
     assert verdict.endswith(" % fewer.")
 
 

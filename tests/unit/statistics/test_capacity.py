@@ -58,6 +58,12 @@ def test_intervals_contain_the_known_capacity_of_a_queue() -> None:
     assert held >= 34
 
 
+def test_values_of_rounds_have_the_capacity_of_all_rounds_as_their_mean() -> None:
+    observations = run(np.random.default_rng(4), 8, CAPACITY)
+    values = by_round(observations, SHARE, CAPACITY)
+    assert np.exp(np.mean(np.log([*values.values()]))) == pytest.approx(crossing(observations, SHARE, CAPACITY))
+
+
 def test_capacity_is_found_from_a_starting_rate_10_percent_below_it() -> None:
     observations = run(np.random.default_rng(2), 30, CAPACITY)
     assert crossing(observations, SHARE, 0.9 * CAPACITY) == pytest.approx(CAPACITY, rel=0.02)
