@@ -21,6 +21,7 @@ from costof.services.open import lacking_levels, open_service
 from costof.services.target import TargetService
 from costof.study.plan import Plan
 from tests.support.command import costof
+from tests.support.engines import Engines
 from tests.support.postgres import RunningServer, users_postgres
 from tests.support.small_plans import plan_of, small_study
 
