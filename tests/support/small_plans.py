@@ -55,6 +55,7 @@ def with_only(plan: Plan, workload: str) -> Plan:
         "workloads": {workload: study.workloads[workload]},
         "metrics": {name: metric for name, metric in study.metrics.items() if metric.workload == workload},
         "profiles": profiles,
+        "clients": {name: use for name, use in study.clients.items() if use.like == workload},
         "sections": {},
         "published": None,
     }

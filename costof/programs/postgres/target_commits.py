@@ -25,6 +25,8 @@ FIRST_EXACT_VERSION = 150_000
 #: With these methods a write is its own flush, which the server does not count.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
+#: Fewer flushes of other sessions than this share of the run's commits hardly change the flushes a commit.
+NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
 
@@ -117,8 +119,9 @@ class TargetCommits:
                 return "no synchronous standby was connected"
         if value != "off":
             return flush_mismatch(moved, answer, flushes_commits=True)
-        per_second = moved.get(FLUSHES, 0.0) / (answer.elapsed_ns / 1e9) if answer.elapsed_ns else 0.0
-        if per_second > BACKGROUND_PER_SECOND:
+        flushes = moved.get(FLUSHES, 0.0)
+        per_second = flushes / (answer.elapsed_ns / 1e9) if answer.elapsed_ns else 0.0
+        if per_second > BACKGROUND_PER_SECOND and flushes > NOTABLE_SHARE * answer.operations:
             self.others_per_second = max(self.others_per_second, per_second)
         return None
 
