@@ -20,10 +20,7 @@ def plan(study: str) -> Plan:
     return plan_of(study, "quick", *levels, "records=100")
 
 
-@pytest.mark.parametrize(
-    "study",
-    ["redis-tls", *(pytest.param(each, marks=pytest.mark.slow) for each in ("postgres-tls", "mysql-transport"))],
-)
+@pytest.mark.parametrize("study", ["redis-tls", *SLOW])
 def test_server_of_mutual_tls_refuses_clients_without_a_certificate(study: str) -> None:
     planned = plan(study)
     usual, mutual = planned.protected
