@@ -36,7 +36,7 @@ from costof.report.result import Result, Sections
 from costof.report.sections import Section, every_section, section_spec, sentences
 from costof.report.sections.answer import chosen_end, too_few_rounds
 from costof.report.sections.next_steps import next_lines
-from costof.report.summary import BREAK_EVEN, MOST_TILES, ROUNDS, first_of_each_arm, summary
+from costof.report.summary import BREAK_EVEN, ROUNDS, first_of_each_arm, summary
 from costof.results.core import build_core
 from costof.results.index import Index
 from costof.results.ledger import Ledger
@@ -74,7 +74,7 @@ def build_result(core: Core, sections: Sections) -> Result:
     present = [] if too_few_rounds(core) else _present(sections)
     figures = [figure for section, data in present for figure in section.key_figures(index, data)]
     brief = summary(index, figures)
-    sure = how_sure(index, first_of_each_arm(brief.figures, MOST_TILES), sections.checks or [])
+    sure = how_sure(index, brief.figures, sections.checks or [])
     return Result(**dict(core), answer=answer, summary=brief.model_copy(update={"sure": sure}), sections=sections)
 
 

@@ -14,9 +14,9 @@ from costof.statistics.estimate import Verdict
 
 MARKS = {True: "✓", False: "✗", None: "–"}
 MOST_DOUBTS = 2
-MOST_NAMES = 2
+MOST_NAMES = 3
 HIGH, LIMITED, LOW = "high", "limited", "low"
-EVERY = "every figure"
+EVERY, EVERY_KEY_FIGURE = "every figure", "every key figure"
 
 
 class Check(Model):
@@ -70,7 +70,8 @@ def how_sure(index: Index, figures: Sequence[KeyFigure], checks: Sequence[Check]
     if not doubts and not unresolved:
         return f"{HIGH}: {index.extent}{_passed(checks, failed)}."
     if unresolved:
-        doubts.insert(0, f"{index.extent} leave {_names(unresolved, figures)} unresolved")
+        names = _names(unresolved, figures, every=EVERY_KEY_FIGURE)
+        doubts.insert(0, f"{index.extent} leave {names} unresolved")
     more = f"; {fmt.plural(len(doubts) - MOST_DOUBTS, 'more doubt')} below" if len(doubts) > MOST_DOUBTS else ""
     level = LOW if len(unresolved) == len(figures) else LIMITED
     return f"{level}: {'; '.join(doubts[:MOST_DOUBTS])}{more}."
@@ -111,14 +112,28 @@ def _doubts(index: Index, figures: Sequence[KeyFigure], failed: Sequence[Check])
         yield f"the order of measurements matters, which affects {_names(affected, figures)}"
 
 
-def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure]) -> str:
+def _names(affected: Sequence[KeyFigure], figures: Sequence[KeyFigure], *, every: str = EVERY) -> str:
+    """Return the quantities of affected figures, each with its arms unless it is affected in all arms.
+
+    If they are more than `MOST_NAMES`, return how many figures are affected.
+    """
     if len(affected) == len(figures) > 1:
-        return EVERY
-    if len(affected) > MOST_NAMES:
-        return f"{len(affected)} of the {len(figures)} figures"
-    if len({figure.arm for figure in figures}) == 1:
-        return fmt.listed([*dict.fromkeys(figure.object_words for figure in affected)])
+        return every
+    quantities = _arms_by_quantity(affected)
+    if len(quantities) > MOST_NAMES:
+        return f"{len(affected)} of the {len(figures)} key figures"
+    known = _arms_by_quantity(figures)
+    several = len({figure.arm for figure in figures}) > 1
+    names = [
+        f"{words} with {fmt.listed(labels)}" if several and labels != known[words] else words
+        for words, labels in quantities.items()
+    ]
+    *first, last = names
+    return f"{', '.join(first)}, and {last}" if first and names != [*quantities] else fmt.listed(names)
+
+
+def _arms_by_quantity(figures: Sequence[KeyFigure]) -> dict[str, list[str]]:
     arms: dict[str, list[str]] = {}
-    for figure in affected:
+    for figure in figures:
         arms.setdefault(figure.object_words, []).append(figure.arm_label)
-    return fmt.listed([f"{words} with {fmt.listed(labels)}" for words, labels in arms.items()])
+    return arms

@@ -366,11 +366,25 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
         by_arm.setdefault(figure.arm, []).append(figure)
-    groups = [_application_first(group) for group in by_arm.values()]
+    groups = _decided_first([_application_first(group) for group in by_arm.values()])
     if len(groups) == 1 and len({figure.name for figure in groups[0]}) > 1:
         shown = verdict_figures(groups[0], MOST_IN_VERDICT)
         return [*shown, *(figure for figure in groups[0] if not any(figure is each for each in shown))]
     return [figure for group in groups for figure in group]
+
+
+def _decided_first(groups: list[list[KeyFigure]]) -> list[list[KeyFigure]]:
+    """Return the figures of several arms with the quantity first in which the most arms have a verdict.
+
+    The verdict compares arms by their first figures. The order changes only if one of these is unresolved.
+    """
+    if len(groups) < 2 or all(group[0].verdict is not Verdict.UNRESOLVED for group in groups):
+        return groups
+    decided: dict[str, int] = {}
+    for figure in (each for group in groups for each in group if each.name != CORES):
+        decided[figure.words] = decided.get(figure.words, 0) + (figure.verdict is not Verdict.UNRESOLVED)
+    best = max(decided, key=lambda words: decided[words], default="")
+    return [sorted(group, key=lambda figure: figure.words != best) for group in groups]
 
 
 def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
@@ -450,11 +464,12 @@ def _first(index: Index, kind: str) -> str:
 def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
     """Return one sentence about the first figures of one arm, or about the first figure of each of several arms.
 
-    Return '' if there are no figures.
+    Arms whose figure is unresolved come last. Return '' if there are no figures.
     """
-    groups: dict[str, list[KeyFigure]] = {}
+    by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
-        groups.setdefault(figure.arm_label, []).append(figure)
+        by_arm.setdefault(figure.arm_label, []).append(figure)
+    groups = dict(sorted(by_arm.items(), key=lambda each: each[1][0].verdict is Verdict.UNRESOLVED))
     most = MOST_IN_VERDICT if len(groups) == 1 else 1
     if most == 1 and (together := _unresolved_together(groups)):
         return together
@@ -466,14 +481,14 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
 
 
 def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
-    """Return one sentence about arms whose first figures are of one quantity; '' if fewer than two are unresolved.
+    """Return one sentence about arms of which several are unresolved in one quantity; '' if fewer than two are.
 
     For example: 'An audit of writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point
     select'.'
     """
     first = {label: group[0] for label, group in groups.items()}
     unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
-    if len(unresolved) < 2 or len({each.words for each in first.values()}) > 1:
+    if len(unresolved) < 2 or len({each.words for each in unresolved.values()}) > 1:
         return ""
     rest = [figure for label, figure in first.items() if label not in unresolved]
     widest = max(unresolved.values(), key=lambda each: max(abs(each.difference.low), abs(each.difference.high)))

@@ -17,7 +17,7 @@ from costof.report.handout import card
 from costof.report.how_sure import Check, how_sure
 from costof.report.sections import section_spec
 from costof.report.sections.mitigations import SECTION as MITIGATIONS
-from costof.report.summary import CORES, KeyFigure, first_of_each_arm, verdict_figures, verdict_sentence
+from costof.report.summary import CORES, KeyFigure, first_of_each_arm, summary, verdict_figures, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Estimate, Verdict
 from costof.studies import study_names
@@ -113,8 +113,25 @@ def test_certainty_is_limited_by_a_failed_check_that_affects_a_figure() -> None:
 
 def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
     index, unresolved = Index(mongodb()), figure("a read", verdict=Verdict.UNRESOLVED)
-    assert how_sure(index, [unresolved, unresolved], []) == "low: 10 rounds leave every figure unresolved."
+    assert how_sure(index, [unresolved, unresolved], []) == "low: 10 rounds leave every key figure unresolved."
     assert how_sure(index, [unresolved, figure("a write")], []) == "limited: 10 rounds leave a read unresolved."
+
+
+def test_summary_of_several_arms_leads_with_a_quantity_that_has_a_verdict_and_names_the_unresolved_ones() -> None:
+    index, rate = Index(mongodb()), {"unit": "per_second", "better": "higher", "ratio": estimate(0.9, 0.01)}
+    arms = [
+        figure(words, -30.0, verdict, arm, **changes)
+        for arm, resolved in (("silent", Verdict.UNRESOLVED), ("all", Verdict.COSTS), ("writes", Verdict.UNRESOLVED))
+        for words, verdict, changes in (("a read", Verdict.UNRESOLVED, {}), ("'reads a second'", resolved, rate))
+    ]
+    brief = summary(index, arms)
+    assert spaced(brief.verdict) == (
+        "All lowers 'reads a second' by 10.0 %; silent and writes have unresolved effects of at most 30.1 /s on 'reads "
+        "a second'."
+    )
+    assert how_sure(index, brief.figures, []) == (
+        "limited: 10 rounds leave 'reads a second' with silent and writes, and a read unresolved."
+    )
 
 
 @pytest.mark.parametrize("study", study_names())
