@@ -7,12 +7,11 @@ evidence.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from html import escape as escape_html
 
 from costof import format as fmt
 from costof.report import document
-from costof.report.blocks import Medium, Part, Table
+from costof.report.blocks import Medium, Part
 from costof.report.markdown import escape, render_blocks
 from costof.report.result import Result
 from costof.report.sections.mitigations import Mitigations
@@ -28,7 +27,10 @@ MORE = (
     "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
     "[other settings](../reference/studies.md#{study}), and the [costs](../costs.md) of all studies."
 )
-NO_MITIGATION = "No arm of this run is a mitigation: none differs from the protected arm in one setting."
+NO_MITIGATION = (
+    "This run measured no mitigation, because none of its arms keeps the protection and differs from the protected arm "
+    "in a single setting."
+)
 
 
 def answer(result: Result, results: Mapping[str, Result]) -> str:
@@ -51,13 +53,12 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
 
 def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
     data, study = result.sections.mitigations, load_study(result.study)
-    if part is None or data is None or not data.mitigations:
+    if part is None or data is None or not data.protecting:
         measures = "mitigations" in study.sections and study.profiles["default"].also
         yield NO_MITIGATION + (f" `costof run {result.study}` measures some." if measures else "")
         return
     yield from map(escape, _reservations(Index(result), data))
-    blocks = [replace(block, title="") if isinstance(block, Table) else block for block in part.select(Medium.MARKDOWN)]
-    yield from render_blocks(blocks)
+    yield from render_blocks([*part.select(Medium.MARKDOWN)])
 
 
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
@@ -66,15 +67,15 @@ def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
     This is the best one that keeps the whole protection, if others give up a part of it, and what each costs in other
     metrics.
     """
-    helping = [each for each in data.mitigations if each.verdict is Verdict.SAVES]
+    helping = [each for each in data.protecting if each.verdict is Verdict.SAVES]
     best = data.best
     if best is not None and not best.gives_up and any(each.gives_up for each in helping):
-        share = f" (recovered: {fmt.percentage(best.recovered)})" if best.recovered else ""
+        share = f" (it recovers {fmt.percentage(best.recovered)} of the loss)" if best.recovered else ""
         yield f"The best one that keeps the whole protection: {best.label}{share}."
     for each in helping:
         if costs := [*glance.costs_elsewhere(index, data, each)]:
             control = index.label(data.control)
-            yield f"{fmt.capital(each.label)} costs {fmt.listed(costs)}, compared with '{control}'."
+            yield f"{fmt.capital(each.label)} {fmt.listed(costs)}, compared with the control ({control})."
 
 
 def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]:

@@ -19,7 +19,9 @@ TITLE = "Published figures beside ours"
 ANCHOR = TITLE.lower().replace(" ", "-")
 RULE = (
     "A published figure agrees if its ratio is within our 95 % interval, or differs from our ratio by less than the "
-    "metric's margin. It agrees in direction only if both are costs or both are gains."
+    "metric's margin. It agrees in direction only if both are costs or both are gains. Differences in a unit are the "
+    "figure with the protection minus the one without it; a change in percent is this difference divided by the one "
+    "without it."
 )
 #: The studies of the five publications that `published.md` compares with runs of their own size.
 PUBLICATIONS = (
@@ -237,9 +239,13 @@ def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -
     before, after = figure.control_value, figure.value
     if before is None or after is None or not effect.control_value or not effect.difference.value:
         assert effect.ratio is not None
-        return f"The published change is {_times((ratio - 1) / (effect.ratio.value - 1))} ours."
+        return f"The published change in percent is {_times((ratio - 1) / (effect.ratio.value - 1))} ours."
     plain, changed = before / effect.control_value, (after - before) / effect.difference.value
-    return f"The published figure without the protection is {_times(plain)} ours, its change {_times(changed)} ours."
+    unit = fmt.UNITS.get(effect.unit, effect.unit)
+    return (
+        f"The published figure without the protection is {_times(plain)} ours, and the published difference in {unit} is "
+        f"{_times(changed)} ours."
+    )
 
 
 def _times(factor: float) -> str:

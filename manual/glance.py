@@ -11,6 +11,7 @@ from costof import format as fmt
 from costof.report import versions
 from costof.report.markdown import escape
 from costof.report.result import Result
+from costof.report.sections.costs import cost_clause
 from costof.report.sections.mitigations import Mitigation, Mitigations
 from costof.report.summary import CORES, MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
@@ -82,20 +83,20 @@ def cost(result: Result) -> str:
 def helps(result: Result) -> str:
     """Return what the best mitigation wins back and what it costs elsewhere; '' if the run measured no mitigation."""
     data = result.sections.mitigations
-    if data is None or not data.mitigations:
+    if data is None or not data.protecting:
         return ""
     text, index = fmt.capital(result.summary.mitigation), Index(result)
     if data.best is not None and (costs := [*costs_elsewhere(index, data, data.best)]):
-        text += f" Compared with {index.label(data.control)}, it costs {fmt.listed(costs)}."
+        text += f" Compared with the control ({index.label(data.control)}), it {fmt.listed(costs)}."
     return fmt.without_intervals(text)
 
 
 def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> Iterator[str]:
-    """Yield what the mitigation costs in each other headline metric, such as "+86 % in 'query' on the wire"."""
+    """Yield what the mitigation costs in each other headline metric, such as "lowers 'queries a second' by 12 %"."""
     for metric in (each for each in index.headline_metrics if each.name != data.metric):
         effect = index.effect(metric.name, mitigation.arm)
         if effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:
-            yield f"{fmt.relative(effect.ratio)} in {index.metric_in_view(metric.name)}"
+            yield cost_clause(index, metric, effect)
 
 
 def same_server(result: Result, results: Mapping[str, Result]) -> list[Result]:

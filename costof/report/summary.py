@@ -325,7 +325,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
         figures=shown,
         limits=_first(index, "limits"),
         rounds=" ".join(uneven_lines(shown, index.unit)),
-        why=_first(index, "why"),
+        why=" ".join(filter(None, [_first(index, "why"), _driver(shown)])),
         room=_first(index, "room"),
         mitigation=_mitigation(index, shown),
         break_even=_first(index, "break_even"),
@@ -455,6 +455,25 @@ def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure
 def _some(figures: Sequence[KeyFigure], most: int) -> Sequence[KeyFigure]:
     last = most // 2 if len({figure.name for figure in figures}) == 1 and len(figures) > most else 0
     return [*figures[: most - last], *figures[len(figures) - last :]]
+
+
+def _driver(figures: Sequence[KeyFigure]) -> str:
+    """Return a sentence about the part of a connection's time in an application that the wire's time does not explain.
+
+    Return '' if the wire's time explains at least half of it.
+    """
+    wire = next((f for f in figures if f.name == CONNECTION and f.view == "wire"), None)
+    app = figures[0] if figures else None
+    if wire is None or app is None or app.view != "app" or app.verdict is not Verdict.COSTS:
+        return ""
+    rest = app.difference.value - wire.difference.value
+    if app.arm != wire.arm or app.unit != wire.unit or app.difference.low <= 2 * wire.difference.high:
+        return ""
+    own = fmt.with_unit(_two_digits(rest), app.unit)
+    return (
+        f"{own} of the {app.added.lstrip('+')} in the application come from its driver: on the wire, a new connection "
+        f"takes only {wire.added.lstrip('+')} longer."
+    )
 
 
 def _first(index: Index, kind: str) -> str:

@@ -22,7 +22,7 @@ from costof.results.index import Index
 from costof.statistics.estimate import Estimate, Verdict
 from costof.studies import study_names
 from costof.study.library import load_study
-from tests.report.results import HTTP, at_load, drawn, mongodb, printed, small, spaced, stalled
+from tests.report.results import HTTP, at_load, drawn, mongodb, printed, result_of, small, spaced, stalled
 from tests.support.small_plans import plan_of
 
 
@@ -142,6 +142,53 @@ def test_option_that_reports_recommend_for_a_mitigation_is_valid(study: str) -> 
         assert factor in spec.factors
         plan = plan_of(study, "quick", spec.measure)
         assert {arm.levels[factor] for arm in plan.arms if factor in arm.levels} == set(levels.split(","))
+
+
+def has_open_leg(study: str, levels: dict[str, str]) -> bool:
+    """Return whether an arm sends data without TLS over a leg between hosts, judged by what it sets up."""
+    settings = load_study(study).arm_settings(levels)
+    pool, proxies, balanced = settings.lab.get("pool"), settings.lab.get("sidecars"), settings.lab.get("tls_at_balancer")
+    encrypted = settings.speaks_tls or settings.lab.get("tunnel") or settings.lab.get("stunnel")
+    encrypted = encrypted or (proxies or {}).get("mutual_tls")
+    to_server = not settings.target.get("pooler") and (pool is None or pool.get("server_tls"))
+    return not (encrypted and to_server and (not balanced or settings.lab.get("tls_at_origin")))
+
+
+TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).protection]
+
+
+@pytest.mark.parametrize("study", TLS_STUDIES)
+def test_mitigation_with_an_unencrypted_leg_is_known_to_give_up_a_part_of_the_protection(study: str) -> None:
+    loaded = load_study(study)
+    spec = section_spec(MITIGATIONS, loaded)
+    assert spec is not None
+    main = loaded.main_factor
+    if main not in spec.factors:
+        return
+    declared = {*spec.unprotected.get(main, []), *spec.gives_up.get(main, {})}
+    for level in loaded.factors[main].levels:
+        # The clients' own encryption is judged by the report itself.
+        if level != loaded.control[main] and has_open_leg(study, {main: level}):
+            settings = loaded.arm_settings({main: level})
+            assert level in declared or not settings.speaks_tls and "sidecars" not in settings.lab, level
+    assert not [level for level in declared if not has_open_leg(study, {main: level})]
+
+
+def test_pool_with_tls_on_both_sides_is_the_only_one_that_keeps_the_whole_protection() -> None:
+    data = result_of("postgres-pooling").sections.mitigations
+    assert data is not None
+    parts = {each.arm.split("@")[0]: each.gives_up for each in data.mitigations}
+    assert parts["transaction-both"] == ""
+    assert parts["transaction-client"] == "TLS between the pooler and the server"
+    assert parts["transaction-server"] == "the encryption of the clients' connections"
+
+
+def test_reason_says_how_much_of_the_time_in_the_application_is_its_drivers() -> None:
+    times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
+    assert spaced(summary(Index(mongodb()), times).why).endswith(
+        "37 ms of the 39.0 ms in the application come from its driver: on the wire, a new connection takes only 2.20 ms "
+        "longer."
+    )
 
 
 def test_page_card_markdown_and_terminal_have_the_same_lines_below_the_verdict() -> None:

@@ -277,6 +277,13 @@ def _clause(
     return f"{'raises' if rate else fmt.verbs(metric.unit).less} {name} by {amount}"
 
 
+def cost_clause(index: Index, metric: Metric, effect: Effect) -> str:
+    """Return what an arm costs as a predicate, such as "adds 0.5 ms [0.4, 0.6] (+86 %) to 'query' on the wire"."""
+    arm = index.arm(effect.arm)
+    assert arm is not None
+    return _clause(metric, Verdict.COSTS, [(arm, effect)], index.metric_in_view(metric.name))
+
+
 def _places(effects: list[tuple[Arm, Effect]]) -> str:
     """Return the contexts of effects as text, such as ' at us-us and us-eu'; '' if there is only one context."""
     arms = [arm for arm, _ in effects if arm.context]

@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from operator import neg
 
 from pydantic import Field
 
@@ -42,15 +43,17 @@ from costof.study.library import load_study
 from costof.study.plan import Plan
 from costof.study.schema import Study
 
-HEAD = ["mitigation", "gain", "recovered share", "verdict"]
+HEAD = ["mitigation", "gain", "recovered share of the loss", "verdict"]
+GIVES_UP = "gives up"
+WHOLE = "the protection"
 METHOD = (
     "Gain: the arm with the mitigation compared with the arm without it, paired by round. Recovered share: what the "
-    "mitigation gains, divided by what the protection loses, with Fieller's interval. Above 100 %, the mitigation "
-    "gains more than the protection loses; below 0 %, the mitigation makes the protection's loss larger."
+    "mitigation gains, divided by the loss{loss}, with Fieller's interval. Above 100 %, the mitigation gains more than "
+    "this loss. A mitigation that makes the loss larger adds to the cost."
 )
 HOW_TO_READ = (
-    "Points show the recovered share of the loss, lines its 95 % interval. 100 % is the whole loss; above it, the "
-    "mitigation gains more than the protection loses."
+    "Points show the recovered share of the loss, lines its 95 % interval. 100 % is the whole loss{loss}; above it, "
+    "the mitigation gains more than this loss; below 0 %, it adds to the cost."
 )
 ALL = 1.0
 INVERSE = {Verdict.COSTS: Verdict.SAVES, Verdict.SAVES: Verdict.COSTS}
@@ -61,13 +64,15 @@ class Spec(Model):
     """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
 
     `measure` is a value for `--set` that makes a run measure a mitigation; reports of runs without one recommend it.
-    `unprotected` has the levels that give up the protection, by factor.
+    `unprotected` has the levels that give up the whole protection, by factor. `gives_up` has the levels that give up a
+    part of it, with the name of this part.
     """
 
     metric: str
     factors: list[str]
     measure: str = ""
     unprotected: dict[str, list[str]] = {}
+    gives_up: dict[str, dict[str, str]] = {}
 
 
 class Mitigation(Model):
@@ -103,6 +108,21 @@ class Mitigations(Model):
         default="", description="The value of --set with which a run measures a mitigation; '' if this run has it."
     )
     factor: str = Field(default="", description="The label of the factor in `measure`.")
+    reference_levels: dict[str, str] = Field(
+        default={},
+        description="The reference's levels in words, such as 'one client', of those factors that the control of a "
+        "mitigation has too.",
+    )
+
+    @property
+    def protecting(self) -> list[Mitigation]:
+        """Return the mitigations that keep at least a part of the protection."""
+        return [each for each in self.mitigations if each.gives_up != WHOLE]
+
+    @property
+    def without_protection(self) -> list[Mitigation]:
+        """Return the arms that give up the whole protection, which show what of its cost is not the protection's."""
+        return [each for each in self.mitigations if each.gives_up == WHOLE]
 
     @property
     def best(self) -> Mitigation | None:
@@ -110,7 +130,7 @@ class Mitigations(Model):
 
         Mitigations that keep the protection are preferred to those that give it up.
         """
-        helping = [each for each in self.mitigations if each.verdict is Verdict.SAVES]
+        helping = [each for each in self.protecting if each.verdict is Verdict.SAVES]
         return next((each for each in helping if not each.gives_up), next(iter(helping), None))
 
 
@@ -150,6 +170,11 @@ class MitigationsSection(Section[Spec, Mitigations]):
             mitigations=mitigations,
             measure=measure,
             factor=run.plan.study.factors[factor].label if measure else "",
+            reference_levels={
+                each.factor: changed.phrase(reference.levels[each.factor])
+                for each in mitigations
+                if (changed := run.plan.study.factors[each.factor]).context and each.factor in reference.levels
+            },
         )
 
     def lead(self, index: Index, data: Mitigations) -> Lead:
@@ -158,30 +183,42 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return Lead(leads=True, reference=data.reference, judged_by=data.metric)
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
-        return [*sentences("answer", _texts(index, data)), *sentences("mitigation", [_wins_back(index, data)])]
+        return [
+            *sentences("answer", _texts(index, data)),
+            *sentences("why", _remaining(index, data)),
+            *sentences("mitigation", [_wins_back(index, data)]),
+        ]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
-        if not data.mitigations:
+        if data.without_protection:
+            yield Paragraph(" ".join(_remaining(index, data)))
+        if not data.protecting:
             return
-        shares = [(each, each.recovered) for each in data.mitigations if each.recovered is not None]
+        loss = _whose_loss(index, data)
+        shares = [(each, each.recovered) for each in data.protecting if each.recovered is not None]
         if shares:
-            caption = [HOW_TO_READ, *(f"{each.label}: {fmt.percentage(share)}." for each, share in shares)]
+            caption = [
+                HOW_TO_READ.format(loss=loss),
+                *(f"{fmt.capital(each.label)} {_recovers(each, share)}." for each, share in shares),
+            ]
             title = "What each mitigation recovers"
             yield Figure(self.name, title, caption, lambda width: _draw(shares, width), media=HTML)
         title = f"Mitigations for {index.label(data.reference)}: '{index.metric_label(data.metric)}'"
         none = f"no gain above {fmt.share(index.metrics[data.metric].margin)}"
-        words = {Verdict.SAVES: "recovers", Verdict.COSTS: "costs more", Verdict.UNRESOLVED: "unresolved"}
+        words = {Verdict.SAVES: "recovers", Verdict.COSTS: "adds to the cost", Verdict.UNRESOLVED: "unresolved"}
+        partly = any(each.gives_up for each in data.protecting)
         rows: list[list[str | Text]] = [
             [
                 each.label,
                 _gain(index, data, each),
-                fmt.percentage(each.recovered) if each.recovered else fmt.NONE,
+                _share(each),
                 words.get(each.verdict, none),
+                *([each.gives_up or "nothing"] if partly else []),
             ]
-            for each in data.mitigations
+            for each in data.protecting
         ]
-        yield Table.of(HEAD, rows, title=title, texts=(0, 3))
-        yield Paragraph(METHOD, "note", media=FILES)
+        yield Table.of([*HEAD, *([GIVES_UP] if partly else [])], rows, title=title, texts=(0, 3, 4) if partly else (0, 3))
+        yield Paragraph(METHOD.format(loss=loss), "note", media=FILES)
 
 
 def _with_installed_advice(study: Study, spec: Spec) -> Spec:
@@ -192,7 +229,7 @@ def _with_installed_advice(study: Study, spec: Spec) -> Spec:
     installed = _installed(study.name)
     if installed is None:
         return spec
-    return spec.model_copy(update={"measure": installed.measure, "unprotected": installed.unprotected})
+    return spec.model_copy(update=installed.model_dump(include={"measure", "unprotected", "gives_up"}))
 
 
 @cache
@@ -271,10 +308,15 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
 def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
     """Return the part of the protection that a mitigation gives up; '' if it gives up nothing.
 
-    Clients without TLS give up the encryption of their connections, unless a tunnel begins on their own host.
+    Clients without TLS give up the encryption of their connections, unless a tunnel begins on their own host. A part
+    that the reference lacks too is not given up.
     """
     if candidate.level in spec.unprotected.get(candidate.factor, []):
-        return "the protection"
+        return WHOLE
+    parts = spec.gives_up.get(candidate.factor, {})
+    part = parts.get(candidate.level, "")
+    if part and part != parts.get(reference.levels.get(candidate.factor, ""), ""):
+        return part
     settings = candidate.arm.settings
     if reference.settings.speaks_tls and not settings.speaks_tls and not settings.near_round_trips:
         return "the encryption of the clients' connections"
@@ -289,7 +331,7 @@ def _wins_back(index: Index, data: Mitigations) -> str:
     if data.best is not None:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}."
-    keeping = [each for each in data.mitigations if not each.gives_up]
+    keeping = [each for each in data.protecting if not each.gives_up]
     which = f"{'another' if keeping else 'one'} ({data.factor})"
     other = f"; to measure {which}, add --set {data.measure}" if data.measure else ""
     if not keeping:
@@ -299,7 +341,7 @@ def _wins_back(index: Index, data: Mitigations) -> str:
         return f"this run cannot tell what {fmt.listed(unresolved)} {_verb(unresolved, 'save')}{other}."
     clauses = []
     if harmful := by_verdict[Verdict.COSTS]:
-        clauses.append(f"{fmt.listed(harmful)} {_verb(harmful, 'cost')} more")
+        clauses.append(f"{fmt.listed(harmful)} {_verb(harmful, 'add')} to the cost")
     if idle := by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]:
         clauses.append(f"{fmt.listed(idle)} {_verb(idle, 'save')} nothing measurable")
     return f"nothing that this run measured: {fmt.listed(clauses)}{other}."
@@ -324,7 +366,8 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
     words = index.metric_words(metric.name)
     if _is_rate(index, data):
         without = f" ({fmt.number(on_arm.control_value)} without the protection)" if on_arm is not None else ""
-        return f"{best.label} raises {words} from {fmt.number(before)} to {fmt.number(after)}{without}"
+        share = _share_of_loss(data, best)
+        return f"{best.label} raises {words} from {fmt.number(before)} to {fmt.number(after)}{without}{share}"
     saved = fmt.with_unit(fmt.number(before - after, fmt.significant_decimals(before - after, 2)), metric.unit)
     if loss is None or best.recovered is None:
         return f"{best.label} saves {saved} of {words}"
@@ -335,9 +378,9 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
 
 
 def _texts(index: Index, data: Mitigations) -> list[str]:
-    by_verdict = {verdict: [each for each in data.mitigations if each.verdict is verdict] for verdict in Verdict}
+    by_verdict = {verdict: [each for each in data.protecting if each.verdict is verdict] for verdict in Verdict}
     helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
-    texts, without_gain = [], []
+    texts, without_gain = [text.removesuffix(".") for text in _remaining(index, data)], []
     metric = f"'{index.metric_label(data.metric)}'"
     if helping:
         protection = index.label(data.reference)
@@ -349,7 +392,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 clause = f"{each.label} {improves} {metric} by {_improvement(index, data, each)}"
             elif each.recovered.low <= ALL:
                 share = fmt.percentage(each.recovered)
-                cost = f"what {protection} costs in {metric}"
+                cost = f"what {protection} costs in {metric}{_at_reference(data, each)}"
                 whole = round(each.recovered.value, 2) >= ALL
                 clause = f"{each.label} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
@@ -362,7 +405,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     if idle := [each.label for each in by_verdict[Verdict.NO_DIFFERENCE] + by_verdict[Verdict.NO_COST]]:
         without_gain.append(f"{fmt.listed(idle)} {'recovers' if len(idle) == 1 else 'recover'} nothing measurable")
     if harmful:
-        more = [f"{each.label} costs more ({metric} {_gain(index, data, each)})" for each in harmful]
+        more = [f"{each.label} adds to the cost ({metric} {_gain(index, data, each)})" for each in harmful]
         without_gain.append(f"compared with {index.label(data.reference)}, {fmt.listed(more)}")
     if without_gain:
         resolved = not (helping or unresolved)
@@ -370,6 +413,61 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
     if names := [each.label for each in unresolved]:
         texts.append(f"this run cannot tell what {fmt.listed(names)} {'recovers' if len(names) == 1 else 'recover'}")
     return [f"{fmt.capital(text)}." for text in texts]
+
+
+def _share(each: Mitigation) -> Text:
+    """Return the recovered share for a table; that of a mitigation that makes the loss larger is '0 % (adds 39 %)'."""
+    if each.recovered is None:
+        return Text(fmt.NONE)
+    if each.verdict is not Verdict.COSTS:
+        return fmt.percentage(each.recovered)
+    added = fmt.percentage(each.recovered.through(neg))
+    return Text(f"none: adds {added.value}", added.interval)
+
+
+def _recovers(each: Mitigation, share: Estimate) -> str:
+    if each.verdict is Verdict.COSTS:
+        return f"adds {fmt.percentage(share.through(neg))} to the loss"
+    if each.verdict is Verdict.SAVES:
+        return f"recovers {fmt.percentage(share)}"
+    return f"has a recovered share of {fmt.percentage(share)}"
+
+
+def _at_reference(data: Mitigations, each: Mitigation) -> str:
+    """Return ' with one client' if the mitigation has another context than the reference, otherwise ''."""
+    level = data.reference_levels.get(each.factor, "")
+    return f" with {level}" if level else ""
+
+
+def _whose_loss(index: Index, data: Mitigations) -> str:
+    """Return the loss of which shares are recovered, such as ' of 11,057 /s in 'commits a second' with one client'."""
+    effect, metric = index.effect(data.metric, data.reference), index.metrics[data.metric]
+    if effect is None:
+        return ""
+    size = effect.difference.through(neg) if effect.difference.value < 0 else effect.difference
+    levels = [*dict.fromkeys(filter(None, (data.reference_levels.get(each.factor, "") for each in data.protecting)))]
+    where = f" with {fmt.listed(levels)}" if levels else ""
+    return f" of {fmt.absolute(size, metric.unit).value} in '{index.metric_label(data.metric)}' by {index.label(data.reference)}{where}"
+
+
+def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
+    """Return text such as ', 77 % of what one client loses' if the loss is that of another context; otherwise ''."""
+    level = data.reference_levels.get(best.factor, "")
+    if not level or best.recovered is None:
+        return ""
+    if best.recovered.value > ALL:
+        return f", a gain of more than is lost with {level}"
+    return f", a gain of {fmt.percentage(best.recovered).value} of what is lost with {level}"
+
+
+def _remaining(index: Index, data: Mitigations) -> list[str]:
+    """Return how much of the loss remains without the protection, so that it is not the protection's own cost."""
+    return [
+        f"{fmt.capital(each.label)} has {fmt.percentage(each.recovered.through(lambda share: 1 - share))} of the loss"
+        f"{_whose_loss(index, data)}, so that much of it is not the cost of the protection itself."
+        for each in data.without_protection
+        if each.recovered is not None
+    ]
 
 
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
