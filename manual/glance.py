@@ -12,7 +12,7 @@ from costof.report import versions
 from costof.report.markdown import escape
 from costof.report.result import Result
 from costof.report.sections.costs import cost_clause
-from costof.report.sections.mitigations import Mitigation, Mitigations
+from costof.report.sections.mitigations import Mitigation, Mitigations, remaining
 from costof.report.summary import CORES, MOST_IN_VERDICT, verdict_sentence
 from costof.results.index import Index
 from costof.statistics.estimate import Verdict
@@ -50,7 +50,9 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
         for other in same_server(result, results)
         if helps(other) and _protection(other) == _protection(result)
     ]
-    reason = [f"- **Why:** {escape(result.summary.why)}"] if result.summary.why else []
+    data = result.sections.mitigations
+    reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
+    reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
     # A study of mitigations asks what helps.
     yield from [*helping, *reason] if helps(result) else [*reason, *helping]

@@ -185,13 +185,12 @@ class MitigationsSection(Section[Spec, Mitigations]):
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
         return [
             *sentences("answer", _texts(index, data)),
-            *sentences("why", _remaining(index, data)),
             *sentences("mitigation", [_wins_back(index, data)]),
         ]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
         if data.without_protection:
-            yield Paragraph(" ".join(_remaining(index, data)))
+            yield Paragraph(" ".join(remaining(index, data)))
         if not data.protecting:
             return
         loss = _whose_loss(index, data)
@@ -217,7 +216,9 @@ class MitigationsSection(Section[Spec, Mitigations]):
             ]
             for each in data.protecting
         ]
-        yield Table.of([*HEAD, *([GIVES_UP] if partly else [])], rows, title=title, texts=(0, 3, 4) if partly else (0, 3))
+        yield Table.of(
+            [*HEAD, *([GIVES_UP] if partly else [])], rows, title=title, texts=(0, 3, 4) if partly else (0, 3)
+        )
         yield Paragraph(METHOD.format(loss=loss), "note", media=FILES)
 
 
@@ -380,7 +381,7 @@ def _gains(index: Index, data: Mitigations, best: Mitigation) -> str:
 def _texts(index: Index, data: Mitigations) -> list[str]:
     by_verdict = {verdict: [each for each in data.protecting if each.verdict is verdict] for verdict in Verdict}
     helping, harmful, unresolved = (by_verdict[each] for each in (Verdict.SAVES, Verdict.COSTS, Verdict.UNRESOLVED))
-    texts, without_gain = [text.removesuffix(".") for text in _remaining(index, data)], []
+    texts, without_gain = [text.removesuffix(".") for text in remaining(index, data)], []
     metric = f"'{index.metric_label(data.metric)}'"
     if helping:
         protection = index.label(data.reference)
@@ -460,7 +461,7 @@ def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
     return f", a gain of {fmt.percentage(best.recovered).value} of what is lost with {level}"
 
 
-def _remaining(index: Index, data: Mitigations) -> list[str]:
+def remaining(index: Index, data: Mitigations) -> list[str]:
     """Return how much of the loss remains without the protection, so that it is not the protection's own cost."""
     return [
         f"{fmt.capital(each.label)} has {fmt.percentage(each.recovered.through(lambda share: 1 - share))} of the loss"
