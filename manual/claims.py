@@ -243,8 +243,8 @@ def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -
     plain, changed = before / effect.control_value, (after - before) / effect.difference.value
     unit = fmt.UNITS.get(effect.unit, effect.unit)
     return (
-        f"The published figure without the protection is {_times(plain)} ours, and the published difference in {unit} is "
-        f"{_times(changed)} ours."
+        f"The published figure without the protection is {_times(plain)} ours, and the published difference in {unit} "
+        f"is {_times(changed)} ours."
     )
 
 

@@ -471,8 +471,8 @@ def _driver(figures: Sequence[KeyFigure]) -> str:
         return ""
     own = fmt.with_unit(_two_digits(rest), app.unit)
     return (
-        f"{own} of the {app.added.lstrip('+')} in the application come from its driver: on the wire, a new connection "
-        f"takes only {wire.added.lstrip('+')} longer."
+        f"{own} of the {app.added.lstrip('+')} come from the application's driver (on the wire: "
+        f"{wire.added.lstrip('+')})."
     )
 
 

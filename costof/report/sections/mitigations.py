@@ -448,7 +448,8 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
     size = effect.difference.through(neg) if effect.difference.value < 0 else effect.difference
     levels = [*dict.fromkeys(filter(None, (data.reference_levels.get(each.factor, "") for each in data.protecting)))]
     where = f" with {fmt.listed(levels)}" if levels else ""
-    return f" of {fmt.absolute(size, metric.unit).value} in '{index.metric_label(data.metric)}' by {index.label(data.reference)}{where}"
+    loss, label = fmt.absolute(size, metric.unit).value, index.metric_label(data.metric)
+    return f" of {loss} in '{label}' by {index.label(data.reference)}{where}"
 
 
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
