@@ -328,7 +328,7 @@ class TargetServer(ABC):
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what a server needs for an arm with these target settings and may lack; None if nothing.
+        """Return what an arm with these target settings needs that not every server has; None if nothing.
 
         It is used for a dry run, which does not connect.
         """
@@ -367,7 +367,10 @@ class TargetServer(ABC):
     def mismatch(
         self, target_settings: Mapping[str, Any], moved: Mapping[str, float], answer: SliceAnswer
     ) -> str | None:
-        """Return why a slice was not measured as its arm's target settings require; None if it was."""
+        """Return why a slice was not measured as its arm's target settings require; None if it was.
+
+        `increases` has, by name, by how much each of the `readings` rose in the slice.
+        """
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:

@@ -66,7 +66,7 @@ class Context:
 
 
 def find_contexts(core: Core) -> list[Context]:
-    """Return the contexts of a run from near to far. Contexts without a distance come last, in the run's order."""
+    """Return the contexts of a run, the nearest first. Contexts without a distance come last, in the run's order."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
     ordered = []
@@ -150,7 +150,7 @@ class Index:
 
     @property
     def answered(self) -> list[Arm]:
-        """Return the arms that the answer covers, from near to far.
+        """Return the arms that the answer covers, those at the nearest distance first.
 
         These are the protected arms without an error that no section leaves out.
         """

@@ -119,7 +119,7 @@ MOST_HEADLINES = 3
 
 
 class Line(NamedTuple):
-    """The effects of one protection on one metric in all contexts, from near to far."""
+    """The effects of one protection on one metric in all contexts (such as distances), the nearest first."""
 
     view: str
     metric: Metric

@@ -52,7 +52,7 @@ class Tree(Model):
 
 @dataclass(frozen=True)
 class Distinct:
-    """A sync tree, and all arms that had it in any context."""
+    """A sync tree (which member replicates from which), and all arms that had it in at least one slice."""
 
     tree: Tree
     arms: list[Arm]
