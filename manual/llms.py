@@ -25,7 +25,7 @@ def llms_text() -> str:
 
 
 def navigation() -> Iterator[tuple[str, list[str]]]:
-    """Yield each section of the site's navigation with its pages. Pages outside of all sections come first, as "Start"."""
+    """Yield each section of the site's navigation with its pages. Pages outside of sections come first, as "Start"."""
     first: list[str] = []
     sections = []
     for entry in configuration()["nav"]:

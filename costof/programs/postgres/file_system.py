@@ -156,7 +156,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
             return f"the canary is readable in {readable[0]}, although the file system encrypts" if readable else None
         return None if readable else "the canary is in no stored file, where it must be readable without encryption"
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         return self.leak
 
 

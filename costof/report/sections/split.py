@@ -1,7 +1,7 @@
 """Split: how much of a protection's cost comes from the additional programs, and how much from what they do.
 
-An arm between control and protected arm has only the programs, such as two proxies that do not encrypt. The first step of
-the cost is the difference between this arm and the control, the second step that between the protected arm and this
+An arm between control and protected arm has only the programs, such as two proxies that do not encrypt. The first step
+of the cost is the difference between this arm and the control, the second step that between the protected arm and this
 arm. Both are paired by round. The share of the second step has Fieller's interval. Percentiles cover all operations and
 have a bootstrap over rounds (`statistics/tails.py`).
 """
