@@ -33,7 +33,9 @@ from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
-QUOTIENT = " Where this mean clearly differs from the ratio of the two means beside it, that ratio is shown."
+QUOTIENT = (
+    " In rows where this mean clearly differs from the quotient of the two values in the row, the quotient is shown."
+)
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
 LONGER_BEFORE_TLS = (

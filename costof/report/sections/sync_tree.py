@@ -19,8 +19,8 @@ from costof.results.run import Run
 
 HEAD = ["arm", "sync tree", "slices", "discarded", ""]
 METHOD = (
-    "The tree was read from every member right before and right after each slice. Slices with a wrong or changing tree "
-    "were discarded."
+    "Which member replicates from which (the sync tree) was read from every member right before and right after each "
+    "slice. Slices in which a member had a wrong source or changed its source were discarded."
 )
 SHORT = {"primary": "P", "secondary": "S", "hidden": "H", "read-only": "R"}
 LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only secondary without a vote."

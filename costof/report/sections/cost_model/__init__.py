@@ -62,8 +62,8 @@ ADDED = "A protection adds a fixed time, and your round-trip time for each round
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
-    "round trips, estimated from the rounds at the nearest distance. Round-trip times were measured by TCP on the "
-    "links. Intervals include the uncertainty of both times."
+    "round trips, estimated from the rounds at the nearest distance. Round-trip times are the kernel's estimates for "
+    "TCP connections on the links. Intervals include the uncertainty of the own time and of the round-trip time."
 )
 
 #: The formula then has no flushes.

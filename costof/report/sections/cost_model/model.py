@@ -2,7 +2,7 @@
 
 Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush. The engine counts round
 trips, and the servers count flushes. Own time is estimated from the rounds at the nearest distance, where the link's
-part of the time is smallest. Round-trip times are measured by TCP on the links, and the time of a flush on the disk of
+part of the time is smallest. Round-trip times are the kernel's estimates for TCP connections on the links, and the time of a flush on the disk of
 the servers' data. Intervals include the uncertainty of the rounds and of both times.
 """
 
