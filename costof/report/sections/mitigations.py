@@ -158,7 +158,10 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return Lead(leads=True, reference=data.reference, judged_by=data.metric)
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
-        return [*sentences("answer", _texts(index, data)), *sentences("mitigation", [_what_reduces_the_cost(index, data)])]
+        return [
+            *sentences("answer", _texts(index, data)),
+            *sentences("mitigation", [_what_reduces_the_cost(index, data)]),
+        ]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
         if not data.mitigations:

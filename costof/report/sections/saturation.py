@@ -37,8 +37,8 @@ MOST_NAMED = 3
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
     "The workers of these workloads are always busy: rate × time equals the number of workers (Little's law). More "
-    "workers would raise the time but not the rate. The column 'limit' says what limits the rate: the CPU time that one "
-    "program may use, or this machine's CPU."
+    "workers would raise the time but not the rate. The column 'limit' says what limits the rate: the CPU time that "
+    "one program may use, or this machine's CPU."
 )
 
 

@@ -40,8 +40,8 @@ MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
     "The first step is the difference between '{between}' and '{control}', the second one that between the protected "
-    "variant and '{between}', both paired by round. Share: the cost of the second step divided by the cost of both, with "
-    "Fieller's interval. Percentiles cover all operations; their differences have a bootstrap over rounds."
+    "variant and '{between}', both paired by round. Share: the cost of the second step divided by the cost of both, "
+    "with Fieller's interval. Percentiles cover all operations; their differences have a bootstrap over rounds."
 )
 
 
@@ -68,7 +68,8 @@ class Figure(Model):
     second: Estimate
     both: Estimate
     share: Estimate | None = Field(
-        description="The cost of the second step divided by that of both. None for percentiles, and if the share has no bounded interval."
+        description="The cost of the second step divided by that of both. None for percentiles, and if the share has "
+        "no bounded interval."
     )
 
 

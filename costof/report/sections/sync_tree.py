@@ -76,7 +76,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
     data = list[Tree]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Tree] | None:
-        """Return the trees of every arm, the most frequent first; None if the servers report no tree."""
+        """Return the sync trees of every arm, the most frequent first; None if the servers report none."""
         trees = [
             Tree(
                 arm=arm.name,

@@ -204,13 +204,13 @@ def _sentence(index: Index, curve: Curve) -> str:
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
             return (
-                f"{subject} {about} {what}, fast or slow: the same {effect} of {amount} at every percentile from {first} "
-                f"to {last} agrees with the data."
+                f"{subject} {about} {what}, fast or slow: the same {effect} of {amount} at every percentile from "
+                f"{first} to {last} agrees with the data."
             )
         where = f"from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
-            f"{subject} {about} {what} {where}. The same {effect} of {amount} at every percentile from {first} to {last} "
-            f"agrees with the data, but at some of them this run cannot tell the {effect} from zero."
+            f"{subject} {about} {what} {where}. The same {effect} of {amount} at every percentile from {first} to "
+            f"{last} agrees with the data, but at some of them this run cannot tell the {effect} from zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
