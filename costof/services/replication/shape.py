@@ -29,7 +29,7 @@ TREE_PREFIX = "tree-"
 
 
 def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
-    """Return the sync tree of a shape (each member with its source); None for 'natural', in which MongoDB chooses the sources.
+    """Return each member's source in a shape; None for 'natural', in which MongoDB chooses the sources.
 
     The first of `members` is the primary. In a star all members follow (replicate from) the primary. In a chain each
     follows the member before it. In 'tree-<n>' each member has n followers; the tree is filled breadth first in the
