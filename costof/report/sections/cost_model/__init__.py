@@ -150,7 +150,7 @@ MOST_SENTENCES = 3
 
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
-    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, for a service with …'.
+    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, calculated for …'.
 
     The service has the load and distance of `measured_load`.
     """
@@ -169,7 +169,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         measured = dict(_measured_effects(index, model, each.protection))
         connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
         operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
-        at = same if number else f"for {service}"
+        at = same if number else f"calculated for {service}"
         times = f"{connection}, {operation}" if connects else operation
         yield fmt.capital(f"{each.label} {times} and {_cores_change(costs.cores)}, {at}.")
 
