@@ -429,7 +429,7 @@ def _say_the_same(rate: KeyFigure, time: KeyFigure) -> bool:
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
     """Return the first figures of each arm: the same number for each arm, and at most `most` in total.
 
-    If all figures of an arm are of one quantity in several contexts, return its first and its last ones.
+    If all figures of an arm are of one quantity in several contexts, such as distances, return its first and last ones.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:

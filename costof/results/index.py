@@ -95,7 +95,7 @@ class Index:
         self.answer = answer
         self.contexts = find_contexts(core)
         self.arms = [arm for arm in core.arms if not arm.control and not arm.replicate]
-        """All arms of all contexts except controls and replicates, including arms in error."""
+        """All arms of all contexts (such as distances), except controls and replicates, including arms in error."""
         self.protections = {arm.protection: arm.label for arm in self.arms}
         """Labels of the protections by name; a protection is the same at every distance."""
         self.replicates = {arm.name for arm in core.arms if arm.replicate}
@@ -112,7 +112,7 @@ class Index:
 
     @property
     def many_contexts(self) -> bool:
-        """Return whether the run has several contexts, so that every table has to name its context."""
+        """Return whether there are several contexts (such as distances), so that every table has to name its context."""
         return len(self.contexts) > 1
 
     @property

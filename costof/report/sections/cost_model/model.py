@@ -179,7 +179,7 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
 
 
 def round_trip(run: Run, arm: PlannedArm) -> Mean:
-    """Return the mean round-trip time of the arm's link in milliseconds, measured by TCP in all starts.
+    """Return the mean round-trip time of the arm's link in milliseconds, by TCP's own estimates in all starts.
 
     If it was not measured, return the configured time, without uncertainty. For a target, return the round-trip time to
     the target.
