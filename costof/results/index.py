@@ -112,7 +112,7 @@ class Index:
 
     @property
     def many_contexts(self) -> bool:
-        """Return whether there are several contexts (such as distances), so that every table has to name its context."""
+        """Return whether there are several contexts, such as distances, so that each table has to name its own."""
         return len(self.contexts) > 1
 
     @property
