@@ -12,7 +12,7 @@ from tests.support.small_plans import plan_of
 
 pytestmark = pytest.mark.servers
 
-STUDIES = ["postgres-tls", "mysql-transport", "redis-tls"]
+SLOW = [pytest.param(study, marks=pytest.mark.slow) for study in ("postgres-tls", "mysql-transport")]
 
 
 def plan(study: str) -> Plan:
@@ -20,7 +20,7 @@ def plan(study: str) -> Plan:
     return plan_of(study, "quick", *levels, "records=100")
 
 
-@pytest.mark.parametrize("study", STUDIES)
+@pytest.mark.parametrize("study", ["redis-tls", *SLOW])
 def test_server_of_mutual_tls_refuses_clients_without_a_certificate(study: str) -> None:
     planned = plan(study)
     usual, mutual = planned.protected

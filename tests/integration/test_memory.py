@@ -71,6 +71,7 @@ def test_memory_that_the_ledger_already_has_is_not_measured_again(tmp_path: Path
     assert len([*ledger.records()]) == 1
 
 
+@pytest.mark.slow
 def test_memory_of_a_users_server_is_read_by_the_users_command(lab: Lab, tmp_path: Path) -> None:
     with users_redis(lab) as server:
         (pid,) = (process.pid for process in lab.processes.values() if process.role == "server")

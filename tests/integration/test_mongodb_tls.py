@@ -18,7 +18,7 @@ from tests.support.small_plans import small_study
 
 from .conftest import SMALL
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.slow, pytest.mark.servers]
 
 
 @pytest.fixture(scope="module")

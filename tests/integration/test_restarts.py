@@ -15,7 +15,7 @@ from tests.support.command import costof
 
 from .conftest import SHORT, SHORT_ROUND, alive, costof_running, descendants, wait_for_slices
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.slow, pytest.mark.servers]
 
 #: The number of slices in a start: one warm-up round and two measured rounds.
 A_START = 3 * SHORT_ROUND
@@ -30,7 +30,6 @@ def starts_of(run: Path) -> list[int]:
     return [record.start for record in Ledger.open(run).records() if isinstance(record, EnvironmentRecord)]
 
 
-@pytest.mark.slow
 def test_failed_server_start_ends_the_run_and_earlier_starts_are_reported(
     tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,7 +23,7 @@ from tests.support.small_plans import small_study
 
 from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
 
-pytestmark = pytest.mark.servers
+pytestmark = [pytest.mark.slow, pytest.mark.servers]
 #: Options of a run with workloads of the engine and a driver on three arms: plain, its replicate and TLS.
 QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
 AT_LOAD = ["--pool", "4", "--load", "100/s"]
@@ -85,7 +85,6 @@ def password_of(server: RunningServer) -> dict[str, str]:
     return {"COSTOF_PASSWORD": server.password.get_secret_value()}
 
 
-@pytest.mark.slow
 def test_run_is_not_resumed_on_a_server_with_another_certificate(postgres: RunningServer, interrupted: Path) -> None:
     places = postgres.places()
     with postgres.showing(datetime.timedelta(days=1)):
@@ -129,7 +128,6 @@ def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_
     assert "is complete (5 rounds)" in refused(interrupted, **password_of(postgres))
 
 
-@pytest.mark.slow
 def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_server(
     postgres: RunningServer, tmp_path: Path, temporary: Path
 ) -> None:
@@ -147,7 +145,6 @@ def test_lab_run_is_not_resumed_on_a_target_or_with_another_version_of_its_serve
     assert f"its redis was 6.0.0 and is now {version}" in refused(run)
 
 
-@pytest.mark.slow
 def test_run_is_not_resumed_without_its_server_or_on_another_one(
     lab: Lab, postgres: RunningServer, interrupted: Path
 ) -> None:
@@ -160,7 +157,6 @@ def test_run_is_not_resumed_without_its_server_or_on_another_one(
         assert other.places() == places
 
 
-@pytest.mark.slow
 def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:

@@ -70,7 +70,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(mongodb(), tmp_path_factory.mktemp("page"))
 
 
-@pytest.mark.parametrize(("window", "scheme"), [(LAPTOP, "dark"), (PHONE, "light")])
+@pytest.mark.parametrize(("window", "scheme"), [pytest.param(LAPTOP, "dark", marks=pytest.mark.slow), (PHONE, "light")])
 def test_page_is_accessible_and_fits_its_window(
     chromium: Browser, path: Path, window: tuple[int, int], scheme: str
 ) -> None:
@@ -144,7 +144,7 @@ def test_printed_page_has_the_answer_on_its_first_sheet_and_all_sections(chromiu
         assert page.evaluate("getComputedStyle(document.body).color") == "rgb(31, 39, 48)", "dark ink on paper"
 
 
-@pytest.mark.parametrize("window", [LAPTOP, PHONE])
+@pytest.mark.parametrize("window", [pytest.param(LAPTOP, marks=pytest.mark.slow), PHONE])
 def test_embedded_picture_and_calculator_get_a_frame_of_their_height(
     chromium: Browser, window: tuple[int, int], tmp_path: Path
 ) -> None:
