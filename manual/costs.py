@@ -111,7 +111,7 @@ def age_mark(stored: StoredRun, today: date) -> str:
 
 
 def protections(stored: StoredRun) -> list[Protection]:
-    """Return the costs of every protected arm, in the order of the report's contexts (near before far)."""
+    """Return the costs of every protected arm, in the order of the report's contexts (the nearest distance first)."""
     index = Index(stored.result)
     return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
 
