@@ -23,8 +23,8 @@ def pooling() -> Result:
     data = result.sections.mitigations
     assert data is not None
     kept = [each.model_copy(update={"verdict": Verdict.SAVES}) for each in data.mitigations]
-    kept.sort(key=lambda each: not each.gives_up)
-    assert [bool(each.gives_up) for each in kept[:2]] == [True, False]
+    unencrypted = next(each for each in kept if each.gives_up == "the encryption of the clients' connections")
+    kept = [unencrypted, *(each for each in kept if not each.gives_up)]
     sections = result.sections.model_copy(update={"mitigations": data.model_copy(update={"mitigations": kept})})
     return build_result(Core(**{name: getattr(result, name) for name in Core.model_fields}), sections)
 
