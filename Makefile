@@ -80,6 +80,7 @@ man: setup
 docs: $(BIN)/zensical
 	@$(BIN)/python -m manual pages
 	@$(BIN)/zensical build --config-file site.yml --clean --strict
+	@$(BIN)/python -m manual formulas
 	@$(BIN)/linkchecker --no-status --no-warnings build/site/index.html
 
 $(BIN)/zensical: pyproject.toml constraints.txt | setup

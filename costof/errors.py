@@ -320,8 +320,9 @@ class WarningText:
     COMMAND_NOTE = Message(lambda arm, note: f"{arm}: {note}")
     LEFT_RUNNING = Message(lambda arm, children, slices: f"{arm} left {children} running in the background (in "
         f"{slices}): costof ended it, and no figure contains its work; make the command wait for it")
-    LEFT_BEHIND = Message(lambda arm, children, slices: f"{arm} left {children} running as a daemon (in {slices}): it "
-        "ran during the next slices, and no figure contains its work; start it with `before` and end it with `after`")
+    LEFT_BEHIND = Message(lambda arm, children, slices: f"{arm} left {children} running as a daemon (in {slices}): "
+        "such a process runs during the next slices too, and no figure contains its work; start it with the arm's "
+        "setting `before`, and end it with `after`")
     EXPOSED_IN_COMMAND = Message(lambda places: f"the value after {places} looks like a password and is visible in the "
         'report, the plan and the process list; pass it in the environment ("$NAME" in a line that a shell runs), by '
         "[secrets] of a study file, or in a file that the program reads")

@@ -75,10 +75,10 @@ def split_url(url: str, example: str) -> UrlParts:
 
 
 def _is_ambiguous(match: re.Match[str]) -> bool:
-    """Return whether an @ in the query could end the password, so that the hosts would follow it.
+    """Return whether an @ in the query could be the one between the password and the hosts.
 
     This is possible in mongodb://user:1?2@host/, where the password may be an unencoded 1?2. It is impossible in
-    mongodb://user:password@host/?appName=@user@, because no host follows the @.
+    mongodb://user:password@host/?appName=@user@, because the text after each @ of its query is not a list of hosts.
     """
     query = match["query"] or ""
     if "@" not in query:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
 
 import click
@@ -23,6 +24,9 @@ REFERENCE, REPORTS, INDEX, LLMS = DOCS / "reference", DOCS / "reports", DOCS / "
 #: The site's configuration with the studies' pages. Zensical wants it beside docs/.
 SITE = reports.ROOT / "site.yml"
 COSTS, PUBLISHED, SCHEMA = DOCS / "costs.md", DOCS / "published.md", REFERENCE / files.SCHEMA
+#: The site that Zensical builds, and a formula in it, as pymdownx.arithmatex marks it.
+BUILT = reports.ROOT / "build" / "site"
+FORMULA = re.compile(r'<span class="arithmatex">\\\((.*?)\\\)</span>', re.DOTALL)
 #: README's picture, and the study that it shows.
 PICTURE, PICTURED = DOCS / "report.svg", "mongodb-tls"
 
@@ -56,6 +60,19 @@ def pages() -> None:
     reports.write_pages({study: stored.result for study, stored in runs.items()}, REPORTS)
     LLMS.write_text(llms_text())
     YAML(typ="safe").dump(configuration(), SITE)
+
+
+@main.command()
+def formulas() -> None:
+    """Write the formulas of the built site as MathML, which browsers show without a program."""
+    # Only installed to build the site.
+    from latex2mathml.converter import convert
+
+    for page in BUILT.rglob("*.html"):
+        text = page.read_text()
+        written = FORMULA.sub(lambda found: convert(unescape(found[1])), text)
+        if written != text:
+            page.write_text(written)
 
 
 @main.command()

@@ -47,6 +47,10 @@ RULES = f"""## Rules
 - **Old figures are marked**: those older than {FRESH_DAYS} days, or of another version of costof than {__version__}.
 - **The configuration** is a hash of the run's plan without its seed. Runs with the same plan have the same hash.
 """
+#: Part of a table's caption, because a narrow screen does not show the table's head.
+PORTABLE = "Round trips and bytes hold on any machine; the other figures are of the machine of this run."
+#: The attribute of a cell without a figure, which a narrow screen leaves out.
+EMPTY = ' class="empty"'
 COLUMNS = ("round trips", "bytes", "added", "relative", "CPU, an operation")
 
 
@@ -107,7 +111,7 @@ def age_mark(stored: StoredRun, today: date) -> str:
 
 
 def protections(stored: StoredRun) -> list[Protection]:
-    """Return the costs of every protected arm, in the order of the report's contexts (near before far)."""
+    """Return the costs of every protected arm, in the order of the report's contexts (the nearest distance first)."""
     index = Index(stored.result)
     return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
 
@@ -187,10 +191,10 @@ def _study(stored: StoredRun, today: date) -> str:
 def _table(stored: StoredRun) -> str:
     """Return the table as HTML, because each cell needs its column's name on a narrow screen."""
     groups = "".join(_group(each) for each in protections(stored))
-    control = escape(f"compared with “{Index(stored.result).control_label}”")
+    control = escape(f"Compared with “{Index(stored.result).control_label}”.")
     head = "".join(f'<th scope="col">{each}</th>' for each in COLUMNS)
     return (
-        f'<table class="costs"><thead><tr><th scope="col" rowspan="2">{control}</th>'
+        f'<table class="costs"><caption>{control} {PORTABLE}</caption><thead><tr><th scope="col" rowspan="2"></th>'
         '<th scope="colgroup" colspan="2">on any machine</th>'
         f'<th scope="colgroup" colspan="3">on the machine of this run</th></tr><tr>{head}</tr></thead>'
         f"{groups}</table>"
@@ -214,7 +218,9 @@ def _table_row(name: str, cells: Iterable[str] | str) -> str:
     if isinstance(cells, str):
         return f'<tr>{head}<td colspan="{len(COLUMNS)}">Missing: {escape(cells)}</td></tr>'
     columns = zip(COLUMNS, cells, strict=True)
-    labelled = "".join(f'<td data-label="{label}">{cell}</td>' for label, cell in columns)
+    labelled = "".join(
+        f'<td data-label="{label}"{EMPTY if cell == fmt.NONE else ""}>{cell}</td>' for label, cell in columns
+    )
     return f"<tr>{head}{labelled}</tr>"
 
 

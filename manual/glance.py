@@ -92,7 +92,7 @@ def cost(result: Result) -> str:
 
 
 def helps(result: Result) -> str:
-    """Return what the best mitigation wins back and what it costs elsewhere; '' if the run measured no mitigation."""
+    """Return what the best mitigation saves and what it costs elsewhere; '' if the run measured no mitigation."""
     data = result.sections.mitigations
     if data is None or not data.mitigations:
         return ""

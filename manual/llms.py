@@ -25,7 +25,7 @@ def llms_text() -> str:
 
 
 def navigation() -> Iterator[tuple[str, list[str]]]:
-    """Yield the sections of the site's navigation with their pages. The first pages are in no section of the site."""
+    """Yield each section of the site's navigation with its pages. Pages outside of sections come first, as "Start"."""
     first: list[str] = []
     sections = []
     for entry in configuration()["nav"]:
@@ -59,7 +59,7 @@ def _line(path: Path) -> str:
 
 
 def _answer(text: str) -> Iterator[str]:
-    """Yield the verdict on a study's page, and what helps."""
+    """Yield the verdict on a study's page, and its text after "What helps:"."""
     for pattern in (r"^> \*\*(.+)\*\*$", r"^- \*\*What helps:\*\* (.+)$"):
         yield from (_without_links(found) for found in re.findall(pattern, text, re.MULTILINE))
 

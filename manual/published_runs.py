@@ -1,8 +1,8 @@
-"""Runs of the studies' published profiles, which repeat a publication in its own size.
+"""Runs of the studies' published profiles, which repeat a published measurement at its original scale.
 
-Such a run takes up to some hours. So it has a folder of its own, from which the same command continues it, and it is
-stored only when it is complete: as its ledger or, if the ledger is too large for the repository, as its result, which
-has the values of each round.
+Such a run can take several hours. So it has a folder of its own, from which the same command continues it. It is stored
+only when it is complete: as its ledger or, if the ledger is too large for the repository, as its result, which has the
+values of each round.
 """
 
 from __future__ import annotations

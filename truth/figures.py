@@ -12,7 +12,8 @@ from truth.design import EARLIER
 from truth.rows import EffectRow, PeerRow, Row, TailRow
 
 #: Goals: the share of intervals that contain the truth, the maximum share of false verdicts, the minimum share of
-#: noticed costs, the maximum time to a verdict relative to `EARLIER`, and the maximum error of a percentile.
+#: noticed costs, the maximum time to a verdict as a share of the time that the earlier version (commit `EARLIER`)
+#: takes, and the maximum error of a percentile.
 COVERAGE = (0.93, 0.97)
 MOST_FALSE = 0.05
 LEAST_FOUND = 0.9

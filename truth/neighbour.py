@@ -19,7 +19,7 @@ PAUSE_SECONDS = 0.5
 def neighbour(seed: int) -> Iterator[None]:
     """Run the process until the `with` block ends."""
     argv = [sys.executable, "-m", __spec__.name, str(seed)]
-    # Start a new session, so that Ctrl-C reaches only the campaign.
+    # The process has a session of its own, so that Ctrl-C ends only the campaign, which then ends the process.
     with subprocess.Popen(argv, stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
             yield

@@ -127,7 +127,7 @@ def _run_costof(arguments: Sequence[str], trial: Trial) -> Result:
 
 
 def _run_benchmarker(effect: Effect, *commands: str) -> tuple[dict[str, float], dict[str, float]]:
-    """Run the other tool for as long as `costof` ran, and return its figures of the two commands."""
+    """Measure two commands with `BENCHMARKER` for about as long as `costof` did, and return its figures of each."""
     runs = max(10, round(PAIR_SECONDS / 2 / (effect.control_value / MS_PER_SECOND)))
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         argv = [BENCHMARKER, "--shell", "none", "--warmup", "3", "--runs", str(runs), "--export-json", file.name]

@@ -54,7 +54,7 @@ SERVER_CPU = click.option(
 SERVER_MEMORY = click.option(
     "--server-memory",
     metavar="COMMAND",
-    help="Command that prints the memory of the target's servers in bytes: measures the memory of a connection.",
+    help="Command that prints the memory of the target's servers in bytes, to measure the memory of a connection.",
 )
 POOLER = click.option(
     "--pooler", "pooler_url", metavar="URL", help="Your own PgBouncer in front of the target, for postgres-pooling."

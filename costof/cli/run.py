@@ -17,7 +17,7 @@ from costof.cli.output import AnswerForm, answer_form_options, check_json_lines,
 from costof.cli.resume import reopen
 from costof.cli.show import RESULT, print_answer, write_answer
 from costof.errors import EXIT_ANSWERED, EXIT_FAILED, EXIT_PARTIAL, CostofError, WarningText
-from costof.format import milliseconds, plural
+from costof.format import listed, milliseconds, plural
 from costof.lab.user_namespace import enter
 from costof.messages.plan import Share
 from costof.messages.process import HostsProcess
@@ -373,6 +373,8 @@ def _print_plan(plan: Plan, service: Service) -> None:
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
         click.echo(f"load      {plan.load_in_words}")
+    if emulated := sorted({trip for arm in plan.arms if (trip := plan.study.round_trip_ms(arm.levels))}):
+        click.echo(f"distance  {listed([*map(milliseconds, emulated)])}, emulated between clients and servers")
     if plan.memory:
         where = "on servers started anew" if plan.target is None else "after the data was written once more"
         click.echo(f"memory    up to {plan.memory:,} idle connections of each arm, after the last round, {where}")

@@ -161,12 +161,14 @@ def _kind(link: Link) -> str:
 
 
 class Chain(Topology):
-    """A chain of programs: a host for the clients, one for each program in the middle, and one for the last program.
+    """A host for the clients, one for each program in the middle, and one for the last program.
+
+    Clients reach the last program through one of the programs in the middle, or directly:
 
     ```
     client ──┬── one in the middle ──┬── last
              ├── another one ────────┤
-             └───────────────────────┘
+             └── (direct) ───────────┘
     ```
 
     Each connected pair of hosts has a separate link. All other hosts reach the last host at the same address. If

@@ -79,7 +79,7 @@ class ServiceSettings(Model):
 
     @property
     def proving_seconds(self) -> float:
-        """Return the maximum time in seconds for verifying the arm, beyond the time for the first connection."""
+        """Return the longest time in seconds that verifying the arm may take, without that for its first connection."""
         return 0.0
 
     def longest_seconds(self, workload: str) -> float:

@@ -126,7 +126,7 @@ def statements_sent(
 
 
 def entries_mismatch(
-    audited: Collection[str], sent: Mapping[str, int], moved: Mapping[str, float], answer: SliceAnswer, log: LogFile
+    audited: Collection[str], sent: Mapping[str, int], increases: Mapping[str, float], answer: SliceAnswer, log: LogFile
 ) -> str | None:
     """Return how a slice's audit entries differ from the statements that were sent; None if they match exactly.
 
@@ -135,8 +135,8 @@ def entries_mismatch(
     """
     failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
     uncounted = math.inf if REPORTED in answer.counts else failed
-    for name in [key.removeprefix(OF_CLASS) for key in moved if key.startswith(OF_CLASS)]:
-        entries = int(moved[f"{OF_CLASS}{name}"])
+    for name in [key.removeprefix(OF_CLASS) for key in increases if key.startswith(OF_CLASS)]:
+        entries = int(increases[f"{OF_CLASS}{name}"])
         statements = sent.get(name, 0) if name in audited else 0
         if not statements <= entries <= statements + (uncounted if name in audited else 0):
             cause = "; the disk of the log is full" if is_full(log.path) else ""

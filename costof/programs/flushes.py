@@ -26,7 +26,7 @@ def commits_in_flight(answer: SliceAnswer) -> float:
     return max(1.0, spent / answer.elapsed_ns) if answer.elapsed_ns else 1.0
 
 
-def flush_mismatch(moved: Mapping[str, float], answer: SliceAnswer, flushes_commits: bool) -> str | None:
+def flush_mismatch(increases: Mapping[str, float], answer: SliceAnswer, flushes_commits: bool) -> str | None:
     """Return how a slice's number of flushes contradicts the server's configuration; None if it does not.
 
     With `flushes_commits` each commit must wait for a flush, otherwise none may.
@@ -34,7 +34,7 @@ def flush_mismatch(moved: Mapping[str, float], answer: SliceAnswer, flushes_comm
     One flush can serve all commits that are in flight. A slice that wrote nothing, or whose flushes could not be
     counted, proves nothing.
     """
-    flushes, written = moved.get(FLUSHES), moved.get(LOG_BYTES, 0.0)
+    flushes, written = increases.get(FLUSHES), increases.get(LOG_BYTES, 0.0)
     operations = answer.counts.get(REPORTED, answer.operations)
     if flushes is None or not operations or written < operations:
         return None

@@ -32,9 +32,9 @@ BODY_BUFFER = "128k"
 Engine = Literal["Off", "DetectionOnly", "On"]
 
 # The settings that ModSecurity recommends (its file modsecurity.conf-recommended), without the Unicode map. They are
-# written here because the packages have that file in different places. JSON and XML bodies are parsed; bodies of up to
-# 13 MB are accepted, and of 128 KB apart from uploads; a body that cannot be parsed is refused; bodies of text
-# responses are inspected too.
+# written here because the packages have that file in different places. JSON and XML bodies are parsed; a body of up to
+# 13 MB is accepted if it has at most 128 KB beside uploaded files; a body that cannot be parsed is refused; bodies of
+# text responses are inspected too.
 RECOMMENDED = r"""
 SecRequestBodyAccess On
 SecRule REQUEST_HEADERS:Content-Type "^(?:application(?:/soap\+|/)|text/)xml" \

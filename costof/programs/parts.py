@@ -98,7 +98,7 @@ class ServerPart(Generic[Configuration]):
     def finish_counting(self) -> None:
         """Make the server update its counters after a slice, if it otherwise updates them late."""
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how a slice's increase of the readings contradicts the configuration; None if it does not."""
         return None
 

@@ -137,12 +137,12 @@ class LabServer(ABC):
         for part in self.parts:
             part.finish_counting()
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how a slice's increase of the readings contradicts the server's configuration; None if it does not.
 
         Such a slice is discarded.
         """
-        return first(part.mismatch(moved, answer) for part in self.parts)
+        return first(part.mismatch(increases, answer) for part in self.parts)
 
     def cpu_seconds(self) -> dict[str, float]:
         """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
@@ -328,7 +328,7 @@ class TargetServer(ABC):
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what a server needs for an arm with these target settings and may lack; None if nothing.
+        """Return what an arm with these target settings needs that not every server has; None if nothing.
 
         It is used for a dry run, which does not connect.
         """
@@ -365,9 +365,12 @@ class TargetServer(ABC):
         """Wait after a slice until the readings are up to date."""
 
     def mismatch(
-        self, target_settings: Mapping[str, Any], moved: Mapping[str, float], answer: SliceAnswer
+        self, target_settings: Mapping[str, Any], increases: Mapping[str, float], answer: SliceAnswer
     ) -> str | None:
-        """Return why a slice was not measured as its arm's target settings require; None if it was."""
+        """Return why a slice was not measured as its arm's target settings require; None if it was.
+
+        `increases` has, by name, by how much each of the `readings` rose in the slice.
+        """
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:

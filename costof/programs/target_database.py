@@ -29,7 +29,7 @@ DEAD_AFTER_SECONDS = 90.0
 
 
 class Heartbeat:
-    """A thread that calls `beat` every `seconds` until it is stopped. Only the first call may raise an error."""
+    """A thread that calls `beat` every `seconds` until it is stopped. Errors of all calls but the first are ignored."""
 
     def __init__(self, beat: Callable[[], None], seconds: float = BEAT_SECONDS) -> None:
         self._beat = beat

@@ -32,11 +32,11 @@ HALVED = 0.5
 """A rate that falls to this share or less is in the verdict."""
 SAME_FACTOR = 1.25
 """A rate and a time count as one finding if the factors by which they change differ by less than this factor."""
-HOW_SURE, WINS_BACK = "How sure", "What wins it back"
+HOW_SURE, REDUCES_COST = "How sure", "What reduces the cost"
 ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
-BESIDE_VERDICT = (HOW_SURE, WINS_BACK)
+BESIDE_VERDICT = (HOW_SURE, REDUCES_COST)
 NO_MITIGATION = "this run measured no mitigation"
-NO_COST = "nothing to win back, because this run found no cost"
+NO_COST = "nothing, because this run found no cost"
 
 
 class KeyFigure(Model):
@@ -166,8 +166,8 @@ class Summary(Model):
     )
     mitigation: str = Field(
         default="",
-        description="What the best mitigation wins back, or that none does or that none was measured; '' if nothing "
-        "was protected.",
+        description="How much of the cost the best mitigation saves, or that none saves any or that none was measured; "
+        "'' if nothing was protected.",
     )
     room: str = Field(default="", description="How many of the machine's cores the load needs with the protection.")
     break_even: str = Field(default="", description="From how many queries a connection the cost is small.")
@@ -345,7 +345,7 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
-    """Return what wins the cost back; '' if there are no figures, or if a run of commands has no mitigation."""
+    """Return what reduces the cost; '' if there are no figures, or if a run of commands has no mitigation."""
     text = _first(index, "mitigation")
     measures_only_commands = all(metric.view == COMMAND for metric in index.core.metrics)
     if not figures or (measures_only_commands and text in {"", f"{NO_MITIGATION}."}):
@@ -430,7 +430,7 @@ def _say_the_same(rate: KeyFigure, time: KeyFigure) -> bool:
 def first_of_each_arm(figures: Iterable[KeyFigure], most: int) -> list[KeyFigure]:
     """Return the first figures of each arm: the same number for each arm, and at most `most` in total.
 
-    If all figures of an arm are of one quantity in several contexts, return its first and its last ones.
+    If all figures of an arm are of one quantity in several contexts, such as distances, return its first and last ones.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:

@@ -66,7 +66,7 @@ class Context:
 
 
 def find_contexts(core: Core) -> list[Context]:
-    """Return the contexts of a run from near to far. Contexts without a distance come last, in the run's order."""
+    """Return the contexts of a run, the nearest first. Contexts without a distance come last, in the run's order."""
     contexts = dict.fromkeys(arm.context for arm in core.arms)
     measured = {value.arm for value in core.values} | {effect.arm for effect in core.effects}
     ordered = []
@@ -95,7 +95,7 @@ class Index:
         self.answer = answer
         self.contexts = find_contexts(core)
         self.arms = [arm for arm in core.arms if not arm.control and not arm.replicate]
-        """All arms of all contexts except controls and replicates, including arms in error."""
+        """All arms of all contexts (such as distances), except controls and replicates, including arms in error."""
         self.protections = {arm.protection: arm.label for arm in self.arms}
         """Labels of the protections by name; a protection is the same at every distance."""
         self.replicates = {arm.name for arm in core.arms if arm.replicate}
@@ -112,7 +112,7 @@ class Index:
 
     @property
     def many_contexts(self) -> bool:
-        """Return whether the run has several contexts, so that every table has to name its context."""
+        """Return whether there are several contexts, such as distances, so that each table has to name its own."""
         return len(self.contexts) > 1
 
     @property
@@ -150,7 +150,7 @@ class Index:
 
     @property
     def answered(self) -> list[Arm]:
-        """Return the arms that the answer covers, from near to far.
+        """Return the arms that the answer covers, those at the nearest distance first.
 
         These are the protected arms without an error that no section leaves out.
         """

@@ -477,7 +477,7 @@ class Core(Model):
     def published_for(self, metric: str, arm: Arm) -> list[PublishedFigure]:
         """Return the figures from the literature for this metric and arm, one for each series in the publication.
 
-        A figure that fits the arm in several contexts is returned only for the first of these contexts.
+        If a figure fits arms in several contexts (such as distances), only arms in the first of these contexts have it.
         """
         of_metric = [each for each in (self.published.figures if self.published else []) if each.metric == metric]
         figures = []

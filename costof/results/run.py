@@ -153,10 +153,11 @@ class Run:
 
     @cached_property
     def changes(self) -> Changes:
-        """Return the changes with errors for their intervals.
+        """Return the changes of each arm, with the standard errors from which their intervals are computed.
 
-        If someone may have ended the run because of its figures, intervals hold at any end. If the run was continued
-        after its end, they have the level of its verdicts.
+        If someone may have ended the run because of its figures, the errors are larger, so that the intervals hold
+        whenever a run is ended. If the run was continued after its planned end, the errors are those for its verdicts'
+        error rate.
         """
         if self.end_was_chosen:
             return every_change(self.plan, self.samples, widen=widening)

@@ -10,10 +10,10 @@ from costof.study.schema import ArmSettings
 STRAY_CONNECTIONS = 4
 
 
-def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Counters, workers: int = 1) -> str | None:
+def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Counters, workers: int = 1) -> str | None:
     """Return text that says how a slice's evidence contradicts its arm's settings; None if it does not.
 
-    `moved` is the change of the server's counters during the slice. A server without counters is not checked. The
+    `increase` is the change of the server's counters during the slice. A server without counters is not checked. The
     server may count more connections than the client, because it also counts failed connections. In addition, it may
     count two unfinished connections for each of the `workers`: one from the end of this slice, and one from the end of
     the slice before. A slice without a successful operation has errors but no evidence.
@@ -23,11 +23,11 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, moved: Count
     if view == "wire":
         stray = max(STRAY_CONNECTIONS, 2 * workers) + sum(error.count for error in answer.errors)
         return _client_side(settings, answer) or _server_side(
-            settings, _counted_connections(answer, workers), moved, stray
+            settings, _counted_connections(answer, workers), increase, stray
         )
     # A user's program does not report how many connections it has opened, but it needs at least one.
     opened = 1 if view == "command" else int(answer.evidence.get("connections", 0))
-    return _server_side(settings, opened, moved, STRAY_CONNECTIONS, exact=False)
+    return _server_side(settings, opened, increase, STRAY_CONNECTIONS, exact=False)
 
 
 def _counted_connections(answer: SliceAnswer, workers: int) -> int:
@@ -65,21 +65,21 @@ def _client_side(settings: ArmSettings, answer: SliceAnswer) -> str | None:
     return None
 
 
-def _server_side(settings: ArmSettings, opened: int, moved: Counters, stray: int, exact: bool = True) -> str | None:
-    if moved.connections is None or opened == 0:
+def _server_side(settings: ArmSettings, opened: int, increase: Counters, stray: int, exact: bool = True) -> str | None:
+    if increase.connections is None or opened == 0:
         return None
-    if moved.connections < opened:
-        return f"the server counted only {moved.connections} of {opened} connections"
-    if exact and not moved.shared and moved.connections > opened + stray:
-        return f"the server counted {moved.connections} connections, but the client opened {opened}"
-    if moved.tls_connections is None or settings.transport is None:
+    if increase.connections < opened:
+        return f"the server counted only {increase.connections} of {opened} connections"
+    if exact and not increase.shared and increase.connections > opened + stray:
+        return f"the server counted {increase.connections} connections, but the client opened {opened}"
+    if increase.tls_connections is None or settings.transport is None:
         return None
-    tls = sum(moved.tls_connections.values())
+    tls = sum(increase.tls_connections.values())
     if not settings.transport.is_tls:
-        return None if moved.shared or tls <= stray else f"the server counted {tls} TLS connections"
+        return None if increase.shared or tls <= stray else f"the server counted {tls} TLS connections"
     version = settings.transport.version
     # A server that does not count TLS versions separately counts all TLS connections under 'TLS'.
     if version:
-        tls = moved.tls_connections.get(f"TLSv{version}", 0) + moved.tls_connections.get("TLS", 0)
+        tls = increase.tls_connections.get(f"TLSv{version}", 0) + increase.tls_connections.get("TLS", 0)
     name = f"TLS {version}" if version else "TLS"
     return f"the server counted only {tls} of {opened} connections with {name}" if tls < opened else None

@@ -229,15 +229,15 @@ def measure_slice(
     known = cpu_seconds_here(service, cpu) + time.process_time() - process_before
     known += (sum(answer.cpu_ns.values()) + answer.unmeasured_cpu_ns) / 1e9
     throttled = _since(throttled_before, service.throttled_seconds())
-    moved = _read_counters(service, arm, servers).since(before)
+    increase = _read_counters(service, arm, servers).since(before)
     if round_number < 0:
-        moved = service.trusted_counters(answer, moved)
+        increase = service.trusted_counters(answer, increase)
     with _ignoring_lost_service(service, arm):
         service.finish_counting(arm)
     judgement = service.judge(arm, observed, _observe(service, arm), answer)
     workers = plan.workers(key.workload, arm)
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
-    reason = mismatch(arm.settings, workload.view, answer, moved, workers) or judgement.mismatch
+    reason = mismatch(arm.settings, workload.view, answer, increase, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
         # If several hosts generate the load, their readings count in place of this machine's.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
@@ -249,8 +249,8 @@ def measure_slice(
         workload=key.workload,
         answer=answer,
         per_second=None if rate is None else rate.per_second,
-        server_connections=moved.connections,
-        server_tls=moved.tls_connections,
+        server_connections=increase.connections,
+        server_tls=increase.tls_connections,
         server_cpu_seconds=cpu,
         server_throttled_seconds=throttled,
         server_figures=judgement.figures,

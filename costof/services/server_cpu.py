@@ -16,8 +16,8 @@ MAX_CORES = 1024
 LAG_SECONDS = 5.0
 #: Units in which a command may print the CPU time by mistake, with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: The number of cores that a server typically uses, between idle and loaded. It serves to guess the unit of a wrong
-#: value.
+#: The number of cores that a server typically uses, between idle and loaded. If a command's value would mean too many
+#: cores, it is probably in the unit with which the result is closest to this number.
 USUAL_CORES = 0.3
 
 #: Known output formats that have CPU time among other data: for each, the pattern of the line with the CPU time, and

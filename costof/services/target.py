@@ -92,9 +92,9 @@ class TargetService(Resource, Service, Generic[ServerT]):
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
         was, now = (each.counters if isinstance(each, TargetReadings) else {} for each in (before, after))
-        moved = {name: count - was[name] for name, count in now.items() if name in was}
-        figures = {name: count / answer.operations for name, count in moved.items() if answer.operations}
-        return Judgement(self.server.mismatch(arm.settings.target, moved, answer), figures)
+        increases = {name: count - was[name] for name, count in now.items() if name in was}
+        figures = {name: count / answer.operations for name, count in increases.items() if answer.operations}
+        return Judgement(self.server.mismatch(arm.settings.target, increases, answer), figures)
 
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
         """Return `change` without the counters that missed all connections of a slice, and ignore these from now on.

@@ -23,7 +23,7 @@ VISIBLY = 0.1
 CLEARLY = 0.2
 #: A round is far from the others if its distance from the medians is this many times the median distance.
 FAR = 5.0
-#: Of the far rounds, only those count that are at least this share of the farthest round's distance away.
+#: A far round counts only if its distance is more than this share of the farthest round's distance.
 LEAST_OF_FARTHEST = 0.2
 
 
@@ -90,8 +90,8 @@ def uneven_rounds(
     far = _far(control, values)
     resolved = not usual.low <= 0 <= usual.high
     includes_none = resolved and effect.low <= 0 <= effect.high
-    moved = resolved and abs(effect.value - usual.value) > CLEARLY * abs(usual.value)
-    if not (includes_none or disagrees(effect, ratio, control, values, CLEARLY) or (moved and far)):
+    differs = resolved and abs(effect.value - usual.value) > CLEARLY * abs(usual.value)
+    if not (includes_none or disagrees(effect, ratio, control, values, CLEARLY) or (differs and far)):
         return None
     rest = [place for place in range(len(values)) if place not in far]
     kept_control, kept = [control[place] for place in rest], [values[place] for place in rest]

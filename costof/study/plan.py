@@ -42,7 +42,6 @@ from costof.study.several_loads import (
     level_of,
     parse_loads,
     rate_in_words,
-    unit_in_words,
 )
 from costof.study.sweep import Sweep, at_sweep, is_latency_limit, parse_sweep, split_range
 
@@ -200,13 +199,13 @@ class Plan(Model):
         """The load as text: one load, all loads, or a range of loads with its latency limit; '' without a load."""
         if self.load is None:
             return ""
+        words = self.load.in_words
         if self.sweep is not None:
             ends = " to ".join(map(rate_in_words, (self.sweep.least, self.sweep.most)))
-            return f"{ends} {unit_in_words(self.load)}; {self.sweep.limit.in_words}"
+            return f"{words.replace(rate_in_words(self.load.per_second), ends, 1)}; {self.sweep.limit.in_words}"
         if not self.rates:
-            return self.load.in_words
-        first = rate_in_words(self.rates[0])
-        return self.load.in_words.replace(first, listed([*map(rate_in_words, self.rates)]), 1)
+            return words
+        return words.replace(rate_in_words(self.rates[0]), listed([*map(rate_in_words, self.rates)]), 1)
 
     def load_of(self, arm: PlannedArm) -> Load | None:
         """Return the load of an arm: if the run has several loads, that of the arm's context."""

@@ -19,7 +19,8 @@ LOAD = "load"
 LOADS_OF_A_RANGE = 5
 MOST_LOADS = 12
 #: The length of a slice: the time in which this many connections or operations arrive at the lowest load, within two
-#: limits in seconds. They are shorter than at one load, because each round has a slice of each arm at each load.
+#: limits in seconds. Slices are shorter than in a run at a single load, because each round has a slice of each arm at
+#: each load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
 #: Seconds of overhead of a slice, for the time that a verdict takes.
 OVERHEAD_SECONDS = 0.5
@@ -91,7 +92,10 @@ def in_words(load: Load, per_second: float) -> str:
 
 
 def unit_in_words(load: Load, per_second: float = 2) -> str:
-    """Return the unit of a load, such as 'queries a second'; 'operations a second' for commands."""
+    """Return the unit of a load, such as 'queries a second', in the singular if `per_second` is 1.
+
+    The unit of a load of commands is 'operations a second'.
+    """
     one, several = load.operation
     new = "new " if isinstance(load, Arrivals) else ""
     return f"{new}{one if per_second == 1 else several} a second"

@@ -91,6 +91,13 @@ def test_dry_run_prints_the_plan_and_writes_nothing(planned: Callable[..., str])
     assert "\nrounds    7\n" in planned("--rounds", "7")
 
 
+def test_dry_run_shows_the_distance_and_the_queries_of_each_connection(planned: Callable[..., str]) -> None:
+    sweep = ("--load", "50/s..400/s", "--queries-per-connection", "20", "--limit", "p99 of a query", "10ms")
+    text = planned("--distance", "2ms", *sweep)
+    assert "\nload      50 to 400 new connections a second, 20 queries each; p99 of a query within 10 ms\n" in text
+    assert "\ndistance  2\u00a0ms, emulated between clients and servers\n" in text
+
+
 def test_dry_run_tells_whether_there_are_enough_restarts_for_verdicts(planned: Callable[..., str]) -> None:
     few, enough = (planned("--profile", "quick", "--budget", "60s", "--restarts", number) for number in ("4", "5"))
     assert "15 s at most, in each start\nstarts    4: intervals without verdicts, which need 5\n" in few

@@ -132,11 +132,11 @@ def test_connections_are_counted_exactly_and_separately_for_each_route(lab: Http
         for _ in range(7):
             with connected(lab, arm) as connection:
                 assert ask(connection) == "OK"
-        moved = {other: counted(lab, each).since(before[other]) for other, each in routes.items()}
-        assert {other: each.connections for other, each in moved.items()} == {
+        increases = {other: counted(lab, each).since(before[other]) for other, each in routes.items()}
+        assert {other: each.connections for other, each in increases.items()} == {
             other: 7 * (other == route) for other in routes
         }
-        assert sum((moved[route].tls_connections or {}).values()) == (0 if route.key is None else 7)
+        assert sum((increases[route].tls_connections or {}).values()) == (0 if route.key is None else 7)
 
 
 def test_nginx_counters_exclude_connections_for_monitoring(lab: HttpLab, arms: list[PlannedArm]) -> None:
@@ -191,9 +191,9 @@ def test_resumed_sessions_are_counted(lab: HttpLab, arms: list[PlannedArm], bala
             # Only after a request has the server certainly finished the handshake and counted it.
             secure.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert secure.recv(4096).startswith(b"HTTP/1.1 200 ")
-    moved = counted(lab, arm).since(before)
-    assert moved.connections == 2
-    assert moved.tls_connections in ({"TLS": 2}, None)
+    increase = counted(lab, arm).since(before)
+    assert increase.connections == 2
+    assert increase.tls_connections in ({"TLS": 2}, None)
 
 
 @pytest.mark.parametrize("kind", [Haproxy, Nginx])

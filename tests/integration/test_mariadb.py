@@ -62,7 +62,7 @@ def test_start_of_mariadb_keeps_temporary_files_of_other_servers() -> None:
         assert Path(other.name).exists()
 
 
-def test_mariadb_has_the_labs_version_folders_and_settings(server: MariadbServer, lab: Lab) -> None:
+def test_mariadb_of_the_lab_has_the_expected_version_and_folders_and_settings(server: MariadbServer, lab: Lab) -> None:
     assert server.version.startswith("10.11.")
     assert query(server, "SELECT @@datadir") == f"{lab.folder}/mariadb/data/"
     assert query(server, "SELECT @@socket").startswith(str(lab.folder))

@@ -78,9 +78,9 @@ def test_tunnel_connections_and_cpu_time_are_counted(
     server = engines.server(arm)
     counted, used = lab.counters(server), lab.cpu_seconds()
     assert engines.slice(arm, "connect", 20).operations == 20
-    moved, now = lab.counters(server).since(counted), lab.cpu_seconds()
-    assert moved.connections == 20
-    assert moved.tls_connections == {"TLS": 0}
+    increase, now = lab.counters(server).since(counted), lab.cpu_seconds()
+    assert increase.connections == 20
+    assert increase.tls_connections == {"TLS": 0}
     assert set(now) == {"server", "ssh", "sshd"}
     assert all(now[role] > used[role] for role in now)
 

@@ -76,10 +76,10 @@ def test_counters_of_both_sidecars_confirm_the_operations_of_an_arm(lab: Lab, wo
         observed, counted = lab.service.observe(arm), lab.service.counters(server)
         before = lab.service.cpu_seconds()
         answer = lab.engines.slice(arm, workload, 40)
-        moved = lab.service.counters(server).since(counted)
+        increase = lab.service.counters(server).since(counted)
         judgement = lab.service.judge(arm, observed, lab.service.observe(arm), answer)
         assert (answer.operations, answer.errors) == (40, [])
-        assert (mismatch(arm.settings, "wire", answer, moved, 20), judgement.mismatch) == (None, None)
+        assert (mismatch(arm.settings, "wire", answer, increase, 20), judgement.mismatch) == (None, None)
         handshakes = judgement.counts.get("TLS handshakes between the proxies")
         settings = arm.settings.lab["sidecars"]
         if workload == "connect" and settings.get("mutual_tls") and not settings.get("http"):

@@ -89,16 +89,16 @@ def test_pooled_clients_create_no_new_server_sessions(pools: Pools, workload: st
     for arm in pools.plan.arms:
         before = pools.server.counters()
         answer, judged = pools.slice(arm, workload, 50)
-        moved = pools.server.counters().since(before)
+        increase = pools.server.counters().since(before)
         assert (answer.operations, answer.errors) == (50, [])
         assert judged.mismatch is None
         if ArmPoolSettings.from_arm(arm):
-            assert moved.connections == 0
+            assert increase.connections == 0
             assert judged.counts["transactions counted by the pooler"] >= 50
             assert judged.figures["pool_wait"] >= 0
         else:
             assert judged == Judgement()
-            assert (moved.connections or 0) >= (50 if workload == "connect" else 1)
+            assert (increase.connections or 0) >= (50 if workload == "connect" else 1)
 
 
 @pytest.mark.parametrize(

@@ -227,9 +227,9 @@ def test_server_counts_connections_and_their_tls(server: RunningServer) -> None:
     before = server.counters()
     measured(server, PLAIN, "connect", 7)
     measured(server, server.tls, "connect", 5)
-    moved = server.counters().since(before)
+    increase = server.counters().since(before)
     # Besides the 7 and 5 measured connections, each instrument has opened one to verify its arm.
-    assert (moved.connections, (moved.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
+    assert (increase.connections, (increase.tls_connections or {})["TLSv1.3"]) == (7 + 1 + 5 + 1, 5 + 1)
 
 
 def test_engine_goes_on_after_a_crash_of_postgres_and_reports_a_dead_server_as_refused(server: RunningServer) -> None:

@@ -188,7 +188,7 @@ def test_redis_server_and_client_count_the_same_commands(
             question = bytes_before - earlier
             answer = client.slice(2, "arm", workload, 200, HANGS_SECONDS)
             bytes_moved = server.bytes_received() - bytes_before - question
-            moved, calls = server.counters().since(before), called(server)
+            increase, calls = server.counters().since(before), called(server)
     finally:
         server.expect_tls(tls=False)
     assert (answer.operations, answer.errors) == (200, [])
@@ -196,7 +196,7 @@ def test_redis_server_and_client_count_the_same_commands(
         name: 200 * times for name, times in commands.items()
     }
     opened = answer.evidence["connections"]
-    assert (moved.connections, moved.tls_connections) == (opened, {"TLS": opened if tls else 0})
+    assert (increase.connections, increase.tls_connections) == (opened, {"TLS": opened if tls else 0})
     sent = [phase for name, phase in answer.phases.items() if name in ("auth", "first_operation", "operation")]
     on_the_wire = sum(phase.bytes_sent or 0 for phase in sent)
     # A TLS 1.3 record adds 22 bytes to its content (RFC 8446, 5.2), and each command is sent as one record.

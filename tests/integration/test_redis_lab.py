@@ -47,12 +47,12 @@ def test_client_server_and_stunnel_count_the_connections_of_every_arm(lab: Lab, 
         server = lab.engines.server(arm)
         observed, counted = lab.service.observe(arm), lab.service.counters(server)
         answer = lab.engines.slice(arm, workload, 20, reconnect=workload == "query")
-        moved = lab.service.counters(server).since(counted)
+        increase = lab.service.counters(server).since(counted)
         judgement = lab.service.judge(arm, observed, lab.service.observe(arm), answer)
         assert (answer.operations, answer.errors) == (20, [])
-        assert (mismatch(arm.settings, "wire", answer, moved), judgement.mismatch) == (None, None)
+        assert (mismatch(arm.settings, "wire", answer, increase), judgement.mismatch) == (None, None)
         opened = answer.evidence["connections"]
-        assert (moved.connections, opened > 0) == (opened, True)
+        assert (increase.connections, opened > 0) == (opened, True)
         assert judgement.counts == ({"connections carried by stunnel": opened} if stunnel_ends(arm) else {})
         # Redis receives plaintext from stunnel.
         assert answer.evidence["server_side"].endswith(f":{PORT}") == (arm.levels["transport"] != "tls")

@@ -140,7 +140,7 @@ def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(s
     arms: dict[str, PlannedArm] = seven.arms  # type: ignore[attr-defined]
     observed = arranged(seven, arms["chain"])
     judged = seven.judge(arms["star"], observed, observed, write(seven, arms["star"], 1))
-    assert "the tree was 'primary: secondary-1; secondary-1: secondary-2;" in discard_reason(judged)
+    assert "the sync tree was 'primary: secondary-1; secondary-1: secondary-2;" in discard_reason(judged)
 
 
 @pytest.mark.slow

@@ -93,7 +93,7 @@ def test_interval_of_the_ratio_of_ratios_follows_from_that_of_our_ratio() -> Non
         ([], "Not measured"),
     ],
 )
-def test_outcome_of_a_statement_depends_on_which_of_its_figures_agree(
+def test_verdict_on_a_published_statement_depends_on_which_of_its_figures_agree(
     agreements: list[Agreement], outcome: str
 ) -> None:
     ((claim,),) = claims_by_figure(judged(1.0))

@@ -158,7 +158,9 @@ def test_calculator_of_commits_has_the_cost_on_a_chosen_disk(chromium: Browser, 
         assert page.url.endswith("#flush=1.2")
 
 
-def test_value_in_the_url_that_has_no_effect_at_a_load_is_named(chromium: Browser, path_at_load: Path) -> None:
+def test_calculator_names_a_value_in_the_url_that_a_run_at_a_load_ignores(
+    chromium: Browser, path_at_load: Path
+) -> None:
     result = target_at_load()
     for fragment, message in (
         ("#connections=100&rtt=12&queries=20", ""),

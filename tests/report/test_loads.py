@@ -57,7 +57,7 @@ def test_verdict_on_an_overloaded_arm_has_the_load_that_it_served_and_advice() -
     assert "try a load of 120 a second" in text
 
 
-def test_arm_is_not_overloaded_if_fewer_clients_arrive_by_chance() -> None:
+def test_arm_is_not_called_overloaded_if_by_chance_fewer_clients_arrive_than_planned() -> None:
     assert not any("cannot carry" in sentence.text for sentence in at_load(come=0.9).answer)
 
 

@@ -10,7 +10,7 @@ from costof.study.plan import Plan
 from tests.fake_run import Slice, Truth, phase_of
 from tests.noise import Chance
 
-CHANGED = "the tree changed"
+CHANGED = "the sync tree changed"
 
 
 def members(nodes: int) -> list[str]:

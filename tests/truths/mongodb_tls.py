@@ -59,9 +59,9 @@ class MongodbTruth(Truth):
         for name, phase_time in PHASES[workload].items():
             if base_ms := phase_time.plain_ms + more * phase_time.tls_ms:
                 trips = phase_time.round_trips - (name == "connect_and_first_operation" and wire and not tls)
-                moved = (642.0, 1310.0) if name == "tls" else (180.0 * trips, 320.0 * trips)
+                transferred = (642.0, 1310.0) if name == "tls" else (180.0 * trips, 320.0 * trips)
                 time = base_ms * chance.times * chance.more(phase_time.noise)
-                phases[name] = phase_of(time, count, *((trips, *moved) if wire else ()), link_ms=trips * link)
+                phases[name] = phase_of(time, count, *((trips, *transferred) if wire else ()), link_ms=trips * link)
         opened = count if workload.endswith("connect") else 0
         tls_evidence = (
             {"cipher": "TLS_AES_256_GCM_SHA384", "key": arm.levels.get("key"), "verified": True} if tls else {}

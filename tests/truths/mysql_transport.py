@@ -58,15 +58,15 @@ class TransportTruth(Truth):
         if connect:
             parts = PHASES[transport]
             parts = {**parts, "connect": (sum(ms for ms, _ in parts.values()), sum(far for _, far in parts.values()))}
-            moved, cpu = CONNECTION_BYTES[transport], CONNECTION_CPU_MS[transport]
+            size, cpu = CONNECTION_BYTES[transport], CONNECTION_CPU_MS[transport]
         else:
             parts = {"operation": (OPERATION_MS[transport] * CONTENTION[workload], 1)}
-            moved, cpu = OPERATION_BYTES[transport], OPERATION_CPU_MS[transport]
+            size, cpu = OPERATION_BYTES[transport], OPERATION_CPU_MS[transport]
         phases = {}
         for name, (ms, far) in parts.items():
             # The engine also counts the handshake with the near end of the tunnel.
             trips = far + (transport == "ssh" and name in ("tcp", "connect"))
-            phases[name] = phase_of(ms * chance.times, OPERATIONS, trips, moved * 0.4, moved * 0.6, link_ms=far * link)
+            phases[name] = phase_of(ms * chance.times, OPERATIONS, trips, size * 0.4, size * 0.6, link_ms=far * link)
         whole = phases["connect" if connect else "operation"]
         opened = OPERATIONS if connect else 0
         return Slice(

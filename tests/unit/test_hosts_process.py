@@ -40,7 +40,7 @@ def hosts(monkeypatch: pytest.MonkeyPatch, folder: Path, dies: str = "", **answe
     return process
 
 
-def test_crash_of_the_process_for_hosts_during_its_exit_loses_no_data(
+def test_crash_of_the_process_that_controls_the_hosts_during_its_exit_loses_no_data(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with hosts(monkeypatch, tmp_path, dies="end") as process:
@@ -49,7 +49,7 @@ def test_crash_of_the_process_for_hosts_during_its_exit_loses_no_data(
 
 
 @pytest.mark.parametrize("dies", ["cluster", "plan"])
-def test_crash_of_the_process_for_hosts_is_reported_in_one_line(
+def test_crash_of_the_process_that_controls_the_hosts_is_reported_in_one_line(
     dies: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with pytest.raises(CostofError) as caught, hosts(monkeypatch, tmp_path, dies) as process:

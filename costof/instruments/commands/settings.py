@@ -177,7 +177,7 @@ class CommandProgram(Model):
 
     @property
     def takes_duration(self) -> bool:
-        """Return whether the program runs once in each slice, for a fixed time, so that its run time is no figure."""
+        """Return whether the program runs once in each slice, for a fixed time. Its run time is then not reported."""
         return self.once or f"{{{SECONDS}}}" in self.run
 
     @property

@@ -60,7 +60,8 @@ from costof.messages.process import READY_SECONDS, HostLostError, T, engine_path
 from costof.messages.sealing import sealed
 from costof.model import Model
 
-#: Time that a host's answer may take beyond the slice's seconds and its longest last operation.
+#: Time that a host's answer may take in addition to the slice's length and the longest time that the slice's last
+#: operation may take.
 PATIENCE_SECONDS = 15.0
 #: The minimum time from reading the clocks to opening the windows, so that every host has received its order: in
 #: nanoseconds, and as a multiple of the slowest call's duration. The longer of the two times counts.

@@ -141,11 +141,11 @@ class Audit(MariadbPart[AuditConfiguration]):
             self.log.read()
         return counted | self._entries.readings()
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how a slice's entries differ from the statements that client and server counted; else None."""
         place = self.server.place
         kind = place.kind(answer)
-        counted = {name: int(moved.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
+        counted = {name: int(increases.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
         sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
             # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
@@ -159,9 +159,9 @@ class Audit(MariadbPart[AuditConfiguration]):
         audited = self.configuration.audited
         if "table" in audited:
             # Each read or write uses at least one table.
-            tables, fewest = int(moved.get(f"{OF_CLASS}table", 0)), sum(counted.values())
+            tables, fewest = int(increases.get(f"{OF_CLASS}table", 0)), sum(counted.values())
             sent = {**sent, "table": max(tables, fewest)}
-        return entries_mismatch(audited, sent, moved, answer, self.log.file)
+        return entries_mismatch(audited, sent, increases, answer, self.log.file)
 
     def facts(self) -> dict[str, str]:
         return {"audit plugin": LIBRARY} if self._is_loaded else {}

@@ -27,9 +27,9 @@ class Durability(MariadbPart[EncryptionConfiguration]):
             flushes += int(self.server.status("Binlog_group_commits")["Binlog_group_commits"])
         return {FLUSHES: float(flushes), LOG_BYTES: float(status["Innodb_lsn_current"])}
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.encrypt is not None:
             # Flushes prove nothing here: in a mixed workload, writes flush while reads are measured.
             return None
         settings = self.configuration.settings
-        return flush_mismatch(moved, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))
+        return flush_mismatch(increases, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))

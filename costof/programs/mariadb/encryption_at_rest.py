@@ -177,7 +177,7 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
         """Return the number of pages that the server has read from the disk."""
         return {PAGES_READ: float(self.server.status(READ_PAGES)[READ_PAGES])}
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         return self.leak
 
 

@@ -119,13 +119,13 @@ class Audit(PostgresPart[AuditConfiguration]):
         self.server.log.read()
         return self._entries.readings()
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return how a slice's entries differ from the client's statements; None if they match exactly."""
         place = self.server.place
         sent = statements_sent(place.kind(answer), answer, place.client_statements)
         if self.configuration.audit is None or sent is None:
             return None
-        return entries_mismatch(self.configuration.audited, sent, moved, answer, self.server.log.file)
+        return entries_mismatch(self.configuration.audited, sent, increases, answer, self.server.log.file)
 
 
 def find_pgaudit(binary: Path) -> Path:

@@ -39,9 +39,9 @@ class Durability(PostgresPart[FileSystemConfiguration]):
         self.server.ask(f"SELECT pg_terminate_backend(pid) {clients}")
         self.server.ask(f"SELECT pg_terminate_backend(pid, {END_MILLISECONDS}) {clients}")
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.file_system is not None:
             # Flushes prove nothing here: if reads and writes alternate, reads also write when they prune pages.
             return None
         flushes_commits = not any(self.configuration.settings.get(name) == "off" for name in COMMIT_SETTINGS)
-        return flush_mismatch(moved, answer, flushes_commits)
+        return flush_mismatch(increases, answer, flushes_commits)

@@ -109,7 +109,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         lab.wait_until(f"mounting {kind} for {server.name}", lambda: os.path.ismount(mounted), only=process)
 
     def _command_line(self, mounted: Path) -> list[str]:
-        # If root runs the file system, the server runs as another user.
+        # If root mounts the file system, the server runs as another user, who needs access to it.
         others = is_root()
         if self.configuration.file_system == "bindfs":
             # Use several threads, like gocryptfs.
@@ -156,7 +156,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
             return f"the canary is readable in {readable[0]}, although the file system encrypts" if readable else None
         return None if readable else "the canary is in no stored file, where it must be readable without encryption"
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         return self.leak
 
 

@@ -110,7 +110,7 @@ class PostgresServer(LabServer):
         self.os_user = Unprivileged()
         self._key = place.keys[0]
         self._admin: psycopg.Connection[Any] | None = None
-        #: The settings of the study's level, and what a load needs.
+        #: The settings of the study's level, and those that the number of connections requires (`accept`).
         self._chosen = dict(configuration.settings)
         self._log_ins: Counter[str] = Counter()
 

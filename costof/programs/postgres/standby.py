@@ -79,7 +79,7 @@ class Standby(PostgresPart[StandbyConfiguration]):
     def evidence(self) -> dict[str, str]:
         return {STANDBY: self._state() or "not connected"}
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         state = self._state()
         if state is None:
             return "the synchronous standby was not connected"

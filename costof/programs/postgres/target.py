@@ -170,10 +170,10 @@ class PgbenchTarget(TargetServer):
         return self._commits.readings() if SETTING in session_settings(target_settings) else {}
 
     def mismatch(
-        self, target_settings: Mapping[str, Any], moved: Mapping[str, float], answer: SliceAnswer
+        self, target_settings: Mapping[str, Any], increases: Mapping[str, float], answer: SliceAnswer
     ) -> str | None:
         settings = self._session_settings(target_settings)
-        return self._commits.mismatch(settings, moved, answer) if SETTING in settings else None
+        return self._commits.mismatch(settings, increases, answer) if SETTING in settings else None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
         needs_standby = session_settings(target_settings).get(SETTING) in STANDBY_VALUES

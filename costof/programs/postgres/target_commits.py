@@ -101,7 +101,7 @@ class TargetCommits:
             return "not visible to this account; grant it pg_monitor to see them"
         return f"{synchronous} synchronous of {total}"
 
-    def mismatch(self, settings: Mapping[str, str], moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, settings: Mapping[str, str], increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         """Return why a slice's commits were not as its sessions' settings require; None if they were.
 
         Other sessions may flush the log too. So more flushes than needed prove nothing, but fewer do.
@@ -118,8 +118,8 @@ class TargetCommits:
             if not synchronous and (visible or not total):
                 return "no synchronous standby was connected"
         if value != "off":
-            return flush_mismatch(moved, answer, flushes_commits=True)
-        flushes = moved.get(FLUSHES, 0.0)
+            return flush_mismatch(increases, answer, flushes_commits=True)
+        flushes = increases.get(FLUSHES, 0.0)
         per_second = flushes / (answer.elapsed_ns / 1e9) if answer.elapsed_ns else 0.0
         if per_second > BACKGROUND_PER_SECOND and flushes > NOTABLE_SHARE * answer.operations:
             self.others_per_second = max(self.others_per_second, per_second)

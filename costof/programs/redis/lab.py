@@ -184,10 +184,10 @@ class RedisServer(LabServer):
         flushes = {} if pages is None else {FLUSHES: pages - written / PAGE_BYTES}
         return {LOG_BYTES: float(written), **flushes}
 
-    def mismatch(self, moved: Mapping[str, float], answer: SliceAnswer) -> str | None:
+    def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         settings = self._place.configuration.settings
         always = (settings.get(APPEND_ONLY), settings.get("appendfsync")) == ("yes", "always")
-        return flush_mismatch(moved, answer, always)
+        return flush_mismatch(increases, answer, always)
 
     def describe(self) -> Description:
         return Description(

@@ -26,7 +26,7 @@ _LINE = re.compile(
 
 
 class HaproxySidecar(Sidecar):
-    """An HAProxy process with a frontend for each passage."""
+    """An HAProxy process with a frontend for each port (`Passage`)."""
 
     name = "haproxy"
     shown = "HAProxy"

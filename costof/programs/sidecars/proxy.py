@@ -92,7 +92,7 @@ class ConnectionRecord:
 
 
 class Sidecar(ABC):
-    """A sidecar process with one port for each passage. Call `start`. The lab stops the process."""
+    """A sidecar process with one or more ports (`passages`). Call `start`. The lab stops the process."""
 
     #: The name by which studies refer to the program, and the name that reports show.
     name: ClassVar[str]
@@ -122,7 +122,7 @@ class Sidecar(ABC):
 
     @abstractmethod
     def counters(self, passage: str) -> PassageCounters:
-        """Return the counters of the port of this passage. Raises OSError if the process does not answer."""
+        """Return the counters of the port (`Passage`) of this name. Raises OSError if the process does not answer."""
 
     @abstractmethod
     def record(self, on: bool) -> None:
@@ -133,7 +133,7 @@ class Sidecar(ABC):
 
     @abstractmethod
     def records(self, passage: str) -> list[ConnectionRecord]:
-        """Return the sidecar's records of the connections of this passage, the latest one last."""
+        """Return the sidecar's records of the connections to the port (`Passage`) of this name, the latest one last."""
 
     @classmethod
     @abstractmethod

@@ -119,7 +119,7 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
     """Yield sentences about the break-even of each protection, on the wire and in the application.
 
-    If the run has several contexts, the sentences cover only the break-even for the largest share (5 %).
+    If the run has several contexts (such as distances), the sentences cover only the largest share (5 %).
     """
     arms = index.answered
     many = len({arm.context for arm in arms}) > 1

@@ -33,7 +33,9 @@ from costof.statistics.estimate import Verdict
 from costof.study.commands import COMMAND
 from costof.study.schema import PublishedFigure
 
-QUOTIENT = " Where this mean clearly differs from the ratio of the two means beside it, that ratio is shown."
+QUOTIENT = (
+    " In rows where this mean clearly differs from the quotient of the two values in the row, the quotient is shown."
+)
 NO_ROUNDS = "No round was completed, so there are no figures."
 SIDE_EFFECTS = "“Side effect” marks a difference in a phase that TLS itself does not change."
 LONGER_BEFORE_TLS = (
@@ -119,7 +121,7 @@ MOST_HEADLINES = 3
 
 
 class Line(NamedTuple):
-    """The effects of one protection on one metric in all contexts, from near to far."""
+    """The effects of one protection on one metric in all contexts (such as distances), the nearest first."""
 
     view: str
     metric: Metric
@@ -131,7 +133,7 @@ class Line(NamedTuple):
 
     @property
     def mean_cost(self) -> float:
-        """Return the mean log ratio over the contexts, by which protections are ranked; higher is more expensive."""
+        """Return the mean log ratio over all contexts, by which protections are ranked; higher is more expensive."""
         ratios = [effect.ratio.value for _, effect in self.effects if effect.ratio and effect.ratio.value > 0]
         sign = 1 if self.metric.better == "lower" else -1
         return sign * sum(log(each) for each in ratios) / len(ratios) if ratios else 0.0

@@ -17,7 +17,7 @@ LEAST_SHOWN = 0.005
 """Smaller shares of throttling and steal are not shown."""
 MEANINGS = {
     "throttled": "Throttled: share of the time for which a program had to wait, because it had used up its CPU limit. "
-    "The column's heading names the program.",
+    "The column's heading, such as 'throttled: haproxy', names the program.",
     "steal": "Steal: share of the machine's CPU time that the hypervisor used for others.",
 }
 Bars = tuple[str, Context, list[Cpu]]

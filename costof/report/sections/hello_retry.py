@@ -29,7 +29,8 @@ SENTENCE = (
 MOST_OFFER = "X25519"
 USUAL_FIRST = f"{MOST_OFFER}, which most clients offer first"
 CLIENTS_FIRST = "the key-exchange group that the client offers first"
-#: Servers that accept only one group, such as PostgreSQL before version 18, cannot change it, but their clients can.
+#: The advice also names the clients: a server that accepts only one group, such as PostgreSQL before version 18, may
+#: not be able to accept the group that clients offer first.
 ADVICE = (
     "Each new TLS connection saves 1 round trip if the server accepts {offered}, or if clients offer {groups} first."
 )

@@ -178,7 +178,8 @@ def _slower(run: Run, names: Sequence[str]) -> list[SlowHost]:
     confidence = 1 - (1 - CONFIDENCE) / max(1, len(names) * len(metrics))
     hosts = []
     for name, metric in metrics.items():
-        # A metric that is a rate is compared by the times of its phase, unless a command reports the rate itself.
+        # Hosts are compared by the mean time of the metric's phase, even if the metric is a rate. Only figures that a
+        # command reports are compared directly.
         more_is_better = metric.command_figure and metric.better == "higher"
         for host in names:
             by_round: dict[int, list[float]] = {}

@@ -158,7 +158,10 @@ class MitigationsSection(Section[Spec, Mitigations]):
         return Lead(leads=True, reference=data.reference, judged_by=data.metric)
 
     def answer(self, index: Index, data: Mitigations) -> list[Sentence]:
-        return [*sentences("answer", _texts(index, data)), *sentences("mitigation", [_wins_back(index, data)])]
+        return [
+            *sentences("answer", _texts(index, data)),
+            *sentences("mitigation", [_what_reduces_the_cost(index, data)]),
+        ]
 
     def blocks(self, index: Index, data: Mitigations) -> Iterator[Block]:
         if not data.mitigations:
@@ -281,8 +284,8 @@ def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
     return ""
 
 
-def _wins_back(index: Index, data: Mitigations) -> str:
-    """Return the text of the summary's line 'What wins it back'.
+def _what_reduces_the_cost(index: Index, data: Mitigations) -> str:
+    """Return the text of the summary's line 'What reduces the cost'.
 
     For example: 'an ECDSA key saves 0.42 of the 1.03 ms added to a new connection.'
     """
@@ -290,8 +293,8 @@ def _wins_back(index: Index, data: Mitigations) -> str:
         but = f", but gives up {data.best.gives_up}" if data.best.gives_up else ""
         return f"{_gains(index, data, data.best)}{but}."
     keeping = [each for each in data.mitigations if not each.gives_up]
-    which = f"{'another' if keeping else 'one'} ({data.factor})"
-    other = f"; to measure {which}, add --set {data.measure}" if data.measure else ""
+    which = "another" if keeping else "one"
+    other = f"; to measure {which}, vary the {data.factor} with --set {data.measure}" if data.measure else ""
     if not keeping:
         return f"{NO_MITIGATION}{other}."
     by_verdict = {verdict: [each.label for each in keeping if each.verdict is verdict] for verdict in Verdict}

@@ -31,8 +31,10 @@ class NextSection(Section[None, None]):
         if waiting:
             longest = fmt.roughly(_longest(waiting))
             option = _resume_options(index, "…", waiting) or _longer_options(index, waiting)
-            texts.append(f"Measure for about {longest} more ({option}) to resolve {_names(index, waiting)}.")
-        return sentences("next", [*texts, *([_less_noise(index, noisy)] if noisy else [])])
+            if "--budget" in option:
+                option += ", where the budget includes the time so far"
+            texts.append(f"Measure for about {longest} more ({option}) to resolve {_names(index, waiting, noisy)}.")
+        return sentences("next", [*texts, *([_less_noise(index, noisy, waiting)] if noisy else [])])
 
     def blocks(self, index: Index, data: None) -> Iterator[Block]:
         if lines := [sentence.text for sentence in index.sentences("next")]:
@@ -110,7 +112,7 @@ def _longer_slices(index: Index) -> str:
     return " (--profile default)" if index.core.profile == "quick" else ""
 
 
-def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
+def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]) -> str:
     why = [effect.unresolved for effect in noisy if effect.unresolved]
     spreads = [each.deviation_between_rounds for each in why if each.deviation_between_rounds is not None]
     smallest = [each.smallest_detectable for each in why if each.smallest_detectable is not None]
@@ -133,14 +135,19 @@ def _less_noise(index: Index, noisy: Sequence[Effect]) -> str:
     most = f"{LONGEST_WAIT} times " + ("the budget" if index.core.requested_rounds is None else "as many rounds")
     margins = fmt.listed([*dict.fromkeys(fmt.share(index.metrics[effect.metric].margin) for effect in noisy)])
     return (
-        f"{_names(index, noisy)} would stay unresolved even with {most}.{reason}{unlikely} Measure on an "
+        f"{_names(index, noisy, waiting)} would stay unresolved even with {most}.{reason}{unlikely} Measure on an "
         f"idle machine, or use longer slices{_longer_slices(index)}. If {size} does not matter to you, raise 'margin' "
         f"in the study's file (now {margins})."
     )
 
 
-def _names(index: Index, effects: Sequence[Effect]) -> str:
-    return fmt.listed(list(dict.fromkeys(index.metric_in_view(effect.metric) for effect in effects)))
+def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
+    """Return the metrics of the effects in words, with the effects' arms if `others` has the same metric."""
+    ambiguous, names = {other.metric for other in others}, []
+    for metric in dict.fromkeys(effect.metric for effect in effects):
+        arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]
+        names.append(index.metric_in_view(metric) + (f" with {fmt.listed(arms)}" if metric in ambiguous else ""))
+    return fmt.listed(list(dict.fromkeys(names)))
 
 
 SECTION = NextSection()

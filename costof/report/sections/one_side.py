@@ -193,9 +193,9 @@ def _metrics(index: Index, arm: Arm) -> Iterator[list[str | Text]]:
 def _phases(each: ConnectionAlone) -> Iterator[list[str | Text]]:
     for phase in each.phases:
         trips = fmt.NONE if phase.round_trips is None else fmt.count(phase.round_trips)
-        moved = fmt.sent_and_received(phase.bytes_sent, phase.bytes_received)
+        transferred = fmt.sent_and_received(phase.bytes_sent, phase.bytes_received)
         share = fmt.share(round(phase.mean_ms.value / each.whole_ms.value, 2))
-        yield [PHASES[phase.phase], fmt.absolute(phase.mean_ms), share, trips, moved]
+        yield [PHASES[phase.phase], fmt.absolute(phase.mean_ms), share, trips, transferred]
 
 
 SECTION = OneSideSection()

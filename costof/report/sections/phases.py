@@ -172,8 +172,10 @@ def _table(index: Index, metrics: list[Metric], context: Context) -> Table:
         for arm in context.shown_arms:
             for _, value in _values(index, [metric], arm):
                 trips = fmt.count(value.round_trips) if value.round_trips is not None else fmt.NONE
-                moved = fmt.sent_and_received(value.bytes_sent, value.bytes_received)
-                counted.append(Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(moved)]))
+                transferred = fmt.sent_and_received(value.bytes_sent, value.bytes_received)
+                counted.append(
+                    Row([Cell(arm.label), Cell.of(fmt.absolute(value.mean)), Cell(trips), Cell(transferred)])
+                )
         rows += [Row([Cell(metric.label)], "group"), *counted] if counted else []
     columns = [Column("with", "text"), *map(Column, (metrics[0].unit, "round trips", "bytes out / in"))]
     title = f"Phases of a new connection{context.suffix}"

@@ -179,8 +179,8 @@ def _effect(run: Run, name: str, change: Change, distance: float, here: float) -
     control = [each + control_trips * farther for each in change.control]
     values = [each + trips * farther for each in change.values]
     more = (trips - control_trips) * farther
-    moved = Mean(change.difference.value + more, change.difference.error, change.difference.freedom)
-    difference, relative = moved.estimate(change.rounds), ratio(control, values)
+    shifted = Mean(change.difference.value + more, change.difference.error, change.difference.freedom)
+    difference, relative = shifted.estimate(change.rounds), ratio(control, values)
     numbers = run.samples.unit_numbers(name, change.arm.baseline or "", change.arm.name)
     return PredictedEffect(
         arm=change.arm.name,

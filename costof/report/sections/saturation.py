@@ -37,8 +37,8 @@ MOST_NAMED = 3
 HEAD = ["workload", "arm", "workers", "rate × time", "capacity", "limit"]
 METHOD = (
     "The workers of these workloads are always busy: rate × time equals the number of workers (Little's law). More "
-    "workers would raise the time but not the rate. The limit is the CPU time that one program may use, or this "
-    "machine's CPU."
+    "workers would raise the time but not the rate. The column 'limit' says what limits the rate: the CPU time that "
+    "one program may use, or this machine's CPU."
 )
 
 
@@ -175,15 +175,21 @@ def _texts(index: Index, data: list[Loop], metric: Metric) -> Iterator[str]:
 
 
 def _capacities(index: Index, loops: list[Loop]) -> str:
-    """Return the highest rate of each arm as text, such as "586 /s [580, 592] with 'plain' and 131 /s with 'TLS'".
+    """Return the highest rate of each arm as text, such as "586 /s [580, 592] for 'plain' and 131 /s for 'TLS'".
 
     If there are more than `MOST_NAMED` arms, return only the lowest and the highest rate.
     """
     if len(loops) <= MOST_NAMED:
-        return fmt.listed([f"{_capacity(each)} with '{index.label_at(each.arm)}'" for each in loops])
+        return fmt.listed([f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in loops])
     least, most = (choose(loops, key=lambda each: each.per_second.value) for choose in (min, max))
-    ends = [f"{_capacity(each)} with '{index.label_at(each.arm)}'" for each in (least, most)]
+    ends = [f"{_capacity(each)} for {_quoted(index, each.arm)}" for each in (least, most)]
     return f"from {ends[0]} to {ends[1]}, on {len(loops)} arms"
+
+
+def _quoted(index: Index, name: str) -> str:
+    """Return an arm's label in quotes with its context behind it, such as "'plain' at us-us"."""
+    arm = index.arm(name)
+    return f"'{arm.label}'{arm.where}" if arm else f"'{name}'"
 
 
 def _capacity(loop: Loop) -> fmt.Text:

@@ -18,7 +18,7 @@ LETTERS = 11.5
 MOST_IN_COLUMN, EDGES = 2, 40
 """More panels than this are in two columns, if the labels fit; `EDGES` is the width of a panel's edges in pixels."""
 MOST_RATIO = 20
-"""The panels of all contexts have one scale, unless their values differ by more than this factor."""
+"""All contexts (such as distances) have panels of one scale, unless their values differ by more than this factor."""
 HOW_TO_READ = (
     "Each bar is the mean of an arm over all {unit}s, and the line at its end the 95 % interval of this mean. The "
     "percentage compares the arm with the control in the same {unit}s, so it can be surer than the lines suggest."

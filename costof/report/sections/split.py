@@ -1,7 +1,7 @@
-"""Split: how much of a protection's cost comes from the way through it, and how much from the protection itself.
+"""Split: how much of a protection's cost comes from the additional programs, and how much from what they do.
 
-An arm between control and protected arm has only the way, such as two proxies that do not encrypt. The first step of
-the cost is the difference between this arm and the control, the second step that between the protected arm and this
+An arm between control and protected arm has only the programs, such as two proxies that do not encrypt. The first step
+of the cost is the difference between this arm and the control, the second step that between the protected arm and this
 arm. Both are paired by round. The share of the second step has Fieller's interval. Percentiles cover all operations and
 have a bootstrap over rounds (`statistics/tails.py`).
 """
@@ -40,8 +40,8 @@ MEAN = "mean"
 PERCENTILES = {"p50": 50.0, "p99": 99.0}
 METHOD = (
     "The first step is the difference between '{between}' and '{control}', the second one that between the protected "
-    "variant and '{between}', both paired by round. Share: the second step divided by both together, with Fieller's "
-    "interval. Percentiles cover all operations; their differences have a bootstrap over rounds."
+    "variant and '{between}', both paired by round. Share: the cost of the second step divided by the cost of both, "
+    "with Fieller's interval. Percentiles cover all operations; their differences have a bootstrap over rounds."
 )
 
 
@@ -68,7 +68,8 @@ class Figure(Model):
     second: Estimate
     both: Estimate
     share: Estimate | None = Field(
-        description="The second step divided by both. None for percentiles, and if the share has no bounded interval."
+        description="The cost of the second step divided by that of both. None for percentiles, and if the share has "
+        "no bounded interval."
     )
 
 
@@ -220,7 +221,8 @@ def _differences(before: Percentiles, after: Percentiles, rounds: int, ns_per_un
 def _sentence(index: Index, split: Split) -> str | None:
     """Return the sentence that splits the cost of an arm; None if its cost is not resolved.
 
-    For example: "Of the 0.35 ms that mutual TLS adds to 'request', the way takes 0.31 ms and the encryption 0.04 ms."
+    For example: "Of the 0.35 ms that mutual TLS adds to 'request', the way through the proxies takes 0.31 ms and
+    the encryption 0.04 ms."
     """
     figure = next((each for each in split.figures if each.figure == MEAN), None)
     if figure is None or figure.both.low <= 0:

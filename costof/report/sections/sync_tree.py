@@ -19,8 +19,8 @@ from costof.results.run import Run
 
 HEAD = ["arm", "sync tree", "slices", "discarded", ""]
 METHOD = (
-    "The tree was read from every member right before and right after each slice. Slices with a wrong or changing tree "
-    "were discarded."
+    "Which member replicates from which (the sync tree) was read from every member right before and right after each "
+    "slice. Slices in which a member had a wrong source or changed its source were discarded."
 )
 SHORT = {"primary": "P", "secondary": "S", "hidden": "H", "read-only": "R"}
 LEGEND = "P is the primary, S a secondary, H a hidden secondary, R a read-only secondary without a vote."
@@ -52,7 +52,7 @@ class Tree(Model):
 
 @dataclass(frozen=True)
 class Distinct:
-    """A sync tree, and all arms that had it in any context."""
+    """A sync tree (which member replicates from which), and all arms that had it in at least one slice."""
 
     tree: Tree
     arms: list[Arm]
@@ -76,7 +76,7 @@ class SyncTreeSection(Section[None, list[Tree]]):
     data = list[Tree]
 
     def compute(self, run: Run, core: Core, spec: None) -> list[Tree] | None:
-        """Return the trees of every arm, the most frequent first; None if the servers report no tree."""
+        """Return the sync trees of every arm, the most frequent first; None if the servers report none."""
         trees = [
             Tree(
                 arm=arm.name,

@@ -29,7 +29,7 @@ TREE_PREFIX = "tree-"
 
 
 def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
-    """Return the tree of a shape; None for 'natural', in which MongoDB chooses the sources.
+    """Return each member's source in a shape; None for 'natural', in which MongoDB chooses the sources.
 
     The first of `members` is the primary. In a star all members follow (replicate from) the primary. In a chain each
     follows the member before it. In 'tree-<n>' each member has n followers; the tree is filled breadth first in the
@@ -62,7 +62,7 @@ def depths(tree: Tree, primary: str) -> dict[str, int]:
 def hops_to_majority(tree: Tree, primary: str, voters: Sequence[str]) -> int | None:
     """Return the number of hops after which a majority of the voters has the primary's oplog.
 
-    Return None if the tree does not lead to a majority.
+    Return None if the sync tree does not lead to a majority.
     """
     hops = depths(tree, primary)
     reached = sorted(hops[name] for name in voters if name in hops)
@@ -193,9 +193,9 @@ def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) 
     If `expected` is None, any tree is right.
     """
     if before.tree != after.tree:
-        return f"the tree changed from '{tree_text(before.tree)}' to '{tree_text(after.tree)}'"
+        return f"the sync tree changed from '{tree_text(before.tree)}' to '{tree_text(after.tree)}'"
     if expected is not None and after.tree != dict(expected):
-        return f"the tree was '{tree_text(after.tree)}', not '{tree_text(expected)}'"
+        return f"the sync tree was '{tree_text(after.tree)}', not '{tree_text(expected)}'"
     return None
 
 
@@ -440,7 +440,7 @@ class ShapedSet:
         self._run_on_all(pin)
 
     def _choose_sources_again(self) -> None:
-        """Make all members choose their sync sources again, so that the tree is MongoDB's choice.
+        """Make all members choose their sync sources again, so that the sync tree is MongoDB's choice.
 
         Otherwise a member keeps the source that it had for the last arm as long as that source is suitable. When this
         function is called, all members must follow the primary. An oplog entry that they fetch from the primary makes

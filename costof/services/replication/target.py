@@ -27,7 +27,7 @@ from costof.study.schema import Study
 class ReplicationTarget(TargetService[MongodbTarget]):
     """A user's replica set as a service, with arms that differ in `write_concern`.
 
-    If the account may read the sync tree (which member replicates from which), the tree is recorded as a fact of each
+    If the account may read the sync tree (which member replicates from which), this tree is recorded as a fact of each
     slice.
     """
 

@@ -43,7 +43,10 @@ class Site:
         return program if self.number == 1 else f"{program}-{self.number}"
 
     def port(self, first: int) -> int:
-        """Return the first port for programs in front of this server. Each of the lab's servers has its own ports."""
+        """Return the first of this server's ports for the programs in front of it.
+
+        `first` is the first one of the lab's first server. Each further server has the next `PORTS` ports.
+        """
         return first + PORTS * (self.number - 1)
 
 

@@ -253,9 +253,9 @@ class ServerLab(LabService):
         was, now = (each if isinstance(each, Readings) else Readings() for each in (before, after))
         entrance = self._entrance(arm)
         judged = entrance.judge(arm, was.entrance, now.entrance, answer) if entrance else Judgement()
-        moved = {name: count - was.server[name] for name, count in now.server.items() if name in was.server}
-        mismatch = judged.mismatch or self._configured(arm).server.mismatch(moved, answer)
-        figures = {name: count / answer.operations for name, count in moved.items() if answer.operations}
+        increases = {name: count - was.server[name] for name, count in now.server.items() if name in was.server}
+        mismatch = judged.mismatch or self._configured(arm).server.mismatch(increases, answer)
+        figures = {name: count / answer.operations for name, count in increases.items() if answer.operations}
         return replace(judged, mismatch=mismatch, figures=judged.figures | figures)
 
     def throttled_seconds(self) -> dict[str, float]:

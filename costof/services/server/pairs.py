@@ -235,15 +235,15 @@ class Pairs(Entrances):
         if not isinstance(before, PairObservation) or not isinstance(after, PairObservation):
             return Judgement(mismatch=self.failure_reason(arm) or "the proxies gave no counters")
         settings = self._routes[arm.name].settings
-        moved = [after.at_server.since(before.at_server)]
+        increases = [after.at_server.since(before.at_server)]
         if after.at_client is not None and before.at_client is not None:
-            moved.append(after.at_client.since(before.at_client))
-        counts = {f"connections to the {SERVER_ROLE}": moved[0].connections}
+            increases.append(after.at_client.since(before.at_client))
+        counts = {f"connections to the {SERVER_ROLE}": increases[0].connections}
         if settings.http:
-            counts[f"requests counted by the {SERVER_ROLE}"] = moved[0].requests
+            counts[f"requests counted by the {SERVER_ROLE}"] = increases[0].requests
         if settings.mutual_tls:
-            counts["TLS handshakes between the proxies"] = moved[0].handshakes
-        return Judgement(mismatch=missing(settings, moved, answer), counts=counts)
+            counts["TLS handshakes between the proxies"] = increases[0].handshakes
+        return Judgement(mismatch=missing(settings, increases, answer), counts=counts)
 
     def failure_reason(self, arm: PlannedArm) -> str | None:
         route = self._routes.get(arm.name)
@@ -316,21 +316,21 @@ class Pairs(Entrances):
         return dict(zip(REFUSED, (None, ssl.create_default_context(cafile=self._authority.ca_file)), strict=True))
 
 
-def missing(settings: SidecarSettings, moved: list[PassageCounters], answer: SliceAnswer) -> str | None:
+def missing(settings: SidecarSettings, increases: list[PassageCounters], answer: SliceAnswer) -> str | None:
     """Return what the sidecars did not count of a slice's connections, requests and handshakes; None if all.
 
-    `moved` has the changes of the counters of each sidecar of the arm, that of the server first. Sidecars that forward
-    requests keep their connections to each other open, so that a slice may have no handshake.
+    `increases` has the increase of the counters of each sidecar of the arm, that of the server first. Sidecars that
+    forward requests keep their connections to each other open, so that a slice may have no handshake.
     """
     connect = answer.phases.get("connect")
     opened = connect.count if connect is not None else 0
-    for role, counters in zip((SERVER_ROLE, CLIENT_ROLE), moved, strict=False):
+    for role, counters in zip((SERVER_ROLE, CLIENT_ROLE), increases, strict=False):
         if settings.http and counters.requests < answer.operations:
             return f"the {role} counted only {counters.requests} of {answer.operations} requests"
         if not settings.http and counters.connections < opened:
             return f"the {role} counted only {counters.connections} of {opened} connections"
-    if settings.mutual_tls and not settings.http and moved[0].handshakes < opened:
-        return f"the {SERVER_ROLE} counted only {moved[0].handshakes} of {opened} TLS handshakes"
+    if settings.mutual_tls and not settings.http and increases[0].handshakes < opened:
+        return f"the {SERVER_ROLE} counted only {increases[0].handshakes} of {opened} TLS handshakes"
     return None
 
 
@@ -368,8 +368,8 @@ def _lengths(route: Route, sidecars: list[Sidecar]) -> list[int]:
 
 def _has_arrived(route: Route, sidecar: Sidecar, before: PassageCounters) -> bool:
     """Return whether a new connection has reached the sidecar of the server, with its TLS handshake if it has TLS."""
-    moved = sidecar.counters(route.name).since(before)
-    return moved.connections > 0 and (moved.handshakes > 0 or not route.settings.mutual_tls)
+    increase = sidecar.counters(route.name).since(before)
+    return increase.connections > 0 and (increase.handshakes > 0 or not route.settings.mutual_tls)
 
 
 def _within(seconds: float, condition: Callable[[], bool]) -> bool:

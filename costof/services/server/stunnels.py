@@ -88,9 +88,9 @@ class Stunnels(Entrances):
         return settings.at_address(self._entrance(arm))
 
     def counters(self, address: str) -> Counters | None:
-        """Return the server's counters without TLS connections; None if no stunnel listens at the address.
+        """Return the server's counters except `tls_connections`; None if no stunnel listens at the address.
 
-        The server gets only plain connections from stunnel. `observe` reads the number of TLS connections.
+        The server cannot count TLS connections, because stunnel forwards plain ones. `observe` reads stunnel's count.
         """
         if all(address != self._entrance(arm) for arm in self._arms.values()):
             return None

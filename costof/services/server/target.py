@@ -24,9 +24,10 @@ def offers(level: Level, access: Access) -> bool:
 
 
 def lacking_levels(study: Study, access: Access, connect: bool) -> dict[str, str]:
-    """Return levels of the main factor that the target lacks something for, each with the reason.
+    """Return the levels of the main factor that cannot be measured on the target, each with the reason.
 
-    If `connect` is false, return the levels that it may lack something for. Raises the errors of `TargetServer.reach`.
+    If `connect` is false, return the levels that need something that not every target has. Raises the errors of
+    `TargetServer.reach`.
     """
     levels = {
         name: level.target

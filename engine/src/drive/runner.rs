@@ -96,7 +96,7 @@ impl Runner {
     }
 
     /// Measure one slice. If operations fail, the answer contains their errors.
-    /// Errors: `plan` if the command names an unknown arm or workload, or opens at an invalid instant.
+    /// Errors: `plan` if the command names an unknown arm or workload, or an invalid time for the slice's start.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
         let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
         if !(0.0..=1e9).contains(&slice.seconds) {

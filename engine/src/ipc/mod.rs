@@ -84,7 +84,7 @@ pub struct Ready {
 pub struct SelfCost {
     /// The time to read the clock once. To measure an operation, the engine reads the clock twice.
     pub timer: f64,
-    /// The time to record an operation.
+    /// The time to store the times of one operation after it was measured.
     pub record: f64,
 }
 

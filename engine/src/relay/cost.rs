@@ -27,8 +27,9 @@ pub struct Warming {
     pub added_ns: u64,
 }
 
-/// The simulated content of caches: the state of the last request, and the number of consecutive requests with this
-/// state. All entrances share it. Only the relay's thread changes it.
+/// The simulated content of caches: the state ([`super::EntrancePlan::state`]) in which the last request left them, and
+/// the number of consecutive requests that left them in this state. All of the relay's entrances (listening addresses)
+/// share these caches. Only the relay's thread changes them.
 pub struct Warmth {
     state: AtomicU64,
     requests: AtomicU64,

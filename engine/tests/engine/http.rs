@@ -319,9 +319,9 @@ fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // Each of the two operations takes 2 s (five requests of 400 ms). An operation with a single query may end up to
-    // one second after the slice, which lasts 0.5 s. These operations take longer than that. On a machine that stalls,
-    // the second operation may start too late.
+    // An operation may end up to 1 s after its slice for each of its queries: 5 s here. So both operations count. Each
+    // takes 2 s (five requests of 400 ms), and the slice lasts 0.5 s. On a machine that stalls, the second operation
+    // may start too late.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
@@ -526,7 +526,8 @@ fn slice_ends_when_an_operation_is_delayed_too_long() {
     let mut engine = Engine::start();
     engine.ask(&plan(&server.address, &plain(), &paced("request", 1, 1000.0, "constant")));
     let slice = paced_slice(&mut engine, 100_000, 100.0, "give_up_ms", json!(1000.0))["slice"].take();
-    // Each request takes at least 400 ms, so after at most three requests one is due more than a second ago.
+    // A request is due every millisecond and takes at least 400 ms. So after at most three requests the next one is
+    // more than a second late, and the slice ends.
     assert!((1..=3).contains(&slice["operations"].as_u64().unwrap()), "{slice}");
     assert_eq!((&slice["errors"], &slice["counts"]["pace.scheduled"]), (&json!([]), &json!(100_000)));
 }

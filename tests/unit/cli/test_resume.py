@@ -210,7 +210,9 @@ def test_complete_run_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"rounds": "4"}, {"restarts": "2"}])
-def test_budget_does_not_extend_runs_with_fixed_rounds_or_starts(tmp_path: Path, options: dict[str, str]) -> None:
+def test_budget_does_not_extend_runs_with_a_fixed_number_of_rounds_or_server_starts(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
     run = complete(tmp_path, **options)
     assert "--budget" not in refused(run)
     line = refused(run, "--budget", "1h")

@@ -34,8 +34,8 @@ def test_log_has_at_least_the_statements_that_a_load_generator_reports(
     answer = answer_of(Slice(1, 1.0, {}, {}, {}, errors=failed, counts={REPORTED: 100}), "client", "arm")
     sent = statements_sent(None, answer, STATEMENTS)
     assert sent == {"read": 90, "write": 360}
-    moved = {f"{OF_CLASS}read": float(read), f"{OF_CLASS}write": float(write)}
-    found = entries_mismatch(audited, sent, moved, answer, LogFile(tmp_path / "log"))
+    increases = {f"{OF_CLASS}read": float(read), f"{OF_CLASS}write": float(write)}
+    found = entries_mismatch(audited, sent, increases, answer, LogFile(tmp_path / "log"))
     assert found == (expected and f"the audit log got {expected}")
 
 

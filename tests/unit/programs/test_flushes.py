@@ -29,8 +29,8 @@ def test_number_of_flushes_that_contradicts_the_configuration_is_a_mismatch(
 ) -> None:
     phases = {"operation": phase_of(COMMIT_MS, COMMITS)}
     measured = Slice(COMMITS, COMMITS * COMMIT_MS / workers / 1e3, phases, {}, {})
-    moved = {FLUSHES: float(flushes), LOG_BYTES: 300.0 * COMMITS}
-    found = flush_mismatch(moved, answer_of(measured, "commit", "arm"), flushes_commits)
+    increases = {FLUSHES: float(flushes), LOG_BYTES: 300.0 * COMMITS}
+    found = flush_mismatch(increases, answer_of(measured, "commit", "arm"), flushes_commits)
     assert (found is None) == (expected is None)
     assert (expected or "") in (found or "")
 

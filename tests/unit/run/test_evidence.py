@@ -36,7 +36,7 @@ def answer(operations: int = 50, **evidence: Any) -> SliceAnswer:
     return answer_of(Slice(operations, 1.0, {}, {}, evidence), "wire_connect", "tls")
 
 
-def moved(connections: int, shared: bool = False, **tls: int) -> Counters:
+def increase(connections: int, shared: bool = False, **tls: int) -> Counters:
     return Counters(connections, {f"TLSv1.{name[1:]}": count for name, count in tls.items()}, shared)
 
 
@@ -47,24 +47,24 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("settings", "evidence", "counters", "message"),
     [
-        (TLS, EVIDENCE, moved(51, v3=51), None),
-        (PLAIN, PLAIN_EVIDENCE, moved(50, v3=1), None),
+        (TLS, EVIDENCE, increase(51, v3=51), None),
+        (PLAIN, PLAIN_EVIDENCE, increase(50, v3=1), None),
         # Evidence of the client differs from the settings.
-        (TLS, tls_evidence(protocol=None), moved(50, v3=50), "did not use TLS"),
-        (TLS, tls_evidence(protocol="TLSv1.2"), moved(50, v3=50), "TLSv1.2"),
-        (TLS, tls_evidence(verified=False), moved(50, v3=50), "did not verify"),
-        (TLS, tls_evidence(resumed=3), moved(50, v3=50), "3 of 50 handshakes were resumed"),
-        (RESUMED, tls_evidence(resumed=49), moved(50, v3=50), "49 of 50 handshakes were resumed"),
-        (PLAIN, tls_evidence(protocol="TLSv1.3"), moved(50), "TLS"),
+        (TLS, tls_evidence(protocol=None), increase(50, v3=50), "did not use TLS"),
+        (TLS, tls_evidence(protocol="TLSv1.2"), increase(50, v3=50), "TLSv1.2"),
+        (TLS, tls_evidence(verified=False), increase(50, v3=50), "did not verify"),
+        (TLS, tls_evidence(resumed=3), increase(50, v3=50), "3 of 50 handshakes were resumed"),
+        (RESUMED, tls_evidence(resumed=49), increase(50, v3=50), "49 of 50 handshakes were resumed"),
+        (PLAIN, tls_evidence(protocol="TLSv1.3"), increase(50), "TLS"),
         # Counters of the server differ from the evidence of the client.
-        (TLS, EVIDENCE, moved(20, v3=20), "only 20 of 50 connections"),
-        (TLS, EVIDENCE, moved(90, v3=90), "the client opened 50"),
-        (TLS, EVIDENCE, moved(50, v2=50), "only 0 of 50 connections with TLS 1.3"),
-        (PLAIN, PLAIN_EVIDENCE, moved(50, v3=50), "TLS"),
+        (TLS, EVIDENCE, increase(20, v3=20), "only 20 of 50 connections"),
+        (TLS, EVIDENCE, increase(90, v3=90), "the client opened 50"),
+        (TLS, EVIDENCE, increase(50, v2=50), "only 0 of 50 connections with TLS 1.3"),
+        (PLAIN, PLAIN_EVIDENCE, increase(50, v3=50), "TLS"),
         # Counters of a target include connections of other clients.
-        (TLS, EVIDENCE, moved(90, shared=True, v3=90), None),
-        (PLAIN, PLAIN_EVIDENCE, moved(90, shared=True, v3=40), None),
-        (TLS, EVIDENCE, moved(20, shared=True, v3=20), "only 20 of 50 connections"),
+        (TLS, EVIDENCE, increase(90, shared=True, v3=90), None),
+        (PLAIN, PLAIN_EVIDENCE, increase(90, shared=True, v3=40), None),
+        (TLS, EVIDENCE, increase(20, shared=True, v3=20), "only 20 of 50 connections"),
         # Some servers count nothing, some only connections, and some TLS without its version.
         (TLS, EVIDENCE, Counters(), None),
         (TLS, EVIDENCE, Counters(20), "the server counted only 20 of 50 connections"),
@@ -80,7 +80,7 @@ def test_evidence_that_contradicts_the_settings_of_the_arm_is_a_mismatch(
 
 
 def test_server_may_count_more_connections_than_an_application_driver_opened_clients() -> None:
-    assert mismatch(TLS, "app", answer(clients=12, connections=24), moved(40, v3=40)) is None
+    assert mismatch(TLS, "app", answer(clients=12, connections=24), increase(40, v3=40)) is None
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_cipher_suite_other_than_that_of_the_arm_is_a_mismatch(
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(450, 200, True), (451, 200, False), (450, 1, False)])
 def test_server_may_count_unfinished_connections_of_each_worker(connections: int, workers: int, passes: bool) -> None:
-    reason = mismatch(TLS, "wire", answer(**EVIDENCE), moved(connections, v3=connections), workers=workers)
+    reason = mismatch(TLS, "wire", answer(**EVIDENCE), increase(connections, v3=connections), workers=workers)
     assert (reason is None) == passes
 
 
 @pytest.mark.parametrize(("connections", "passes"), [(90, True), (95, False)])
 def test_server_may_count_failed_connections_in_addition(connections: int, passes: bool) -> None:
     failed = answer(**EVIDENCE).model_copy(update={"errors": [error_of("timeout", "late", 40)]})
-    assert (mismatch(TLS, "wire", failed, moved(connections, v3=connections)) is None) == passes
+    assert (mismatch(TLS, "wire", failed, increase(connections, v3=connections)) is None) == passes
 
 
 @pytest.mark.parametrize(("connections", "workers", "passes"), [(46, 8, True), (44, 8, False), (46, 2, False)])
@@ -118,16 +118,16 @@ def test_server_may_count_one_connection_less_per_worker_than_the_client(
 ) -> None:
     used = Phase(count=45, sum_ns=1, sum_squares_ns2=1.0, min_ns=1, max_ns=1, histogram="")
     cut_off = answer(45, **EVIDENCE).model_copy(update={"phases": {"connect": used}})
-    assert (mismatch(TLS, "wire", cut_off, moved(connections, v3=connections), workers=workers) is None) == passes
+    assert (mismatch(TLS, "wire", cut_off, increase(connections, v3=connections), workers=workers) is None) == passes
 
 
 def test_slice_without_operations_is_not_a_mismatch() -> None:
-    assert mismatch(TLS, "wire", answer(operations=0), moved(0)) is None
+    assert mismatch(TLS, "wire", answer(operations=0), increase(0)) is None
 
 
 def test_change_of_a_counter_is_unknown_unless_both_readings_have_it() -> None:
-    assert moved(9, v3=4).since(moved(5, v3=2)) == moved(4, v3=2)
-    assert Counters().since(moved(5, v3=2)) == Counters()
+    assert increase(9, v3=4).since(increase(5, v3=2)) == increase(4, v3=2)
+    assert Counters().since(increase(5, v3=2)) == Counters()
     assert Counters(9).since(Counters(5)) == Counters(4)
 
 

@@ -119,7 +119,7 @@ def test_changed_or_wrong_replication_tree_is_a_mismatch() -> None:
     assert tree_mismatch(expected, chain(), chain()) is None
     assert tree_mismatch(None, other, other) is None
     assert "changed from" in (tree_mismatch(expected, chain(), other) or "")
-    assert "the tree was" in (tree_mismatch(expected, other, other) or "")
+    assert "the sync tree was" in (tree_mismatch(expected, other, other) or "")
 
 
 def test_oplog_bytes_count_direct_followers_of_the_primary_during_the_slice() -> None:

@@ -137,7 +137,7 @@ def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightl
     )
 
 
-def test_smallest_cost_of_longer_runs_is_detected_as_often_as_stated() -> None:
+def test_smallest_detectable_cost_stated_for_longer_runs_is_detected_as_often_as_stated() -> None:
     chance, spread = np.random.default_rng(2), 0.3
     short = Contrast(Mean(0.0, spread / math.sqrt(20), 19), 20, MARGIN)
     cost = 1 + smallest_detectable(extrapolated(short, 80), 1, detected_in=0.9)

@@ -42,8 +42,8 @@ def _report(text: str, figures: dict[str, float]) -> Report:
     if "events_per_second" not in figures:
         # In 1.0 fileio, threads and mutex print no rate; in 1.1 fileio prints neither rate nor number of events.
         kinds = ("reads_per_second", "writes_per_second", "fsyncs_per_second")
-        moved = sum(figures.get(name, 0.0) for name in kinds)
-        figures["events_per_second"] = events / seconds if events and seconds else moved
+        transferred = sum(figures.get(name, 0.0) for name in kinds)
+        figures["events_per_second"] = events / seconds if events and seconds else transferred
     if events == 0 or not figures["events_per_second"]:
         raise UnreadableError("no event was finished")
     if events and busy_ms is not None:

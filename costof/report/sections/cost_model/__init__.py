@@ -62,8 +62,8 @@ ADDED = "A protection adds a fixed time, and your round-trip time for each round
 ADDED_WITH_FLUSHES = "A protection adds a fixed time, and the time that your disk needs for each flush:"
 SOURCES = (
     "Round trips and bytes were counted on the wire and are exact. Own time is the time of an operation without its "
-    "round trips, estimated from the rounds at the nearest distance. Round-trip times were measured by TCP on the "
-    "links. Intervals include the uncertainty of both times."
+    "round trips, estimated from the rounds at the nearest distance. Round-trip times are the kernel's estimates for "
+    "TCP connections on the links. Intervals include the uncertainty of the own time and of the round-trip time."
 )
 
 #: The formula then has no flushes.
@@ -150,7 +150,7 @@ MOST_SENTENCES = 3
 
 
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
-    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, for a service with …'.
+    """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, calculated for …'.
 
     The service has the load and distance of `measured_load`.
     """
@@ -169,7 +169,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
         measured = dict(_measured_effects(index, model, each.protection))
         connection = _time_change(WORDS[CONNECTION], costs.connection_ms, measured.get(CONNECTION))
         operation = _time_change(WORDS[OPERATION], costs.operation_ms, measured.get(OPERATION))
-        at = same if number else f"for {service}"
+        at = same if number else f"calculated for {service}"
         times = f"{connection}, {operation}" if connects else operation
         yield fmt.capital(f"{each.label} {times} and {_cores_change(costs.cores)}, {at}.")
 

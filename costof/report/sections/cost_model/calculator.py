@@ -1,6 +1,6 @@
 """The calculator of the page: the cost that a protection adds to a user's own service, from the cost model.
 
-The page's script, calculator.js, computes the same results. Tests compare both.
+`calculator.js`, a script in the page, computes the same results. Tests compare both.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ def _sum(terms: list[Term]) -> Estimate:
 
 @dataclass(frozen=True)
 class Output:
-    """A figure of the calculator. The script computes it under the same name."""
+    """A figure of the calculator. `calculator.js` computes it under the same name."""
 
     name: str
     heading: str

@@ -2,8 +2,9 @@
 
 Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush. The engine counts round
 trips, and the servers count flushes. Own time is estimated from the rounds at the nearest distance, where the link's
-part of the time is smallest. Round-trip times are measured by TCP on the links, and the time of a flush on the disk of
-the servers' data. Intervals include the uncertainty of the rounds and of both times.
+part of the time is smallest. Round-trip times are the kernel's estimates for TCP connections on the links. The time of
+a flush is measured on the disk of the servers' data. Intervals include the uncertainty between rounds and that of the
+round-trip times and of the time of a flush.
 """
 
 from __future__ import annotations
@@ -178,7 +179,7 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
 
 
 def round_trip(run: Run, arm: PlannedArm) -> Mean:
-    """Return the mean round-trip time of the arm's link in milliseconds, measured by TCP in all starts.
+    """Return the mean round-trip time of the arm's link in milliseconds, by TCP's own estimates in all starts.
 
     If it was not measured, return the configured time, without uncertainty. For a target, return the round-trip time to
     the target.
@@ -247,10 +248,10 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     answers = (record.answer for record in run.counted_slices(metric.workload, arm.name))
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     trips = mean_count(phases, "round_trips") or 0.0
-    moved = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
+    transferred = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
     # The client's end of a tunnel answers the TCP handshake, so the handshake's round trip does not cross the link.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
-    return trips - near, moved
+    return trips - near, transferred
 
 
 def _cpu_seconds(records: Sequence[SliceRecord]) -> dict[str, float]:
@@ -263,8 +264,8 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
     if run.pairs(operation.metric, arm) is None or arm.baseline is None:
         return None
     control = run.plan.arm(arm.baseline)
-    trips, moved = _counted(run, operation, arm)
-    control_trips, control_moved = _counted(run, operation, control)
+    trips, transferred = _counted(run, operation, arm)
+    control_trips, control_transferred = _counted(run, operation, control)
     change = next(each for each in run.changes[operation.metric] if each.arm is arm)
     flushes = _flushes(run, operation, arm) - _flushes(run, operation, control)
     own = combined([(1, change.difference), (control_trips - trips, round_trip(run, arm)), (-flushes, flush_time(run))])
@@ -277,7 +278,7 @@ def extra_cost(run: Run, operation: Operation, arm: PlannedArm) -> ExtraCost | N
         operation=operation.operation,
         own_ms=own.estimate(change.rounds),
         round_trips=trips - control_trips,
-        bytes=moved - control_moved,
+        bytes=transferred - control_transferred,
         flushes=flushes,
         cpu_ms=_extra_cpu_ms(run, operation, control, arm),
         roles=roles,

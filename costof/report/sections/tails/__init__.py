@@ -59,8 +59,8 @@ METHOD = (
     f"percentile is shown only if at least {FEWEST_BEYOND} operations of each arm are beyond it."
 )
 METHOD_OF_CURVE = (
-    " The band of a curve is computed from the same resamples: its width in standard errors is chosen so that it "
-    "contains the whole curves of 95 % of them (Montiel Olea & Plagborg-Møller 2019)."
+    " The band of a curve is computed from the same resamples: its width in standard errors is chosen so that 95 % of "
+    "the resampled curves lie entirely within it (Montiel Olea & Plagborg-Møller 2019)."
 )
 
 

@@ -32,6 +32,7 @@ from costof.statistics.estimate import Estimate
 TICKS = (1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 IN_TABLE = frozenset({1, 10, 25, 50, 75, 90, 95, 99, 99.9, 99.99})
 MEDIAN = 50
+COST, SAVING = "cost", "saving"
 #: If the highest cost is more than this many times the median cost, the axis is logarithmic beyond twice the median.
 MOST_ON_LINEAR_AXIS = 12.0
 READING = (
@@ -195,17 +196,21 @@ def _sentence(index: Index, curve: Curve) -> str:
     alike = alike_from_the_first(points)
     low, high = max(point.low for point in alike), min(point.high for point in alike)
     none = low <= 0 <= high
-    about = _about(metric, low, high)
+    effect, amount = _common(metric, low, high)
+    about = f"adds about {amount} to" if effect == COST else f"saves about {amount} of"
     if len(alike) == len(points):
         if none:
             return f"{subject} shows no clear difference in {what} at any percentile from {first} to {last}."
         sure = [percentile_name(point.percentile) for point in points if not point.low <= 0 <= point.high]
         if len(sure) == len(points):
-            return f"{subject} {about} {what}, fast or slow: this cost fits every percentile from {first} to {last}."
+            return (
+                f"{subject} {about} {what}, fast or slow: the same {effect} of {amount} at every percentile from "
+                f"{first} to {last} agrees with the data."
+            )
         where = f"from {sure[0]} to {sure[-1]}" if len(sure) > 1 else f"at {sure[0]}"
         return (
-            f"{subject} {about} {what} {where}. This cost fits every percentile from {first} to {last}, but at some of "
-            "them this run cannot tell it from no cost."
+            f"{subject} {about} {what} {where}. The same {effect} of {amount} at every percentile from {first} to "
+            f"{last} agrees with the data, but at some of them this run cannot tell the {effect} from zero."
         )
     if alike[-1].percentile < MEDIAN:
         middle = next(point for point in points if point.percentile == MEDIAN)
@@ -217,7 +222,7 @@ def _sentence(index: Index, curve: Curve) -> str:
     limit, at = percentile_name(alike[-1].percentile), f"{_added(far, metric)} at {percentile_name(far.percentile)}"
     if none:
         return f"{subject} shows no clear difference in {what} up to {limit}, but one above: {at}."
-    above = "more" if far.low > high else "less"
+    above = "more" if (far.low > high) == (effect == COST) else "less"
     return f"{subject} {about} {what} up to {limit}, and {above} above: {at}."
 
 
@@ -233,12 +238,11 @@ def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
     return alike
 
 
-def _about(metric: Metric, low: float, high: float) -> str:
-    """Return text for a cost between two limits: 'adds about 0.05 ms to' or 'takes about 0.05 ms off'."""
+def _common(metric: Metric, low: float, high: float) -> tuple[str, str]:
+    """Return whether an effect between two limits is a cost or a saving, and its amount, such as '0.05 ms'."""
     cost = (low + high) / 2
     decimals = min(fmt.decimals_for((high - low) / 2) or fmt.MOST_DECIMALS, fmt.significant_decimals(cost))
-    amount = fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
-    return f"adds about {amount} to" if cost > 0 else f"takes about {amount} off"
+    return COST if cost > 0 else SAVING, fmt.with_unit(fmt.number(abs(cost), decimals), metric.unit)
 
 
 def _missing(index: Index, missing: Sequence[MissingCurve]) -> Iterator[str]:

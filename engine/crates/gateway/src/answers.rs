@@ -20,7 +20,7 @@ pub enum Expected {
     /// The first packet of the answer to PREPARE: an error, or the statement's number with its numbers of parameters
     /// and columns.
     Prepared,
-    /// This number of further column definitions.
+    /// The definitions of columns, of which this number is still to come.
     Definitions(u64, DefinitionsOf),
     EndOfDefinitions(DefinitionsOf),
     Rows,

@@ -202,8 +202,8 @@ impl Recorder {
     }
 }
 
-/// Return the kinds of an execution's parameters. Return None if the client did not send their types, or a type has no
-/// kind.
+/// Return the [`Kind`] of each parameter of an execution. Return None if the client did not send the parameters' MySQL
+/// types, or if one of these types belongs to no kind.
 fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     let Types::New(types) = parameter_types(count, parameters) else { return None };
     types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()

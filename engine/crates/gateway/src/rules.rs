@@ -28,7 +28,8 @@ const MIN_KEY_DIGITS: usize = 16;
 /// The rules of one listener, and the columns of its server.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The algorithm for column rules that name none, and for encrypted result columns that are not protected columns.
+    /// The algorithm for column rules that name none, and for result columns that no rule names but that are encrypted
+    /// nevertheless, such as expressions.
     pub algorithm: Algorithm,
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. It is None only if no column is

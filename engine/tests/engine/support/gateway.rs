@@ -61,10 +61,11 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// The part of the gateway that opened a connection to the server.
+/// What the gateway uses a connection to the server for.
 enum ConnectionKind {
+    /// The statements of a client.
     Client,
-    /// The part that reads the list of all columns from the server.
+    /// The gateway's own query for the list of all columns.
     Catalogue,
 }
 
