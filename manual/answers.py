@@ -18,7 +18,7 @@ from costof.report.sections.mitigations import Mitigations
 from costof.results.index import VIEWS, Index
 from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
-from manual import claims, glance
+from manual import claims, glance, own_servers
 
 #: The report's figures, picture and calculator, as a page for a frame.
 EMBEDDED = "{study}-embedded.html"
@@ -39,7 +39,7 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
     frame = f"../reports/{EMBEDDED.format(study=result.study)}"
     texts = [
         f"> **{escape(result.summary.verdict)}**",
-        "\n".join(glance.lines(result, results)),
+        "\n".join([*glance.intervals(result), *glance.lines(result, results), own_servers.line(result.study)]),
         f'<div class="answer"><iframe src="{frame}" title="Figures, picture and calculator"></iframe></div>',
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),

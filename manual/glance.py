@@ -60,6 +60,18 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
 
 
+def intervals(result: Result) -> Iterator[str]:
+    """Yield the key figures, each as a difference from the control with its 95 % interval, as an item of a list."""
+    by_arm: dict[str, list[str]] = {}
+    for figure in result.summary.figures:
+        added = fmt.absolute(figure.difference, figure.shown_unit, signed=True)
+        text = f"{figure.whole_label} {added.value} {added.interval}".strip()
+        by_arm.setdefault(figure.arm_label, []).append(f"{text} ({figure.verdict_word})")
+    if by_arm:
+        arms = (f"{label}: {', '.join(texts)}" for label, texts in by_arm.items())
+        yield f"- **With 95 % intervals:** {escape('; '.join(arms))}."
+
+
 def overview(results: Sequence[Result]) -> str:
     """Return the list of all questions for the first page, in Markdown: each with its answer in short."""
     items = []

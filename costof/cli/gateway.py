@@ -137,7 +137,7 @@ def _begin(process: GatewayProcess, listener: GatewayListener) -> tuple[list[str
     help="Account whose statements are written to the file of --learn. They need no approval, and nothing in their "
     "answers is encrypted. May be repeated.",
 )  # fmt: skip
-@click.option("--check", "only_check", is_flag=True, help="Check the rules, and exit.")
+@click.option("--check", "only_check", is_flag=True, help="Check the rules on the server, and exit.")
 def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: Any) -> None:
     """Pass only approved statements to a MySQL server, and encrypt protected columns in its answers.
 
@@ -156,3 +156,4 @@ def gateway(only_check: bool, limits: tuple[tuple[str, int], ...], **options: An
     with GatewayProcess() as process:
         for warning in _begin(process, gateway_options.listener("127.0.0.1:0"))[1]:
             warn(warning)
+    click.echo(f"{gateway_options.rules} is valid: each column rule matches a column of {gateway_options.server}")

@@ -369,13 +369,7 @@ def _print_plan(plan: Plan, service: Service) -> None:
 
     click.echo(f"{plan.study.title}\n")
     for arm in plan.arms:
-        role = (
-            " (control)"
-            if arm.control
-            else " (identical copy of the control, which shows the run's noise)"
-            if arm.replicate
-            else ""
-        )
+        role = " (control)" if arm.control else " (the control again, to show the run's noise)" if arm.replicate else ""
         click.echo(f"arm       {arm.name}: {arm.label}{role}")
     if plan.load is not None:
         click.echo(f"load      {plan.load_in_words}")

@@ -347,7 +347,8 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
     """Return what reduces the cost; '' if there are no figures, or if a run of commands has no mitigation."""
     text = _first(index, "mitigation")
-    if not figures or not (text or any(metric.view != COMMAND for metric in index.core.metrics)):
+    measures_only_commands = all(metric.view == COMMAND for metric in index.core.metrics)
+    if not figures or (measures_only_commands and text in {"", f"{NO_MITIGATION}."}):
         return ""
     verdicts = {figure.verdict for figure in figures}
     if text and not text.startswith(NO_MITIGATION):

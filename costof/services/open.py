@@ -16,6 +16,7 @@ from costof.programs.access import Access, ShownAccess
 from costof.services import Service
 from costof.services.server_cpu import ServerCpu
 from costof.services.server_memory import ServerMemory
+from costof.study.commands import COMMAND
 from costof.study.plan import Plan, TargetOptions
 from costof.study.schema import Level, Study
 
@@ -132,6 +133,8 @@ def _module(study: Study, module: str) -> ModuleType:
         return import_module(f"{name}.{module}")
     except ModuleNotFoundError as error:
         if error.name == f"{name}.{module}" and module == "target":
+            if study.service.kind != COMMAND:
+                raise CostofError(ErrorText.LAB_ONLY_PROGRAM, program=study.name) from None
             raise CostofError(ErrorText.NO_TARGET, study=study.name) from None
         if error.name != name:
             raise

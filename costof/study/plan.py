@@ -202,6 +202,7 @@ class Plan(Model):
         words = self.load.in_words
         if self.sweep is not None:
             ends = " to ".join(map(rate_in_words, (self.sweep.least, self.sweep.most)))
+            assert self.load.per_second is not None, "a sweep varies the rate"
             return f"{words.replace(rate_in_words(self.load.per_second), ends, 1)}; {self.sweep.limit.in_words}"
         if not self.rates:
             return words

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import re
 import signal
 import ssl
 import subprocess
@@ -48,6 +49,7 @@ from tests.integration.conftest import COSTOF
 from tests.support.command import costof
 from tests.support.programs import ED25519_USER, check_of, eventually, make_ed25519_user
 
+ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.servers, pytest.mark.usefixtures("usual_rules")]
 
 
@@ -254,6 +256,31 @@ def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) 
     assert rows(shop.connect(USER), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
 
 
+def test_sample_rules_of_the_page_let_both_accounts_log_in(shop: Shop, lab: Lab) -> None:
+    server, password = shop.server, shop.server.password.get_secret_value()
+    page = (ROOT / "docs" / "column-encryption.md").read_text()
+    for statement in (
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.people (id INT PRIMARY KEY, name VARCHAR(40), city VARCHAR(40))",
+        "INSERT INTO shop.people VALUES (1, 'Abercrombie', 'Kiel')",
+        f"CREATE USER web IDENTIFIED BY '{password}'",
+        f"CREATE USER report IDENTIFIED BY '{password}'",
+        "GRANT SELECT ON shop.* TO web",
+        "GRANT SELECT ON shop.* TO report",
+        # The [check] account has only the grant that the page shows.
+        f"CREATE USER columns_only IDENTIFIED BY '{password}'",
+        *re.findall(r"GRANT .* TO columns_only", page.replace("TO catalogue", "TO columns_only")),
+    ):
+        server._query(statement)
+    sample = page.split("```toml\n")[1].split("```")[0].replace('"catalogue"', '"columns_only"')
+    with gateway_before(lab, server, "sample", sample.replace('"…"', f'"{password}"')) as sampled:
+        approved = "SELECT id, name FROM people WHERE city = 'Kiel'"
+        assert rows(sampled.decrypting("web", database="shop"), approved) == [(1, "Abercrombie")]
+        ((number, name),) = rows(sampled.connect("report", database="shop"), approved)
+        assert (number, type(name)) == (1, bytes)
+        assert not shows(name)
+
+
 def test_logins_pass_through_the_gateway_unchanged(shop: Shop) -> None:
     wrong = {**shop.login(), "password": "wrong"}
     with pytest.raises(pymysql.MySQLError, match="Access denied"):
@@ -389,7 +416,11 @@ def test_gateway_command_reports_and_reloads_its_rules(shop: Shop, tmp_path: Pat
     assert "no statement is approved" in warning
     write_private(rules_file, (asking + approval("SELECT city FROM people")).encode())
     checked = check()
-    assert (checked.status, checked.err) == (0, "")
+    assert (checked.status, checked.out.splitlines(), checked.err) == (
+        0,
+        [f"{rules_file} is valid: each column rule matches a column of {endpoint}"],
+        "",
+    )
     argv = [*COSTOF, "gateway", "--rules", str(rules_file), "--server", endpoint, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     try:

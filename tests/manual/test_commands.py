@@ -37,6 +37,7 @@ OTHERS = {
     "podman": "podman, and a wheel in dist/",
     "uv": "uv, and a wheel in dist/: make check-wheels",
     "uvx": "uv, and a wheel in dist/: make check-wheels",
+    "chmod": "",
     "pip": "",
     "pytest": "",
     "python": "",

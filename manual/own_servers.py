@@ -1,0 +1,63 @@
+"""The line on each study's page that says whether the study measures a user's own servers, and with which options."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+
+from costof.errors import EXIT_USAGE, CostofError
+from costof.programs.access import Access, Password
+from costof.services.open import TWO_URLS, offered_levels, open_service, shown_urls
+from costof.study.library import load_study
+from costof.study.plan import Options, resolve
+from costof.study.schema import Study
+
+TITLE = "Your own servers"
+#: An example of a target by the program of a study's service, or by the kind of a service that has no program.
+URLS = {
+    "postgres": "postgresql://user@db/shop",
+    "mariadb": "mysql://user@db:3306/",
+    "mongod": "mongodb://user@db:27017/",
+    "redis": "rediss://user@db:6380/?plain_port=6379",
+    "http": "https://shop.example/",
+    "replication": "mongodb://user@db:27017/?replicaSet=rs0",
+    "encryption": "mysql://user@db:3306/",
+}
+PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/shop"
+
+
+def target_words(study: Study) -> list[str]:
+    """Return the options with which the study would measure the user's own servers, for a study of any kind."""
+    words = ["--target", URLS.get(study.service.program or study.service.kind, URLS["http"])]
+    if study.service.kind in TWO_URLS:
+        words += ["--plain-target", PLAIN_URL]
+    if _has_pooler(study):
+        words += ["--pooler", POOLER_URL]
+    return words
+
+
+def line(name: str) -> str:
+    """Return the line in Markdown. To find out, it plans a run on the targets of the examples, without a connection."""
+    study = load_study(name)
+    access = Access(
+        url=URLS.get(study.service.program or study.service.kind, URLS["http"]),
+        plain_url=PLAIN_URL if study.service.kind in TWO_URLS else None,
+        pooler_url=POOLER_URL if _has_pooler(study) else None,
+        password=None if study.service.kind in TWO_URLS else Password(SecretStr("example"), explicit=False),
+        allow_plain=study.service.kind not in TWO_URLS,
+    )
+    try:
+        target, plain_target = shown_urls(study, access)
+        offered = offered_levels(study, access)
+        options = Options("quick", target=target, plain_target=plain_target, offered=offered)
+        open_service(resolve(study, options), access, "example")
+    except CostofError as refused:
+        if refused.exit_status != EXIT_USAGE:
+            raise
+        reason = str(refused).partition(";")[0]
+        return f"- **{TITLE}:** {reason}."
+    words = " ".join(f"'{word}'" if "?" in word else word for word in target_words(study))
+    return f"- **{TITLE}:** measured with `costof run {name} {words}` ([how](../own-servers.md))."
+
+
+def _has_pooler(study: Study) -> bool:
+    return any(level.target.get("pooler") for level in study.factors[study.main_factor].levels.values())

@@ -1,0 +1,37 @@
+"""The line of each study's page about the user's own servers: the command accepts or refuses them as the page says."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from costof.cli.main import cli
+from costof.errors import CostofError
+from costof.studies import study_names
+from costof.study.library import load_study
+from manual.own_servers import TITLE, target_words
+from manual.reports import DOCS
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_page_says_truly_whether_the_study_measures_the_users_own_servers(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (DOCS / "studies" / f"{name}.md").read_text()
+    (line,) = (line for line in page.splitlines() if line.startswith(f"- **{TITLE}:**"))
+    study = load_study(name)
+    two_urls = "--plain-target" in target_words(study)
+    if not two_urls:
+        monkeypatch.setenv("COSTOF_PASSWORD", "example")
+    measured = "`" in line
+    words = shlex.split(line.split("`")[1]) if measured else ["costof", "run", name, *target_words(study)]
+    allow = [] if two_urls else ["--allow-plain"]
+    ended = CliRunner().invoke(cli, [*words[1:], *allow, "--dry-run"])
+    if measured:
+        assert ended.exit_code == 0, ended.exception
+    else:
+        assert isinstance(ended.exception, CostofError)
+        assert ended.exception.exit_status == 2
+        assert str(ended.exception).split(";")[0] in line
