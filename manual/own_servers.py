@@ -12,6 +12,8 @@ from costof.study.plan import Options, resolve
 from costof.study.schema import Study
 
 TITLE = "Your own servers"
+#: The factor of studies that compare TLS with plain connections, to which the user has to agree.
+TRANSPORT = "transport"
 #: An example of a target by the program of a study's service, or by the kind of a service that has no program.
 URLS = {
     "postgres": "postgresql://user@db/shop",
@@ -30,6 +32,8 @@ def target_words(study: Study) -> list[str]:
     words = ["--target", URLS.get(study.service.program or study.service.kind, URLS["http"])]
     if study.service.kind in TWO_URLS:
         words += ["--plain-target", PLAIN_URL]
+    elif TRANSPORT in study.factors:
+        words += ["--allow-plain"]
     if _has_pooler(study):
         words += ["--pooler", POOLER_URL]
     return words

@@ -27,8 +27,7 @@ def test_page_says_truly_whether_the_study_measures_the_users_own_servers(
         monkeypatch.setenv("COSTOF_PASSWORD", "example")
     measured = "`" in line
     words = shlex.split(line.split("`")[1]) if measured else ["costof", "run", name, *target_words(study)]
-    allow = [] if two_urls else ["--allow-plain"]
-    ended = CliRunner().invoke(cli, [*words[1:], *allow, "--dry-run"])
+    ended = CliRunner().invoke(cli, [*words[1:], "--dry-run"])
     if measured:
         assert ended.exit_code == 0, ended.exception
     else:
