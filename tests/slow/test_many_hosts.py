@@ -392,7 +392,6 @@ def test_run_continues_without_a_dead_host_if_enough_remain(
         outcome = run.ends()
     assert outcome.status in {0, 3}, outcome.err
     assert [(lost.host, lost.rest) for lost in outcome.lost] == [("load-3", 2)]
-    assert "load-3 was lost" in outcome.out
     # Ray's own message about the dead node must not appear in the output.
     assert "raylet" not in outcome.out + outcome.err
     assert [part.host for part in outcome.slices[-1].hosts] == LOADS[:2]
