@@ -29,7 +29,7 @@ PLAIN_URL, POOLER_URL = "http://shop.example/", "postgresql://user@pooler:6432/s
 
 def target_words(study: Study) -> list[str]:
     """Return the options with which the study would measure the user's own servers, for a study of any kind."""
-    words = ["--target", URLS.get(study.service.program or study.service.kind, URLS["http"])]
+    words = ["--target", _url(study)]
     if study.service.kind in TWO_URLS:
         words += ["--plain-target", PLAIN_URL]
     elif TRANSPORT in study.factors:
@@ -43,7 +43,7 @@ def line(name: str) -> str:
     """Return the line in Markdown. To find out, it plans a run on the targets of the examples, without a connection."""
     study = load_study(name)
     access = Access(
-        url=URLS.get(study.service.program or study.service.kind, URLS["http"]),
+        url=_url(study),
         plain_url=PLAIN_URL if study.service.kind in TWO_URLS else None,
         pooler_url=POOLER_URL if _has_pooler(study) else None,
         password=None if study.service.kind in TWO_URLS else Password(SecretStr("example"), explicit=False),
@@ -61,6 +61,10 @@ def line(name: str) -> str:
         return f"- **{TITLE}:** {reason}."
     words = " ".join(f"'{word}'" if "?" in word else word for word in target_words(study))
     return f"- **{TITLE}:** measured with `costof run {name} {words}` ([how](../own-servers.md))."
+
+
+def _url(study: Study) -> str:
+    return URLS.get(study.service.program or study.service.kind, URLS["http"])
 
 
 def _has_pooler(study: Study) -> bool:

@@ -108,7 +108,7 @@ def pages_that_quote() -> list[Path]:
 
 
 def update_quotes(text: str, results: dict[str, Result]) -> str:
-    """Return a page's text with the quotes of runs written anew. Without a stored run, only the command is quoted."""
+    """Return a page's text with current quotes of its runs. Without a stored run, only the command is quoted."""
 
     def quote(match: re.Match[str]) -> str:
         start, kind, study, end = match.groups()

@@ -1,4 +1,4 @@
-"""Whether published figures agree with a run, judged by the run's intervals and verdicts."""
+"""The comparison of published figures with the intervals and verdicts of a run."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class UsersServer:
 
     @property
     def inserted(self) -> str:
-        """What a dry run says about the run's data, as a regular expression."""
+        """A regular expression for the lines of a dry run about the run's data."""
         return rf"\b{self.records:,} (records|strings) of"
 
     @property

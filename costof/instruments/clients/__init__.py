@@ -186,6 +186,24 @@ def host_and_port(addresses: Sequence[str]) -> tuple[str, str]:
     return host.strip("[]"), port
 
 
+def http_url(endpoint: Endpoint, path: str) -> str:
+    """Return the URL of a path on the first address of an HTTP endpoint."""
+    scheme = "https" if endpoint.transport.is_tls else "http"
+    return f"{scheme}://{endpoint.service.addresses[0]}{path}"
+
+
+def closing_headers(requests_per_connection: int | None) -> list[str]:
+    """Return the headers with which connections end after that many requests; [] if they stay open (None).
+
+    Raises `UnsupportedArmError` for more than one request, because a server can be told only to close at once.
+    """
+    if requests_per_connection is None:
+        return []
+    if requests_per_connection == 1:
+        return ["Connection: close"]
+    raise UnsupportedArmError(f"cannot end connections after {requests_per_connection} requests")
+
+
 def check_tls(endpoint: Endpoint, versions: tuple[str | None, ...]) -> None:
     """Raise `UnsupportedArmError` if the arm needs TLS settings that the program lacks.
 

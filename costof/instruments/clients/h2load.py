@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from costof.instruments.clients import Client, ClientLoad, ClientTest, Invocation, UnsupportedArmError, check_tls
+from costof.instruments.clients import (
+    Client,
+    ClientLoad,
+    ClientTest,
+    Invocation,
+    UnsupportedArmError,
+    check_tls,
+    closing_headers,
+    http_url,
+)
 from costof.messages.plan import Endpoint
 from costof.programs.http import HttpSettings
 
@@ -27,14 +36,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     # The pseudo-header replaces the address in the header Host.
     headers = [f":authority: {settings.host}"] if settings.host is not None else []
     headers += [header.get_secret_value() for header in settings.headers]
-    match settings.requests_per_connection:
-        case None:
-            pass
-        case 1:
-            headers.append("Connection: close")
-        case most:
-            raise UnsupportedArmError(f"cannot end connections after {most} requests")
-    scheme = "https" if endpoint.transport.is_tls else "http"
+    headers += closing_headers(settings.requests_per_connection)
     requests = load.requests(REQUESTS if settings.body is None else REQUESTS_WITH_BODY)
     options = [f"--requests={max(load.connections, min(requests, MOST_REQUESTS))}"]
     options += [f"--header={header}" for header in headers]
@@ -42,7 +44,7 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     if settings.body is not None:
         options.append(f"--data={BODY}")
         files = {BODY: SecretStr(settings.body)}
-    return Invocation([*options, f"{scheme}://{settings.addresses[0]}{settings.path}"], files=files)
+    return Invocation([*options, http_url(endpoint, settings.path)], files=files)
 
 
 CLIENT = Client(

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from costof.instruments.clients import Client, ClientLoad, ClientTest, Invocation, UnsupportedArmError, check_tls
+from costof.instruments.clients import (
+    Client,
+    ClientLoad,
+    ClientTest,
+    Invocation,
+    UnsupportedArmError,
+    check_tls,
+    closing_headers,
+    http_url,
+)
 from costof.messages.plan import Endpoint
 from costof.programs.http import HttpSettings
 
@@ -22,20 +31,13 @@ def _invocation(endpoint: Endpoint, load: ClientLoad) -> Invocation:
     if settings.has_secrets and (settings.headers or settings.body is not None):
         raise UnsupportedArmError("cannot send your headers without writing them to a file or to the process list")
     headers = [f"Host: {settings.host}"] if settings.host is not None else []
-    match settings.requests_per_connection:
-        case None:
-            pass
-        case 1:
-            headers.append("Connection: close")
-        case most:
-            raise UnsupportedArmError(f"cannot end connections after {most} requests")
-    scheme = "https" if endpoint.transport.is_tls else "http"
+    headers += closing_headers(settings.requests_per_connection)
     options = [word for header in headers for word in ("--header", header)]
     files = {}
     if script := _script(settings):
         options += ["--script", SCRIPT]
         files = {SCRIPT: SecretStr(script)}
-    return Invocation([*options, f"{scheme}://{settings.addresses[0]}{settings.path}"], files=files)
+    return Invocation([*options, http_url(endpoint, settings.path)], files=files)
 
 
 def _script(settings: HttpSettings) -> str:

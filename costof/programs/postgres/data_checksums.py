@@ -12,7 +12,7 @@ CHECKSUMS_BY_DEFAULT = 18
 
 
 class ChecksumConfiguration(ServerConfiguration):
-    """Whether a server stores checksums. The lab's default is the same for every version of PostgreSQL."""
+    """The setting of data checksums. The lab's default is the same for every version of PostgreSQL."""
 
     data_checksums: bool = Field(default=False, description="Whether each page of data has a checksum.")
 

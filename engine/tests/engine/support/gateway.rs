@@ -61,7 +61,7 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// What the gateway uses a connection to the server for.
+/// The purpose of a connection from the gateway to the server.
 enum ConnectionKind {
     /// The statements of a client.
     Client,
