@@ -453,7 +453,7 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 
 
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
-    """Return text such as ', 77 % of what one client loses' if the loss is that of another context; otherwise ''."""
+    """Return text such as ', a gain of 77 % of what is lost with one client'; '' if the loss is of the same context."""
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None:
         return ""
