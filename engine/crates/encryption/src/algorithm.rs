@@ -1,4 +1,5 @@
-//! The six algorithms that encrypt a column's values. They are composed of ciphers from libraries.
+//! The six algorithms that encrypt a column's values: AES-128 or SM4, each with a mode of operation. Libraries provide
+//! the ciphers and modes. This module adds the nonces, IVs and MACs.
 
 use crate::keys::AlgorithmKeys;
 use crate::locked::Locked;
@@ -21,11 +22,11 @@ use sha2::Sha256;
 use sm4::Sm4;
 use std::fmt;
 
-/// The number of bytes of a block of AES and SM4, of a key of AES-128 and SM4, and of a tag or MAC.
+/// The number of bytes of a block of AES and SM4. The keys of AES-128 and SM4 have the same size.
 pub(super) const BLOCK: usize = 16;
 /// The number of bytes of GCM's nonce (SP 800-38D, 5.2.1.1).
 pub(super) const NONCE: usize = 12;
-/// The number of bytes of GCM's tag or of the MAC. Either of them detects changes of a value.
+/// The number of bytes of GCM's tag, and of the MAC in the other modes. Tag and MAC reveal a changed value.
 pub(super) const TAG: usize = 16;
 
 /// A block cipher and its mode of operation.
@@ -62,7 +63,8 @@ impl Algorithm {
         Algorithm::Sm4Cbc,
     ];
 
-    /// Return the number that identifies the algorithm in the envelope of a column and in the first byte of each value.
+    /// Return the number that identifies the algorithm. It is the first byte of each encrypted value. It is also part
+    /// of the envelope, the decryption information after a column's definition.
     pub fn number(self) -> u8 {
         match self {
             Algorithm::Aes128Gcm => 1,
@@ -113,19 +115,21 @@ trait BlockCipher: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<Block
 
 impl<C: BlockCipherEncrypt + BlockCipherDecrypt + BlockSizeUser<BlockSize = U16>> BlockCipher for C {}
 
-/// Encryption (`seal`) and decryption (`open`) by one algorithm. Both functions return None on failure. The caller must
-/// then remove the bytes that the function has appended.
+/// Encryption (`seal`) and decryption (`open`) with one algorithm and key. Both functions append to `out`. On failure
+/// they return None, and the caller must remove the bytes that they have appended.
 pub(super) trait Scheme: Send + Sync {
-    /// Append the ciphertext after the algorithm's number, which the caller has already written as `out[start]`.
-    /// `count` is the number of values encrypted before with the same key.
+    /// Encrypt a value, and append the ciphertext to `out`. The caller has already written the algorithm's number as
+    /// `out[start]`. `count` is the number of values encrypted before with the same key. `associated` is authenticated,
+    /// but not encrypted.
     fn seal(&self, count: u64, associated: &[u8], plaintext: &[u8], start: usize, out: &mut Vec<u8>) -> Option<()>;
 
-    /// Append the plaintext, and return the value's position.
+    /// Decrypt a value, and append the plaintext to `out`. Return the value's position among all values encrypted with
+    /// the same key.
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// The position of a value in the sequence of all values encrypted with its key, as stored in the ciphertext. A value
-/// encrypted with ECB does not store its position.
+/// The position of a value among all values encrypted with the same key. Every ciphertext contains it, except with ECB
+/// (`Unknown`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Counted(u128),
@@ -145,7 +149,7 @@ pub(super) fn scheme(algorithm: Algorithm, keys: &AlgorithmKeys) -> Locked<dyn S
     Locked::new(scheme)
 }
 
-/// GCM. Its output is the nonce, the ciphertext and the tag.
+/// AES or SM4 in GCM. The output is the nonce, the ciphertext and the tag.
 struct Gcm<C>(C);
 
 impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<C> {
@@ -172,8 +176,8 @@ impl<C: AeadInOut<NonceSize = U12, TagSize = U16> + Send + Sync> Scheme for Gcm<
     }
 }
 
-/// A cipher's mode of operation that does not detect changes of the ciphertext. Its output is an optional IV and the
-/// ciphertext.
+/// A cipher in a mode of operation that cannot detect a changed ciphertext: CTR, CBC or ECB. The output is the IV, if
+/// the mode has one, and the ciphertext.
 trait Mode: Send + Sync {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()>;
 
@@ -394,8 +398,9 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return a text whose ciphertext with the IV `iv` equals the ciphertext of `text` with the IV `target_iv`. A test
-    /// needs this because the mode chooses the IV itself, so the IV of the standard's example cannot be set.
+    /// Return a copy of `text` with a different first block. CBC with `iv` encrypts the copy to the same ciphertext as
+    /// `text` with `target_iv`. The tests need the copy because [`Cbc`] chooses its own IV, so they cannot set the IV
+    /// of a standard's example.
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

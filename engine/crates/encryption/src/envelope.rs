@@ -1,6 +1,8 @@
-//! The envelope: the decryption information that follows the definition of an encrypted column. This module also has
-//! the type that replaces the column's original one, the associated data of values, and the columns that a client
-//! requires to be encrypted.
+//! The envelope: the information that a driver needs to decrypt a column. The gateway sends it after the column's
+//! definition.
+//!
+//! This module also defines the type of an encrypted column ([`encrypted`]), the data that bind a value to its column
+//! ([`associated_data`]), and a column that a client requires to be encrypted ([`Demand`]).
 
 use crate::Algorithm;
 use crate::keys::WRAPPED_KEY;
@@ -9,9 +11,10 @@ use mysql::{OriginalType, RowFormat};
 use serde::Deserialize;
 
 const MAGIC: &[u8; 8] = b"costofE2";
-/// The first bytes of an older version of the envelope, in which values were not bound to a session.
+/// The first bytes of an older version of the envelope, in which values could be replayed in another session. Such an
+/// envelope causes an error that tells the user to update the gateway.
 const OLDER_MAGIC: &[u8; 8] = b"costofE1";
-/// The size in bytes of a data key's number, which precedes the wrapped key.
+/// The size in bytes of a data key's number. In the envelope this number precedes the wrapped (encrypted) data key.
 const NUMBER: usize = 4;
 /// The maximum length of a master key's name in bytes: the length field is one byte.
 pub const LONGEST_NAME: usize = 255;
@@ -25,7 +28,7 @@ pub struct Envelope<'a> {
     pub key: Option<WrappedKey<'a>>,
 }
 
-/// The session's data key, wrapped with a master key, and the name of this master key.
+/// The session's data key, wrapped (encrypted) with a master key, and the name of this master key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrappedKey<'a> {
     pub master_key: &'a str,
@@ -103,8 +106,8 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Split off a text that follows its length, which is one byte. Return the text and the remaining bytes. Return None if
-/// there are too few bytes.
+/// Split a text off the start of the bytes. One byte before the text contains its length. Return the text and the
+/// remaining bytes. Return None if there are too few bytes.
 fn short_text(from: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&length, rest) = from.split_first()?;
     rest.split_at_checked(usize::from(length))
@@ -116,9 +119,9 @@ pub fn encrypted(original: OriginalType, algorithm: Algorithm) -> OriginalType {
     original.as_blob(algorithm.sealed_length(original.length as usize))
 }
 
-/// Return the associated data with which each value of a column is authenticated. It binds the value to its column,
-/// type and row format. The names are those of the original database, table and column, all empty for a computed
-/// column.
+/// Return the associated data with which each value of a column is authenticated. They bind the value to its algorithm,
+/// type, row format (text or binary) and column. For a computed column the names of database, table and column are
+/// empty.
 pub fn associated_data(
     algorithm: Algorithm,
     original: OriginalType,

@@ -1,5 +1,6 @@
 //! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm. The
-//! master key wraps the data key. The algorithms' keys are derived from the data key.
+//! data key is sent to the client, wrapped (encrypted) with the master key. The algorithms' keys are derived from the
+//! data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};
@@ -69,8 +70,9 @@ pub struct DataKey {
 }
 
 impl DataKey {
-    /// Create a random key with this number. Later keys of a session must have higher numbers. Errors: `internal` if
-    /// the system has no random bytes.
+    /// Create a random key. Each key of a session must have a higher `number` than the keys before it: clients refuse
+    /// any other number, because it could belong to a replayed answer. Errors: `internal` if the system has no random
+    /// bytes.
     pub fn random(session: SessionSalt, number: u32) -> Result<Self> {
         let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: 0 };
         openssl::rand::rand_bytes(&mut **created.key)
@@ -89,9 +91,9 @@ impl DataKey {
         wrapped
     }
 
-    /// Unwrap a data key. The result can decrypt values, but not encrypt them. Errors: `encryption` if the key was
-    /// wrapped with another master key or changed. A wrong session or number is detected only when a value is
-    /// decrypted.
+    /// Unwrap a data key. The result can decrypt values, but not encrypt them. Errors: `encryption` if the wrapped key
+    /// was changed, or was wrapped with another master key. A wrong session or number causes an error only when a value
+    /// is decrypted.
     pub fn unwrap(wrapped: &[u8], master: &MasterKey, session: SessionSalt, number: u32) -> Result<Self> {
         let mut created = DataKey { key: Locked::new(Box::default()), session, number, sealing: u8::MAX };
         let result = KwAes128::new((&**master.0).into()).unwrap_key(wrapped, &mut **created.key);
@@ -164,15 +166,15 @@ impl AlgorithmKeys {
     }
 }
 
-/// The connection attribute by which a client announces to a gateway that it decrypts (value `1`).
+/// The connection attribute with which a client announces that it decrypts encrypted columns. Its value is `1`.
 pub const DECRYPTS_ATTRIBUTE: &[u8] = b"costof_encrypted";
 /// The connection attribute that contains the client's nonce in hexadecimal.
 pub const NONCE_ATTRIBUTE: &[u8] = b"costof_nonce";
 const NONCE: usize = 32;
 const SALT: usize = 32;
 
-/// The client's part of the session salt, new for each connection. It is not secret, because the client sends it as a
-/// connection attribute.
+/// The client's contribution to the [`SessionSalt`]: random bytes, new for each connection. They are not secret,
+/// because the client sends them as a connection attribute.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ClientNonce([u8; NONCE]);
 

@@ -1,4 +1,4 @@
-//! Memory for keys that the system does not swap to disk.
+//! Memory that contains keys, and that the system does not swap to disk.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut, RangeInclusive};
@@ -10,8 +10,8 @@ static IS_ENABLED: AtomicBool = AtomicBool::new(false);
 /// undoes all locks of a page.
 static PAGES: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
 
-/// Keep all keys that this process creates from now on out of swap, as far as `RLIMIT_MEMLOCK` allows. Measuring
-/// clients do not call this, because the system calls would be measured too.
+/// Keep all keys that this process creates from now on out of swap, as far as `RLIMIT_MEMLOCK` allows. The gateway
+/// calls this. The clients that measure latency do not, because they would measure these system calls too.
 pub fn lock_keys() {
     IS_ENABLED.store(true, Ordering::Relaxed);
 }
@@ -102,7 +102,8 @@ mod tests {
         line.trim().strip_suffix(" kB").unwrap().parse().unwrap()
     }
 
-    /// The test runs in a separate process, because locking applies to all threads.
+    /// The test runs in a separate process: locking applies to all threads, so keys of other tests would be counted
+    /// too.
     #[test]
     fn memory_pages_stay_locked_while_they_hold_a_key() {
         if std::env::var_os("COSTOF_LOCKS_KEYS").is_none() {
@@ -117,7 +118,6 @@ mod tests {
         drop(Locked::new(Box::new([0_u8; 16])));
         assert_eq!(locked_kb(), 0, "locking is off");
         lock_keys();
-        // The key is as large as a page, so it lies on one or two pages.
         let first = Locked::new(Box::new([1_u8; 4096]));
         let locked_before = locked_kb();
         assert!(locked_before > 0, "RLIMIT_MEMLOCK allows none at all");

@@ -54,8 +54,8 @@ impl Sealer {
     }
 }
 
-/// A decryptor of a session's values with one algorithm, in the order of their encryption. It refuses repeated and
-/// reordered values, and gaps within a result set. With ECB it can detect none of these.
+/// A decryptor of a session's values with one algorithm. It refuses values that are repeated or out of order, and
+/// detects values that are left out within a result set. With ECB it can detect none of this.
 pub struct Opener {
     algorithm: Algorithm,
     scheme: Locked<dyn Scheme>,
@@ -68,14 +68,14 @@ impl Opener {
         Opener { algorithm, scheme, last: Cell::new(None), is_within_result_set: Cell::new(false) }
     }
 
-    /// Begin a result set. The count in its first value may be any number above the last one, because the client may
+    /// Begin a result set. The position of its first value may be any number above the last one, because the client may
     /// have skipped the rest of the previous result set without decrypting it.
     pub fn begin(&self) {
         self.is_within_result_set.set(false);
     }
 
-    /// Append a ciphertext's plaintext. Errors: `encryption` if the ciphertext was changed, was made with another key
-    /// or for another column, or is out of order. After an error nothing is appended.
+    /// Decrypt a value, and append the plaintext. Errors: `encryption` if the value was changed, was encrypted with
+    /// another key or for another column, or is out of order. After an error nothing is appended.
     pub fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         let opened = match sealed.first() {

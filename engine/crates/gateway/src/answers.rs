@@ -17,10 +17,10 @@ pub enum Expected {
     Short,
     /// The first packet of the answer to a query: an OK, an error, or the number of columns of a result set.
     Result,
-    /// The first packet of the answer to PREPARE: an error, or the statement's number with its numbers of parameters
-    /// and columns.
+    /// The first packet of the answer to PREPARE: an error, or the statement's number, and how many parameters and
+    /// columns the statement has.
     Prepared,
-    /// The definitions of columns, of which this number is still to come.
+    /// Column definitions. The first field is the number of definitions that are still to come.
     Definitions(u64, DefinitionsOf),
     EndOfDefinitions(DefinitionsOf),
     Rows,
@@ -53,8 +53,9 @@ pub enum Kind {
 }
 
 impl Expected {
-    /// Return the kind of this packet, and advance to the state after it. With `without_eof`, lists end without an EOF
-    /// packet. Errors: `protocol` for a packet that cannot occur here.
+    /// Return the kind of this packet, and advance to the state after it. `without_eof` means that the client announced
+    /// DEPRECATE_EOF: no EOF packet follows the column definitions, and an OK packet ends the rows. Errors: `protocol`
+    /// for a packet that cannot occur in this state.
     pub fn advance(&mut self, payload: &[u8], without_eof: bool) -> Result<Kind> {
         let first = *payload.first().ok_or_else(|| Failure::protocol("the server sent an empty packet"))?;
         let is_eof = first == EOF && payload.len() <= LONGEST_EOF;

@@ -132,8 +132,8 @@ impl Conversation {
             }
         }
         self.count();
-        // If bytes for the client are left, the client does not read or has closed its connection, so do not wait for
-        // the client.
+        // Bytes are left if the client does not read or has closed its connection. Try once to send them, but do not
+        // wait for the client.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -211,17 +211,18 @@ impl Conversation {
         let sent = send(&mut ends.server, &mut self.to_server, timeout_ns).await;
         send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
         match sent {
-            // A server that has not read any bytes until the timeout will not answer either.
+            // If the server has read nothing until the timeout, it will not answer either.
             Err(failure) if failure.class == Class::Timeout => Err(failure),
-            // A server that closed the connection may have sent the reason before. This reason is still to be received.
+            // If the server has closed the connection, it may have sent an error first. Ignore the failed write, so
+            // that the next step can receive this error.
             sent => Ok(sent.is_ok() && processed > 0),
         }
     }
 
     /// Wait until there is something to do, or until the session's timeout.
     async fn wait(&mut self, ends: &Ends) -> Result<()> {
-        // Read the clock only when the session begins to wait for another event. This happens once or twice for each
-        // command, and never in open sessions.
+        // Reading the clock takes time. So set the deadline only when the session begins to wait for another event:
+        // once or twice for each command, and never in a session whose bytes pass unchanged.
         let waiting = self.session.waiting(!self.from_client.content().is_empty());
         if self.is_logged_in && self.waiting != waiting {
             self.waiting = waiting;
@@ -235,8 +236,8 @@ impl Conversation {
         Stream::wait_for(client, server, is_ready).await
     }
 
-    /// Return the timeout in nanoseconds for one write. The timeout is None during the login, which has a separate
-    /// deadline, and for open sessions, whose writes have no timeout.
+    /// Return the timeout in nanoseconds for one write. Return None during the login, which has a separate deadline,
+    /// and for open sessions (whose bytes pass unchanged), which have no timeout.
     fn timeout_ns(&self) -> Option<u64> {
         let is_limited = self.is_logged_in && !self.session.is_open();
         is_limited.then(|| nanoseconds(self.site.shared.limits.write_seconds))
@@ -319,7 +320,7 @@ struct Inbox {
     size: usize,
     start: usize,
     end: usize,
-    /// The end of the part of the buffer to which bytes were ever written. Only this part needs erasing.
+    /// The end of the part of the buffer that has been written to. Only this part must be erased.
     used: usize,
     /// Whether the bytes are erased each time that all of them are processed.
     erases: bool,

@@ -31,9 +31,9 @@ pub struct Tally {
     pub rows: u64,
     /// The number of encrypted values. NULLs are not encrypted.
     pub values_encrypted: u64,
-    /// The number of bytes of the encrypted values before encryption.
+    /// The total size of the encrypted values in bytes, before encryption.
     pub plaintext_bytes: u64,
-    /// The number of bytes of the encrypted values after encryption.
+    /// The total size of the encrypted values in bytes, after encryption.
     pub ciphertext_bytes: u64,
     pub refused: u64,
     /// The number of sessions that ended with an error.

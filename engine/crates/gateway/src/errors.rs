@@ -1,13 +1,13 @@
-//! Packets that a client gets instead of the server's: the gateway's own errors, and the server's answers without any
-//! text that could quote data.
+//! Packets that the gateway sends to a client: its own errors, and the server's answers without any text that could
+//! quote data.
 
 use base::error::{Failure, Result};
 use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, STATE, ServerError};
 
-/// The status flags that a client gets: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and IN_READONLY_TRANSACTION, which
-/// drivers need. Other flags would show how a statement was executed, or describe the session before the gateway set
-/// its settings.
+/// The status flags that the gateway passes on to clients: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and
+/// IN_READONLY_TRANSACTION, which drivers need. Other flags could show how the server executed a statement, or describe
+/// settings that the gateway has changed since.
 const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
 /// The code ER_UNKNOWN_ERROR. It replaces the code of every server error that has no entry in `known_message`.
 const UNKNOWN: u16 = 1105;
@@ -63,8 +63,8 @@ impl ErrPacket {
         Self::new(SERVER_LOST, format!("the server behind the gateway cannot be reached: {}", failure.detail))
     }
 
-    /// Append the packet. The packet has an SQL state if the client has announced the protocol of MySQL 4.1
-    /// (`with_state`).
+    /// Append the error packet. It contains the SQL state only if `with_state` is true. Clients expect an SQL state
+    /// once they have announced the protocol of MySQL 4.1.
     pub fn append(&self, sequence: u8, with_state: bool, out: &mut Vec<u8>) {
         let (code, state) = self.kind;
         let state = with_state.then_some(state);
@@ -94,7 +94,7 @@ pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Ve
     })
 }
 
-/// Append the server's EOF packet with 0 warnings.
+/// Append the server's EOF packet with 0 warnings, because the number of warnings could depend on data.
 pub fn append_bare_eof(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let [low, high] = (packet::eof_status(payload)? & STATUS_FOR_DRIVERS).to_le_bytes();
     packet::append(sequence, out, |out| out.extend_from_slice(&[payload[0], 0, 0, low, high]))
@@ -128,9 +128,10 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Return the gateway's text for an error that applications and drivers handle. Return None for other errors. MariaDB
-/// and MySQL use the same codes up to 1879. Each later code is used by only one of the two. A code reveals only whether
-/// and how a statement failed. The person who approves the statement accepts this.
+/// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes.
+/// MariaDB and MySQL use the same codes up to 1879. Each later code is used by only one of the two.
+///
+/// A code reveals whether and how a statement failed. Whoever approves a statement accepts this.
 fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",

@@ -1,4 +1,5 @@
-//! The guard of a session. It lets the account execute only approved statements, and encrypts the server's answers.
+//! The guard of a session: it lets a guarded account execute only approved statements, and encrypts the server's
+//! answers.
 
 use crate::answers::{DefinitionsOf, Kind};
 use crate::counters::Tally;
@@ -31,12 +32,14 @@ pub struct Prepared {
     pub long_data: usize,
 }
 
-/// A parameter of a prepared statement, with its approved kind.
+/// A parameter of a prepared statement. `kind` is the only kind that the approval allows, or None if it allows any
+/// kind.
 #[derive(Debug)]
 struct Parameter {
     kind: Option<statements::Kind>,
-    /// Whether the parameter's most recent value was not text. If its next value is text, sent by SEND_LONG_DATA,
-    /// MariaDB 10.11 keeps the old type and uses the text's address in memory as the value.
+    /// Whether the most recent value of this parameter was not text, but a number for example. The client may then not
+    /// send a text by SEND_LONG_DATA: MariaDB 10.11 would keep the old type, and use the address of the text in memory
+    /// as the value.
     was_not_text: bool,
 }
 
@@ -159,8 +162,8 @@ impl Guard {
         }
     }
 
-    /// Store a statement that the server has prepared. Errors: `protocol` if the server reports a number of columns or
-    /// parameters that differs from the approval's.
+    /// Store a statement that the server has prepared. Errors: `protocol` if the server reports another number of
+    /// columns or parameters than the approval.
     fn prepare(&mut self, PreparedPacket { statement: number, columns, parameters }: PreparedPacket) -> Result<()> {
         // MariaDB does not report the columns of RETURNING before the execution, so these columns are checked at the
         // execution.
@@ -199,13 +202,14 @@ impl Guard {
 }
 
 impl Prepared {
-    /// Return whether the client may send this parameter by SEND_LONG_DATA.
+    /// Return whether the client may send this parameter by SEND_LONG_DATA. It may not if the parameter's most recent
+    /// value was not text.
     pub fn accepts_long_data(&self, parameter: u16) -> bool {
         self.parameters.get(usize::from(parameter)).is_none_or(|parameter| !parameter.was_not_text)
     }
 
-    /// Return whether the statement allows the parameter types of an execution, and remember this for executions that
-    /// send no types.
+    /// Return whether the statement allows the parameter types of an execution. The answer is also stored: a later
+    /// execution without types uses the same types again.
     fn accept_types(&mut self, parameters: &[u8]) -> bool {
         if self.parameters.is_empty() {
             return true;

@@ -86,8 +86,9 @@ fn open(path: &Path) -> std::result::Result<(File, HashSet<String>), String> {
     Ok((file, known))
 }
 
-/// Return the key that identifies a learned statement. For a prepared statement the literals in its text are part of
-/// the key.
+/// Return the key by which each statement is written only once. Texts that differ only in literals have the same key,
+/// because `?` replaces these literals in the file. A prepared statement keeps its literals, so they are part of its
+/// key.
 fn key(reading: &Reading, is_prepared: bool, database: Option<&str>) -> String {
     let mut key = format!("{}\n{}", database.unwrap_or_default(), String::from_utf8_lossy(reading.shape()));
     for value in reading.values() {
@@ -108,7 +109,6 @@ struct Pending {
     database: Option<String>,
     /// The kind of each `?`. None if the kinds are not known yet.
     kinds: Option<Vec<Kind>>,
-    /// The number of question marks in the text.
     placeholders: usize,
     outputs: Vec<Names>,
     is_nested: bool,
@@ -127,8 +127,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begin to record a statement whose text the client sends or prepares. Return the database that the statement
-    /// selects if it succeeds. Return None if the statement selects no database.
+    /// Begin to record a statement whose text the client sends or prepares. Return the database that becomes current if
+    /// the statement succeeds, for example `shop` for `USE shop`. Return None if it changes no database.
     pub fn statement(
         &mut self,
         text: &[u8],
@@ -203,7 +203,7 @@ impl Recorder {
 }
 
 /// Return the [`Kind`] of each parameter of an execution. Return None if the client did not send the parameters' MySQL
-/// types, or if one of these types belongs to no kind.
+/// types, or if the gateway does not allow one of these types.
 fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     let Types::New(types) = parameter_types(count, parameters) else { return None };
     types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()

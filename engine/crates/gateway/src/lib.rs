@@ -39,7 +39,8 @@ use site::Gateway;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// Run the gateway with the plan on standard input, until the input ends. Return the exit code.
+/// Run the gateway. The first line of standard input is its configuration, a `Plan`. Return the exit code when the
+/// input ends.
 pub fn run() -> ExitCode {
     process::run(serve)
 }

@@ -22,11 +22,11 @@ const REMOVED: u32 = COMPRESS
 /// the first part of the nonce, a zero byte, the low half of the capabilities, the collation, the status, the high half
 /// of the capabilities, and the length of the nonce.
 const BEFORE_RESERVED: usize = 4 + 8 + 1 + 2 + 1 + 2 + 2 + 1;
-/// The number of reserved bytes. MariaDB uses the last four of them for further capabilities.
+/// The number of reserved bytes in a greeting. MariaDB uses the last four of them for further capabilities.
 const RESERVED_IN_GREETING: usize = 10;
-/// The number of bytes of a TLS request, which is a response that ends before the account name.
+/// The number of bytes of a TLS request: a login response that ends before the account name.
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
-/// The maximum length of a response in bytes. Its connection attributes alone may have 64 KiB.
+/// The maximum length of a login response in bytes. Its connection attributes alone may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
 /// The number of bytes of the first part of the server's nonce (*scramble*). A greeting contains 8 bytes of the nonce
 /// before the zero byte, and 12 after the reserved bytes.
@@ -34,10 +34,12 @@ const FIRST_SCRAMBLE_PART: usize = 8;
 /// The maximum length of an account name. MySQL cuts a longer name, and so may use another account. MariaDB's limit is
 /// higher.
 const LONGEST_ACCOUNT: usize = 32;
-/// The capabilities that a guarded session may use: LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41,
-/// INTERACTIVE, TLS, IGNORE_SIGPIPE, TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, MULTI_RESULTS,
-/// PS_MULTI_RESULTS, PLUGIN_AUTH, CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF. Capabilities that change
-/// how the server parses a statement (IGNORE_SPACE, NO_SCHEMA, ODBC) or that allow several statements are missing.
+/// The capabilities that a guarded session may use. Missing are those that change how the server parses a statement
+/// (IGNORE_SPACE, NO_SCHEMA, ODBC), and those that allow several statements in one command.
+///
+/// The bits are LONG_PASSWORD, FOUND_ROWS, LONG_FLAG, CONNECT_WITH_DB, PROTOCOL_41, INTERACTIVE, TLS, IGNORE_SIGPIPE,
+/// TRANSACTIONS, the reserved bit 14, SECURE_CONNECTION, MULTI_RESULTS, PS_MULTI_RESULTS, PLUGIN_AUTH,
+/// CONNECT_ATTRIBUTES, PROOF_OF_ANY_LENGTH and DEPRECATE_EOF.
 const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17 | 0b111 << 19 | DEPRECATE_EOF;
 
 /// The fields of the server's greeting that the gateway uses.
@@ -45,8 +47,8 @@ const GUARDED: u32 = 0b1111 | 1 << 9 | 1 << 10 | TLS | 0b1111 << 12 | 0b11 << 17
 pub struct Greeting {
     capabilities: u32,
     collation: u8,
-    /// The server's part of the salt that binds keys to the session. Client and gateway both see these bytes, even if
-    /// another authentication method follows.
+    /// The server's nonce in the greeting. The salt of the session's keys is computed from it, even if the server later
+    /// changes the authentication method and sends another nonce.
     pub scramble: [u8; SCRAMBLE],
 }
 
@@ -96,13 +98,13 @@ pub struct Response<'a> {
     end: usize,
 }
 
-/// The kind of values that the client announces to understand.
+/// The form in which the client can read protected columns, according to its connection attributes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientReads {
     Plaintext,
     /// The client decrypts. The session's keys are bound to this nonce.
     Ciphertext(ClientNonce),
-    /// The client announces that it decrypts, but sends no valid nonce to which keys could be bound.
+    /// The client announces that it decrypts, but sends no valid nonce. Keys could not be bound to its session.
     Unbound,
 }
 
@@ -152,9 +154,9 @@ impl<'a> Response<'a> {
         is_utf8 || [5, 8, 11, 15, 31, 47, 48, 49, 63, 65, 94].contains(&collation)
     }
 
-    /// Return whether every server uses exactly this account name, without cutting, converting or unquoting the name.
-    /// Character sets such as swe7 have letters in place of some ASCII signs, so such signs are allowed only if
-    /// [`Response::has_plain_charset`] is true.
+    /// Return whether every server uses exactly this account name. A server may cut a long name, remove quotes or
+    /// convert characters, and so use another account. In character sets such as swe7, some ASCII signs stand for
+    /// letters. These signs are allowed only if [`Response::has_plain_charset`] is true.
     pub fn has_unambiguous_name(&self, greeting: &Greeting) -> bool {
         let is_plain = self.has_plain_charset(greeting);
         let is_unambiguous = |byte: &u8| {
@@ -165,8 +167,8 @@ impl<'a> Response<'a> {
         self.account.len() <= LONGEST_ACCOUNT && self.account.iter().all(is_unambiguous)
     }
 
-    /// Append the response without the capabilities that the gateway did not offer. A guarded session gets the
-    /// character set utf8mb4.
+    /// Append the login response for the server, without the capabilities in `REMOVED`. The response of a guarded
+    /// session keeps only the capabilities in `GUARDED`, and its character set becomes utf8mb4.
     pub fn append(&self, payload: &[u8], sequence: u8, guarded: bool, out: &mut Vec<u8>) -> Result<()> {
         append(&payload[..self.end], self.capabilities, sequence, guarded, out)
     }

@@ -38,13 +38,12 @@ pub struct ListenerPlan {
     pub limits: Limits,
 }
 
-/// The accounts whose statements are learned, and the file to which they are written.
+/// The accounts in learning mode, and the file to which the gateway writes their statements.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LearnPlan {
     pub file: PathBuf,
-    /// The accounts whose statements the gateway writes to the file. Their statements need no approval, and their
-    /// results are not encrypted.
+    /// The names of the accounts. Their statements need no approval, and their results are not encrypted.
     pub accounts: Vec<String>,
 }
 
@@ -82,7 +81,7 @@ impl Default for Limits {
             connections: 1000,
             connections_an_address: 100,
             logins: 128,
-            // The default of MySQL and of MariaDB.
+            // The default of `connect_timeout` in MySQL and MariaDB.
             login_seconds: 10,
             command_seconds: 30,
             write_seconds: 60,

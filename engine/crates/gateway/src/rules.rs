@@ -1,6 +1,6 @@
 //! The rules: protected columns, the role of each account, and approved statements. They are in one file, which may
-//! name a second file of statements. If either file has an error, the gateway uses none of the rules. Messages about
-//! errors in a file's text name the line and contain no secrets.
+//! name a second file with further statements. If either file has an error, the gateway uses none of the rules. A
+//! message about an error in a file's text names the line, and contains no secrets.
 
 use crate::statements::{Approval, Statements};
 use base::Secret;
@@ -22,14 +22,15 @@ use zeroize::Zeroizing;
 /// and must not be able to write a file of statements.
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
-/// The minimum number of consecutive hexadecimal digits that are treated as a key.
+/// The number of consecutive hexadecimal digits from which a text could be a key. Error messages do not quote such a
+/// text.
 const MIN_KEY_DIGITS: usize = 16;
 
 /// The rules of one listener, and the columns of its server.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    /// The algorithm for column rules that name none, and for result columns that no rule names but that are encrypted
-    /// nevertheless, such as expressions.
+    /// The default algorithm: for rules that name no algorithm, and for encrypted result columns that match no rule,
+    /// such as expressions.
     pub algorithm: Algorithm,
     pub unknown_clients: UnknownClients,
     /// The account with which the gateway reads the list of the server's columns. It is None only if no column is
@@ -206,10 +207,11 @@ impl Rules {
             .collect()
     }
 
-    /// Store the server's columns, and the names of its views without their databases. If a statement names a view, all
-    /// its result columns are encrypted, unless the approval says which of them to encrypt. The reason is that the
-    /// columns of a view can look like those of a base table: servers report them so if the view's alias equals the
-    /// table's name.
+    /// Store the server's columns, and the names of its views without their databases.
+    ///
+    /// If a statement names a view, all its result columns are encrypted, unless the approval says which of them to
+    /// encrypt. Otherwise a protected column could pass in plaintext. If a statement has `FROM a_view AS people`, and a
+    /// table is named `people`, servers report the view's columns as columns of this table.
     pub fn set_catalogue(&mut self, columns: &[ColumnFacts], views: &[String]) {
         let views = views.iter().map(|name| name.to_lowercase()).collect();
         let mut catalogue = Catalogue { views, ..Catalogue::default() };
@@ -247,8 +249,8 @@ impl ColumnRule {
 struct Pattern(String);
 
 impl Pattern {
-    /// Return whether the name matches. The time is not exponential and there is no recursion, because after a mismatch
-    /// only the last `*` is tried again.
+    /// Return whether the name matches. After a mismatch only the last `*` is tried again, so even a pattern with many
+    /// `*` takes no exponential time.
     fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let (mut position, mut in_name) = (0, 0);
@@ -369,7 +371,7 @@ fn gcm() -> Algorithm {
     Algorithm::Aes128Gcm
 }
 
-/// An error in a rules file. `position` is the byte at which the faulty entry begins.
+/// An error in a rules file. `position` is the byte offset of the faulty entry in the file.
 struct RulesError {
     position: Option<usize>,
     message: String,
@@ -414,8 +416,8 @@ fn read_text(path: &Path, denied: u32) -> std::result::Result<Zeroizing<String>,
     Ok(text)
 }
 
-/// Parse TOML without quoting the text in errors, because the text may contain keys. The parser's own errors quote the
-/// text, so the text is first parsed into a table.
+/// Parse TOML. Error messages do not quote the text, because it may contain keys. The parser would quote it, unless the
+/// text is first parsed into a table.
 fn parse<'t, F: Deserialize<'t>>(text: &'t str) -> ParseResult<F> {
     let table = DeTable::parse(text).map(Deserializer::from);
     table.and_then(F::deserialize).map_err(|error| RulesError {

@@ -22,7 +22,8 @@ const MIN_VALUES_LEFT: u64 = 1 << 31;
 const MAX_KNOWN_COLUMNS: usize = 4096;
 const LONGEST_TEMPORAL: usize = 12;
 
-/// The encryption of one session's result sets. It has the session's data key, and caches how to treat known columns.
+/// The encryption of one session's result sets. It holds the session's data key, and caches how to encrypt the columns
+/// that have already occurred.
 #[derive(Debug)]
 pub struct Sealing {
     key: DataKey,
@@ -33,8 +34,8 @@ pub struct Sealing {
     salt: Option<SessionSalt>,
     /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// The columns that occurred in this session, indexed by the definitions that the server sent. There is one map for
-    /// each combination of verdict (the approval's decision about the column) and row format.
+    /// The columns that have already occurred in this session, by the definition that the server sent. The array has
+    /// one map for each combination of verdict (what the approval says about the column) and row format.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
@@ -85,7 +86,8 @@ impl Sealing {
         self.sealers.iter().flatten().any(|sealer| sealer.left() < MIN_VALUES_LEFT)
     }
 
-    /// Return how to treat the column with this definition, from the cache if possible.
+    /// Return the column that the server defines in `payload`, with its new definition and encryption. The column comes
+    /// from the cache if possible.
     pub fn column(
         &mut self,
         payload: &[u8],
@@ -234,9 +236,9 @@ fn algorithm_for(names: [&[u8]; 3], verdict: Option<Verdict>, rules: &Rules) -> 
     }
 }
 
-/// Return a binary date or time with all its parts. Servers leave out trailing parts that are 0, so the length of the
-/// ciphertext would reveal which parts are 0. A client could use this to learn more, because the time zone that it
-/// chooses changes the parts.
+/// Return a date or time of a binary row with all its parts. Servers leave out trailing parts that are 0, so the length
+/// of the ciphertext would otherwise reveal them. A client could even change its time zone, which changes these parts,
+/// and learn more from each change.
 fn padded<'v>(kind: u8, content: &'v [u8], index: &'v mut [u8; LONGEST_TEMPORAL]) -> &'v [u8] {
     let length = match kind {
         // DATE

@@ -1,11 +1,11 @@
-//! A session between a client and the server. It turns received bytes into bytes to send, and decides about each
-//! packet. It does no input or output itself: the module `conversation` sends and receives.
+//! A session between a client and the server. It turns received bytes into bytes to send, and decides which packets are
+//! passed on. It does no input or output itself: the module `conversation` sends and receives.
 //!
 //! A session begins with a login. An account that is not guarded may send any statement. Its session becomes open,
-//! which means that bytes pass unchanged. For a guarded account, the gateway sets and checks ("pins") the session's
-//! settings, and then commands and answers alternate. During an answer the session processes no bytes of the client, so
-//! a further command waits. A command is checked only when it is processed, against the rules and the session's state
-//! at that time.
+//! which means that bytes pass unchanged. For a guarded account, the gateway first sets and checks ("pins") the
+//! session's settings on the server, such as the character set. Then commands and answers alternate. During an answer
+//! the session processes no bytes of the client, so a further command waits. This command is checked after the answer,
+//! against the rules and the session's state at that time.
 
 use crate::answers::{DefinitionsOf, Expected, Kind};
 use crate::counters::Tally;
@@ -151,7 +151,8 @@ pub struct Session {
     passing: (usize, bool),
     /// The session's current database. It is known only for sessions whose settings the gateway sets and checks.
     database: Option<Vec<u8>>,
-    /// The database that the current command selects if it succeeds. None if the command selects no database.
+    /// The database that becomes current if the current command succeeds (`USE shop`). None if the command changes no
+    /// database.
     next_database: Option<Vec<u8>>,
     tally: Tally,
 }
@@ -185,10 +186,12 @@ enum Mode {
     Learn(Box<Recorder>),
 }
 
-/// The state of setting and checking ("pinning") a session's settings. The settings are the character set for
-/// statements, and an SQL mode under which the server parses statements as the gateway does. They must not depend on
-/// `init_connect` or on the server's own settings. The gateway sends the commands of [`PINNING`] together, and does not
-/// pass on their answers. The client gets the OK for its login only after the settings have been read back and checked.
+/// The state of setting and checking ("pinning") a session's settings: the character set, and an SQL mode under which
+/// the server parses statements as the gateway does. Otherwise `init_connect` or the server's configuration would
+/// decide about them.
+///
+/// The gateway sends the commands of [`PINNING`] together, and does not pass on their answers. The client gets the OK
+/// for its login only after the settings have been read back and checked.
 #[derive(Default)]
 struct Pinning {
     /// The server's OK packet, which the client gets once the settings are confirmed.
@@ -199,7 +202,8 @@ struct Pinning {
     row: Option<Vec<u8>>,
 }
 
-/// The session's settings that the gateway reads back after the SQL mode, with their required values.
+/// The settings that the gateway reads back, with their required values. It also reads the SQL mode, before these
+/// settings. The SQL mode is not in this list, because several values are allowed.
 const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.sql_auto_is_null", b"0"),
     ("@@session.character_set_client", b"utf8mb4"),
@@ -208,9 +212,10 @@ const READ_BACK: [(&str, &[u8]); 5] = [
     ("@@session.collation_connection", b"utf8mb4_general_ci"),
 ];
 
-/// The commands that set a session's settings and read them back. They are plain ASCII without double quotes, so the
-/// server parses them alike under every SQL mode and character set. Of the server's current SQL modes they keep the
-/// allowed ones. The server itself selects these modes, so the gateway does not have to query the current modes first.
+/// Two commands: the first one sets the session's settings, and the second one reads them back. They are plain ASCII
+/// without double quotes, so the server parses them alike under every SQL mode and character set. The first command
+/// keeps the server's current SQL modes as far as they are allowed. The server itself selects them, so the gateway does
+/// not have to query them first.
 static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let kept = |mode| format!("IF(FIND_IN_SET('{mode}', @@session.sql_mode), '{mode}', NULL)");
     let kept = MODES.split(' ').map(kept).collect::<Vec<_>>().join(", ");
@@ -227,9 +232,9 @@ static PINNING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     commands
 });
 
-/// The event for which a session is waiting. The conversation derives the session's deadline from this event. `Idle`
-/// and `Command` hold the number of commands that the session has decided about before. Because of this number the
-/// waits for two commands are unequal, and each gets a new deadline.
+/// The event for which a session waits. It determines the session's deadline. `Idle` and `Command` contain the number
+/// of commands processed so far. Because of this number the waits for two commands are unequal, and each gets a new
+/// deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
     /// Waiting for the server. There is no timeout.
@@ -298,8 +303,8 @@ impl Session {
         }
     }
 
-    /// Return the maximum number of further bytes to receive from the client now. The bytes after a TLS request belong
-    /// to the TLS handshake, so where a TLS request may arrive, the maximum ends with that request.
+    /// Return how many more bytes to receive from the client now. A TLS handshake may follow a TLS request. The
+    /// gateway's TLS layer must receive the handshake itself, so the limit ends with the TLS request.
     pub fn client_read_limit(&self, received: &[u8]) -> usize {
         const REQUEST: usize = HEADER + login::TLS_REQUEST;
         let is_longer = received
@@ -530,7 +535,7 @@ impl Session {
         match self.phase {
             Phase::Commands | Phase::Quitting => return self.answer_packet(packet, to_client, to_server),
             Phase::Pinning => return Ok(self.pinning_packet(payload, to_client)?),
-            // An error of the server ends the login, whatever the phase.
+            // The server's error ends the login in every phase.
             _ if is_error => {
                 match self.mode {
                     Mode::Guard(_) => append_server_error(payload, sequence, to_client)?,
@@ -561,8 +566,8 @@ impl Session {
         Ok(())
     }
 
-    /// Begin to set and check ("pin") the session's settings. The client gets this OK packet only once the settings are
-    /// confirmed.
+    /// Begin to set and check ("pin") the session's settings. `packet` is the server's OK. The client gets it only once
+    /// the settings are confirmed.
     fn pin(&mut self, packet: Packet<'_>, to_server: &mut Vec<u8>) -> Result<()> {
         self.pinning = Pinning::default();
         append_bare_ok(packet.payload, false, packet.sequence, &mut self.pinning.held)?;
@@ -652,8 +657,8 @@ impl Session {
             let role = self.rules.role(&self.account);
             match (&mut self.mode, role) {
                 (Mode::Learn(_), _) | (Mode::Unguarded, Role::Plaintext) => {}
-                // The account was not guarded until now, and commands that it has already executed cannot be undone, so
-                // the session ends.
+                // The account was not guarded until now, so it may have sent any command, such as a change of settings.
+                // The gateway cannot undo these commands, so the session ends.
                 (Mode::Unguarded, _) => return Err(ErrPacket::new(REFUSED, CONNECT_AGAIN)),
                 (Mode::Guard(_), Role::Plaintext) => {
                     self.mode = Mode::Unguarded;
@@ -731,8 +736,8 @@ impl Session {
         };
         if length > header_size + limit || length == TOO_LONG {
             let error = ErrPacket::too_large(description, limit);
-            // A command that has no answer, or that continues in further packets, cannot be refused alone, so the
-            // session ends.
+            // After these two commands the session cannot go on: SEND_LONG_DATA has no answer, so an error packet would
+            // be taken for the next answer, and a command of 16 MB continues in further packets.
             if command == STMT_SEND_LONG_DATA || length == TOO_LONG {
                 return Err(error);
             }

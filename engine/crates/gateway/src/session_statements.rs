@@ -1,5 +1,5 @@
-//! Statements about the session that drivers send without the application: they control transactions, and set and query
-//! settings. They return no rows of tables, so they need no approval.
+//! Statements about the session. Drivers send them on their own to control transactions, and to set and query settings.
+//! They return no rows of tables, so they need no approval.
 
 use crate::statements::{Kind, Reading, Statement};
 
@@ -8,8 +8,8 @@ use crate::statements::{Kind, Reading, Statement};
 pub const MODES: &str = "ALLOW_INVALID_DATES ERROR_FOR_DIVISION_BY_ZERO NO_AUTO_CREATE_USER NO_AUTO_VALUE_ON_ZERO \
     NO_DIR_IN_CREATE NO_ENGINE_SUBSTITUTION NO_UNSIGNED_SUBTRACTION NO_ZERO_DATE NO_ZERO_IN_DATE ONLY_FULL_GROUP_BY \
     PAD_CHAR_TO_FULL_LENGTH STRICT_ALL_TABLES STRICT_TRANS_TABLES TIME_ROUND_FRACTIONAL TIME_TRUNCATE_FRACTIONAL";
-/// The variables that a client may query, because drivers query them. No variable in this list has a value that depends
-/// on the rows of tables.
+/// The variables that a client may query, because drivers do so. No value of these variables depends on the rows of
+/// tables.
 const VARIABLES: &str = "auto_increment_increment autocommit character_set_client character_set_connection \
     character_set_results character_set_server collation_connection collation_server have_ssl init_connect \
     innodb_lock_wait_timeout interactive_timeout license lower_case_table_names max_allowed_packet max_execution_time \
@@ -29,7 +29,8 @@ const NOTHING: &str = "DO 0";
 const LONGEST_TIMEOUT: u64 = 31_536_000;
 const LONGEST_NAME: usize = 64;
 
-/// Return the allowed statements without variable parts, each with the text that the gateway sends instead.
+/// Return the allowed statements with a fixed text, such as `COMMIT`, each with the text that the gateway sends
+/// instead.
 pub fn fixed() -> Vec<(String, String)> {
     let set = |what: &str| ["SET SESSION", "SET"].map(|set| format!("{set} TRANSACTION {what}"));
     let unchanged = UNCHANGED.split('|').map(str::to_owned).chain(TRANSACTIONS.split('|').flat_map(set));
@@ -76,8 +77,8 @@ fn unquoted_name(token: &str) -> Option<String> {
     is_plain_name(name.as_bytes()).then_some(name)
 }
 
-/// Return whether this name of a database means the same database on every server, because no server decodes or
-/// shortens the name.
+/// Return whether this database name means the same database on every server. Servers could shorten or decode other
+/// names, and so use another database.
 pub fn is_plain_name(name: &[u8]) -> bool {
     // The prefix marks a name in the encoding of MySQL 5.0. Servers find the same database with and without the prefix.
     const OLD: &[u8] = b"#mysql50#";
@@ -142,8 +143,8 @@ fn set(settings: &[&str], reading: &Reading) -> Option<Statement> {
     Some(Statement::for_session(text))
 }
 
-/// Return the assignment to send for a setting. Return `Some(None)` if the session already has the value. Return None
-/// if the setting or the value is not allowed.
+/// Return the assignment to send for a setting, such as `@@session.autocommit = 1`. Return `Some(None)` if the session
+/// already has the value. Return None if the setting or the value is not allowed.
 fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     let is = |known: &[&str]| known.iter().any(|known| text.eq_ignore_ascii_case(known));
     let number = |limit: u64| {

@@ -1,6 +1,6 @@
-//! The listeners, their rules, and the limits of their connections. The gateway reads which columns the server's base
-//! tables have, with the account in `[check]` of the rules. It checks that each rule for columns matches one of these
-//! columns.
+//! The listeners, their rules, and the limits of their connections. The gateway logs in to the server with the account
+//! in `[check]` of the rules, and reads which columns the base tables have. It checks that each rule for columns
+//! matches one of these columns.
 
 use crate::conversation::Conversations;
 use crate::counters::{Counters, ListenerCounters};
@@ -250,7 +250,7 @@ impl Admission {
 }
 
 impl Place {
-    /// Stop counting the connection as one that has not logged in.
+    /// Count the connection as logged in from now on, so that it no longer counts towards the limit `logins`.
     pub fn logged_in(&mut self) {
         if std::mem::take(&mut self.is_logging_in) {
             self.admission.counts().logins -= 1;

@@ -26,8 +26,8 @@ static WORDS_BEFORE_VALUES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| {
 });
 /// The words that end a list after ORDER BY or GROUP BY.
 const WORDS_AFTER_LISTS: [&[u8]; 5] = [b"having", b"limit", b"select", b"separator", b"union"];
-/// The first words of statements that can be approved. SET, PREPARE and CALL are missing, because they could change the
-/// settings on which the encoding of values depends.
+/// The first words of statements that can be approved. SET, PREPARE and CALL are missing: they could change the settings
+/// for which the gateway encodes values, such as the character set.
 const FIRST_WORDS: [&str; 15] = [
     "select", "with", "(", "insert", "replace", "update", "delete", "show", "describe", "desc", "explain", "do",
     "truncate", "lock", "unlock",
@@ -120,7 +120,7 @@ pub struct Reading {
     values: Vec<Value>,
     /// All values as the gateway sends them to the server.
     written: Vec<u8>,
-    /// The depths of parentheses at which a list after ORDER BY or GROUP BY has begun and not ended.
+    /// The lists after ORDER BY or GROUP BY that have not ended, each as the depth of parentheses at which it began.
     lists: Vec<usize>,
 }
 
@@ -172,8 +172,8 @@ impl Reading {
         })
     }
 
-    /// Return the parts of the text between the values that `is_placeholder` selects. Each run of blanks is replaced by
-    /// one space.
+    /// Split the text at the values that `is_placeholder` selects, and return the parts without these values. Each run
+    /// of blanks is replaced by one space.
     pub fn text_between(&self, text: &[u8], is_placeholder: impl Fn(&Value) -> bool) -> Vec<Vec<u8>> {
         let mut text_between = vec![Vec::new()];
         let mut placeholders =
@@ -217,7 +217,8 @@ impl Drop for Reading {
 enum Previous {
     /// The previous token is an operator, an opening parenthesis, a comma or a word after which a value may follow.
     Open,
-    /// The next token begins an expression after ORDER BY or GROUP BY, where a number would refer to a result column.
+    /// The next token begins an expression after ORDER BY or GROUP BY. There, a number would refer to a result column
+    /// (`ORDER BY 2`).
     List,
     Closed,
 }
@@ -606,7 +607,7 @@ pub struct Statement {
     pub outputs: Outputs,
     /// Whether the answer may contain the id that the server generated for a new row.
     pub shows_id: bool,
-    /// The database that the statement selects. None if the statement selects no database.
+    /// The database that becomes current with this statement (`USE shop`). None if the statement changes no database.
     pub uses: Option<Vec<u8>>,
     /// Whether this is a statement about the session, which needs no approval.
     is_session_statement: bool,
@@ -621,7 +622,7 @@ pub struct Approval {
     /// The database in which the statement is approved. None for every database.
     pub database: Option<String>,
     pub outputs: Option<Vec<Verdict>>,
-    /// The kind of each `?`. None if all kinds are allowed.
+    /// The kind of each `?`, a number or a text. None if all kinds are allowed.
     pub values: Option<Vec<Kind>>,
 }
 
@@ -709,8 +710,8 @@ impl Statement {
         })
     }
 
-    /// Return why the statement does not approve this text in this database. Return None if the statement approves the
-    /// text. Call this only if the text and the statement have the same normalised form.
+    /// Return the reason if the approval does not cover this text in this database. Return None if it does. Call this
+    /// only if the text and the statement have the same normalised form.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -757,7 +758,8 @@ impl Default for Statements {
 }
 
 impl Statements {
-    /// Add an approved statement. Errors: the reason why it cannot be approved, or that it was already added.
+    /// Add an approved statement. Errors: the reason why the statement cannot be approved, or that it was already
+    /// added.
     pub fn add(&mut self, approval: &Approval) -> Result<(), String> {
         let mut reading = Reading::default();
         reading.read(approval.text.as_bytes(), true).map_err(|refusal| match refusal {

@@ -55,7 +55,7 @@ impl TestSession {
         test
     }
 
-    /// Log in with this response, and let the server accept it. The rules must accept it too. Discard the output.
+    /// Log in with this login response, which the rules must allow. The server accepts the login. Discard the output.
     fn log_in(&mut self, response: &[u8]) {
         self.server(&greeting());
         self.client(response);
@@ -71,7 +71,6 @@ impl TestSession {
         self.server_in_chunks(bytes, bytes.len());
     }
 
-    /// Pass the server's bytes to the session in chunks of this size.
     fn server_in_chunks(&mut self, bytes: &[u8], size: usize) {
         let mut received = Vec::new();
         for chunk in bytes.chunks(size.max(1)) {
@@ -503,7 +502,7 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
 }
 
 /// A protected column is always encrypted. For any other result column the approval decides. If the approval says
-/// nothing, the table column that the server reports as the origin decides.
+/// nothing, the result column is sent unchanged only if the server reports a known column of a table as its origin.
 #[test]
 fn origin_and_approval_of_a_result_column_decide_whether_the_column_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
@@ -560,7 +559,7 @@ fn new_rules_apply_from_the_next_command() {
     assert!(is_revealed(&mut test));
     test.replace_rules(&RULES.replace("'name'", "'*'"));
     assert!(!is_revealed(&mut test));
-    // On the server that these rules describe, the column no longer exists.
+    // These rules belong to a server on which the column `city` no longer exists.
     test.session.shared.replace(rules_with_columns(RULES, &["people.name"]));
     assert!(!is_revealed(&mut test));
     test.replace_rules(&RULES.replace("\"SELECT city FROM people\"", "\"SELECT id FROM people\""));
@@ -568,7 +567,7 @@ fn new_rules_apply_from_the_next_command() {
     assert!(test.refusal().contains("not approved"), "it is no longer approved");
     test.session.shared.replace(Rules::parse_valid(""));
     assert!(is_revealed(&mut test));
-    // The account was not guarded until now, and commands that it has already executed cannot be undone.
+    // The session had no guard until now. It ends, because the gateway cannot undo earlier commands.
     test.replace_rules(RULES);
     test.query(CITY);
     assert!(test.final_error().1.contains("connect again"));
@@ -719,7 +718,7 @@ fn prepared_statement_survives_new_rules_only_if_its_approval_is_unchanged() {
     }
 }
 
-/// Comparing a protected text with a number would reveal the digits with which the text begins.
+/// A number must not be compared with a protected text: the result would reveal the digits with which the text begins.
 #[test]
 fn execution_whose_parameters_have_other_kinds_than_approved_is_refused() {
     const DATE: u8 = 0x0A;
@@ -773,7 +772,8 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
             test.client(&execution(7, &types(1, &[*kind])));
             test.server(&packet(1, OK));
         }
-        // This command is refused, so the server keeps the types of the executions before it.
+        // The gateway refuses an execution with a cursor. The server does not get it, and keeps the types of the
+        // execution before it.
         let mut with_cursor = execution(7, &types(1, &[TEXT]));
         with_cursor[CURSOR] = 1;
         test.client(&with_cursor);
@@ -853,7 +853,7 @@ fn guarded_session_has_separate_timeouts_for_the_first_and_the_last_byte_of_a_co
     assert_eq!(seconds(test.session.waiting(true)), None, "commands sent ahead have no timeout");
     test.server(&packet(1, OK));
     assert_ne!(test.session.waiting(false), idle, "each wait has a new number");
-    // The timeout of a command begins with its first byte and ends with its last, also if the command is refused.
+    // The timeout runs from the first to the last byte of a command, even if the command is refused.
     let long = packet(0, &[b'\x03'; 100]);
     let begun = test.session.waiting(true);
     test.client(&long[..50]);

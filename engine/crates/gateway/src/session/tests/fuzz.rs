@@ -106,7 +106,7 @@ fn damaged_answers_never_reveal_encrypted_values() {
         let mut test = TestSession::logged_in(choices.pick(&["shop", "analyst"]));
         for _ in 0..1 + choices.byte() % 3 {
             if !test.session.listens_to_client() {
-                // The session still waits for the end of the previous answer.
+                // The previous answer was damaged and has no end, so the session accepts no further command.
                 break;
             }
             let format = choices.pick(&[RowFormat::Text, RowFormat::Binary]);

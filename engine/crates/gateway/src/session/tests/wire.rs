@@ -97,7 +97,6 @@ pub fn response_with_capabilities(account: &str, decrypts: bool, capabilities: u
     response_with_attributes(account, if decrypts { &decrypting } else { b"" }, capabilities)
 }
 
-/// Return a login response with these connection attributes.
 pub fn response_with_attributes(account: &str, attributes: &[u8], capabilities: u32) -> Vec<u8> {
     let mut payload = capabilities.to_le_bytes().to_vec();
     payload.extend_from_slice(&[0, 0, 0, 1, 45]);
@@ -188,8 +187,8 @@ pub fn pinned_answers(values: &[&str], without_eof: bool) -> Vec<u8> {
     [packet(1, OK), numbered(&payloads)].concat()
 }
 
-/// Parse rules, and assign them to a server with these columns, written `table.column` and all in the database `d`. A
-/// `+` at the end of a column means that the server generates its values.
+/// Return the rules in `text` for a server with these columns, such as `people.name`, in the database `d`. A `+` at the
+/// end of a column (`people.id+`) means that the server generates its values.
 pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     let column = |text: &&str| {
         let name = text.trim_end_matches('+');
@@ -201,7 +200,7 @@ pub fn rules_with_columns(text: &str, columns: &[&str]) -> Rules {
     rules
 }
 
-/// Parse rules, and assign them to a server with the columns of these tests.
+/// Return the rules in `text` for a server with the columns in `COLUMNS`.
 pub fn rules(text: &str) -> Rules {
     static USUAL: LazyLock<Rules> = LazyLock::new(|| rules_with_columns(RULES, &COLUMNS));
     if text == RULES { USUAL.clone() } else { rules_with_columns(text, &COLUMNS) }
