@@ -1,6 +1,5 @@
 //! The keys of column encryption: a client's master key, the data key of a session, and the keys of each algorithm. The
-//! data key is sent to the client, wrapped (encrypted) with the master key. The algorithms' keys are derived from the
-//! data key.
+//! client gets the data key wrapped (encrypted) with its master key. The algorithms' keys are derived from the data key.
 
 use crate::Algorithm;
 use crate::algorithm::{self, BLOCK, Scheme};

@@ -265,7 +265,7 @@ impl Pending {
     }
 }
 
-/// Return the text for a comment: on one line, and cut after 200 characters.
+/// Return the text for a comment in the learned file: on one line, and cut after 200 characters.
 fn comment(text: &[u8]) -> String {
     const LONGEST: usize = 200;
     let text = String::from_utf8_lossy(text);

@@ -38,7 +38,8 @@ pub struct Rules {
     pub check: Option<Check>,
     /// The server's columns, as found by the last query.
     pub catalogue: Arc<Catalogue>,
-    /// The approved statements. Guarded accounts, whose role is not `Plaintext`, may send no others.
+    /// The approved statements. Guarded accounts, whose role is not `Plaintext`, may send only these, and statements
+    /// about the session such as `COMMIT`.
     pub statements: Arc<Statements>,
     accounts: HashMap<Vec<u8>, Role>,
     default_role: Role,

@@ -88,7 +88,8 @@ pub enum Outputs {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// The text contains this construct, which servers could parse differently from the gateway.
+    /// The text contains this construct (such as "a second statement after ';'"), which servers could parse differently
+    /// from the gateway.
     Unreadable(&'static str),
     NotApproved(String),
 }
@@ -701,8 +702,7 @@ impl Statement {
         self.places.iter().filter(|place| matches!(place, Place::Fixed(_))).count()
     }
 
-    /// Return whether the parsed text has the same literals as the approved text, wherever the approved text has
-    /// literals.
+    /// Return whether the parsed text has an equal literal for each literal of the approved text.
     fn has_fixed(&self, reading: &Reading) -> bool {
         self.places.iter().zip(&reading.values).all(|(place, value)| match place {
             Place::Any(_) => true,
