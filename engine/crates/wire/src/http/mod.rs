@@ -86,7 +86,7 @@ pub struct Service {
     first_response: FirstResponse,
 }
 
-/// The properties of the server's first response. Its request checks the server before the measurements.
+/// Properties of the server's first response. The client requests it before the measurements, to check the server.
 #[derive(Default)]
 struct FirstResponse {
     body_length: u64,

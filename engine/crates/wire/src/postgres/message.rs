@@ -99,7 +99,7 @@ fn append_counted(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Append four zero bytes, in which the caller writes a length, and then the body.
+/// Append four zero bytes and then the body. The caller overwrites the zeros with a length.
 fn append_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[0; 4]);
     body(out);
