@@ -119,8 +119,8 @@ impl AddAssign for Span {
     }
 }
 
-/// The maximum number of phases in a timeline: a delay and seven phases of a connection (no protocol has both
-/// `greeting` and `tls_request`).
+/// The maximum number of phases in a timeline: a delay and the seven phases of a connection, from `Resolve` to
+/// `FirstOperation`. No protocol has both `Greeting` and `TlsRequest`.
 const MAX_SPANS: usize = 8;
 
 /// A stopwatch for the phases of one operation at a time.

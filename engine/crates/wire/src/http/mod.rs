@@ -184,7 +184,8 @@ fn default_port(transport: &Transport) -> u16 {
     }
 }
 
-/// Return the Host header for an address (RFC 9110, 7.2). It omits the default port.
+/// Return the value of the header Host for an address (RFC 9110, 7.2). The default port is left out: `shop.example` for
+/// `shop.example:443` under TLS.
 fn authority(address: &Address, default_port: u16) -> String {
     let whole = address.to_string();
     match whole.strip_suffix(&format!(":{default_port}")) {

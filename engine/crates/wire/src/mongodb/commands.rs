@@ -1,5 +1,5 @@
-//! The commands of key-value workloads. A document is read with the same command as by the drivers' `find_one`, and a
-//! batch is written as by `insert_many`. YCSB's operations send the commands of its MongoDB binding
+//! The commands of key-value workloads. A document is read with the command that `find_one` sends in MongoDB's drivers,
+//! and a batch is written with the command of `insert_many`. YCSB's operations send the commands of its MongoDB binding
 //! (`site.ycsb.db.MongoDbClient`).
 //!
 //! The constant parts of a command are built once. The other parts are written directly into the message. Replies are

@@ -146,9 +146,9 @@ pub struct Credentials {
     username: String,
     prepared_password: String,
     source: String,
-    /// The salted password of the last authentication, which the specification requires drivers to cache. Salting costs
-    /// thousands of hash operations. Drivers salt the password only for the first connection, so measured connections
-    /// must not include this time.
+    /// The salted password of the last authentication. Salting costs thousands of hash operations. The specification
+    /// requires drivers to cache the result, so that they salt only for the first connection. Measured connections must
+    /// therefore not include this cost either.
     cached: Mutex<Option<CachedPassword>>,
 }
 

@@ -21,8 +21,8 @@ const MORE_TO_COME: u32 = 2;
 /// message.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
-/// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, is
-/// not or no longer the primary, or is neither primary nor secondary.
+/// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, or
+/// is not the primary, or has stopped being the primary, or is neither primary nor secondary.
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
 /// The minimum number of bytes of a body: an empty BSON document.
 const SMALLEST_BODY: usize = 5;

@@ -20,7 +20,7 @@ pub type Row = Vec<String>;
 /// rows.
 const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
 
-/// A connection for queries about a server's tables.
+/// A connection for queries about a server's tables and columns.
 pub struct Inquiry {
     channel: super::channel::Channel,
     without_eof: bool,

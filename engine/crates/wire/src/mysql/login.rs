@@ -157,8 +157,9 @@ fn read_step(packet: &[u8], plugin: Plugin) -> Result<Step> {
     }
 }
 
-/// Add a hint to the message of an authentication error: if the server offers TLS, it may require TLS. MariaDB denies
-/// access with the same message for a wrong password and for a plaintext connection of a user that must use TLS.
+/// If the server offers TLS, add a hint to the message of an authentication error that the server may require TLS.
+/// MariaDB denies access with the same message for a wrong password and for a plaintext connection of a user that must
+/// use TLS.
 fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
     if failure.class != Class::Authentication || !greeting.offers_tls() {
         return failure;

@@ -88,7 +88,8 @@ pub fn quoted(name: &str) -> String {
 
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and the byte that announces types.
+    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and a byte which says that the
+    // types of the parameters follow.
     request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&BIGINT);
     request.extend_from_slice(&id.to_le_bytes());

@@ -125,7 +125,7 @@ pub fn failure(body: &[u8]) -> Failure {
     let class = match state.get(..2) {
         Some("08") => Class::Protocol,
         Some("28") => Class::Authentication,
-        // The server shuts down, or an administrator has ended the session.
+        // These codes mean that the server shuts down, or that an administrator has ended the session.
         Some("57") if state.starts_with("57P") => Class::Closed,
         Some(_) => Class::Server,
         None => return Failure::protocol("the server sent an error without a SQLSTATE"),

@@ -106,8 +106,8 @@ impl Scripts {
         ))
     }
 
-    /// Execute one transaction. This takes seven round trips, and on first use further round trips to prepare the
-    /// statements.
+    /// Execute one transaction. If the server answers with an error, roll the transaction back. A transaction takes
+    /// seven round trips. On first use, preparing the statements takes further round trips.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -193,7 +193,7 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
     if is_integer { end(reader) } else { Err(Failure::protocol("a balance is not an integer")) }
 }
 
-/// The kind of object for Describe: the portal, which Bind creates.
+/// The kind of object that the message Describe asks about: a portal, which the message Bind has created.
 const PORTAL: u8 = b'P';
 /// The name of the unnamed statement and portal. The next unnamed statement or portal replaces the previous one.
 const UNNAMED: &str = "";

@@ -10,7 +10,8 @@ const END: &[u8] = b"\r\n";
 const LONGEST_LINE: usize = 64 * 1024;
 /// The maximum length of a string: the default of Redis's `proto-max-bulk-len`.
 const LONGEST_BYTES: u64 = 512 * 1024 * 1024;
-/// The maximum number of elements: Redis's limit for a command's arguments. The expected replies have far fewer.
+/// The maximum number of elements in a reply: Redis's limit for a command's arguments. The expected replies have far
+/// fewer.
 const MOST_ELEMENTS: u64 = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

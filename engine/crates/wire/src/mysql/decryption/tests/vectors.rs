@@ -32,8 +32,8 @@ const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
 ];
 
-/// Lengths of plaintexts just below and above a limit: from the limit on, the length field of the plaintext or of the
-/// ciphertext needs more bytes.
+/// Lengths of plaintexts on both sides of two limits. From 222 bytes on, the length field of the ciphertext (with GCM)
+/// has more bytes. From 251 bytes on, the length field of the plaintext has more bytes.
 const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
