@@ -106,8 +106,8 @@ impl Scripts {
         ))
     }
 
-    /// Execute one transaction. If the server answers with an error, roll the transaction back. A transaction takes
-    /// seven round trips. On first use, preparing the statements takes further round trips.
+    /// Execute one transaction, and roll it back after an error of class `server`. A transaction takes seven round
+    /// trips. On first use, preparing the statements takes further round trips.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {

@@ -1,4 +1,4 @@
-//! GET and SET of strings, with the keys of redis-benchmark (`-r`): `key:` and a number of at least twelve digits.
+//! GET and SET of strings, with the keys of redis-benchmark (`-r`), such as `key:000000000042`.
 
 use super::channel::{append_argument, append_digits, append_end, append_head, append_length, digits};
 use super::reply::{Element, Reader};
@@ -56,7 +56,7 @@ impl Strings {
     /// `value_bytes` bytes.
     ///
     /// # Panics
-    /// If `value_bytes` is not a size of values ([`is_size`]).
+    /// Panics if no value has `value_bytes` bytes ([`is_size`]).
     pub fn new(prefix: &str, records: u64, value_bytes: usize) -> Self {
         let size = *SIZES.iter().find(|size| size.bytes == value_bytes).expect("the plan was checked");
         Strings { prefix: prefix.into(), records, size }
