@@ -3,8 +3,8 @@
 
 use base::error::{Failure, Result};
 
-/// The first byte of a length-encoded integer if 2, 3 or 8 further bytes follow. A smaller first byte is the integer
-/// itself.
+/// The first byte of a length-encoded integer, if the integer follows in 2, 3 or 8 bytes. A smaller first byte is the
+/// integer itself.
 const TWO_FOLLOW: u8 = 0xFC;
 const THREE_FOLLOW: u8 = 0xFD;
 const EIGHT_FOLLOW: u8 = 0xFE;

@@ -15,7 +15,8 @@ pub const PLUGIN_AUTH: u32 = 1 << 19;
 pub const CONNECT_ATTRIBUTES: u32 = 1 << 20;
 pub const PROOF_OF_ANY_LENGTH: u32 = 1 << 21;
 pub const SESSION_TRACK: u32 = 1 << 23;
-/// `CLIENT_DEPRECATE_EOF`: lists end without an EOF packet.
+/// `CLIENT_DEPRECATE_EOF`: in a result set, no EOF packet follows the column definitions, and an OK packet ends the
+/// rows.
 pub const DEPRECATE_EOF: u32 = 1 << 24;
 pub const OPTIONAL_RESULTSET_METADATA: u32 = 1 << 25;
 pub const ZSTD: u32 = 1 << 26;
@@ -23,5 +24,5 @@ pub const QUERY_ATTRIBUTES: u32 = 1 << 27;
 pub const MULTI_FACTOR_AUTHENTICATION: u32 = 1 << 28;
 /// This bit means progress reports in MariaDB, and `CAPABILITY_EXTENSION` in MySQL.
 pub const PROGRESS_OR_EXTENSION: u32 = 1 << 29;
-/// The capabilities that every supported server and client must have. Every release of the last twenty years has them.
+/// The capabilities that a server or client must have. MySQL has them since version 4.1, and every MariaDB has them.
 pub const NEEDED: u32 = PROTOCOL_41 | SECURE_CONNECTION;

@@ -4,7 +4,7 @@
 use crate::bytes::{NULL, Reader, append_text};
 use base::error::{Failure, Result};
 
-/// The type `MYSQL_TYPE_BLOB` and the character set `binary`.
+/// `MYSQL_TYPE_BLOB` and the character set `binary`: the type with which the gateway sends an encrypted column.
 const BLOB_TYPE: u8 = 0xFC;
 const BINARY_CHARSET: u16 = 63;
 /// Bits of a column's flags.
@@ -12,8 +12,8 @@ const NOT_NULL: u16 = 1;
 const BLOB: u16 = 16;
 const BINARY: u16 = 128;
 
-/// The part of a column's definition that describes the type of the values. For an encrypted column the gateway
-/// replaces this part, and the driver restores it.
+/// The type of a column's values, as it appears in the column's definition. A gateway that encrypts the column replaces
+/// this type by BLOB. The client's driver decrypts the values and restores the original type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OriginalType {
     pub charset: u16,
@@ -25,7 +25,7 @@ pub struct OriginalType {
 }
 
 impl OriginalType {
-    /// The number of bytes in which a type is encoded.
+    /// The number of bytes of a type in a column's definition.
     pub const LENGTH: usize = 10;
 
     pub fn from_bytes(bytes: [u8; Self::LENGTH]) -> Self {
@@ -45,7 +45,8 @@ impl OriginalType {
         [c0, c1, l0, l1, l2, l3, self.kind, f0, f1, self.decimals]
     }
 
-    /// Return the BLOB type that replaces this type. Values of the BLOB have up to `longest` bytes.
+    /// Return the BLOB type that replaces this type when the column is encrypted. `longest` is the maximum length of a
+    /// ciphertext in bytes.
     pub fn as_blob(self, longest: usize) -> Self {
         OriginalType {
             charset: BINARY_CHARSET,
@@ -64,13 +65,13 @@ pub struct Definition<'a> {
     /// The original names of database, table and column. All three are empty for a computed column.
     pub original: [&'a [u8]; 3],
     pub stated: OriginalType,
-    /// The bytes after the last field. Servers send no such bytes. The encrypting gateway sends an envelope (key and
-    /// original type of an encrypted column) there.
+    /// The bytes after the last field. Servers send none. After the definition of an encrypted column, the gateway
+    /// sends an envelope here, with the key and the original type.
     pub tail: &'a [u8],
 }
 
 const FILLER: usize = 2;
-/// `NAMES`: the number of strings before the type. `KIND`: the number of bytes of the type before its number
+/// In a definition, six strings (`NAMES`) precede the type. In the type, six bytes (`KIND`) precede the number
 /// `MYSQL_TYPE_…`.
 const NAMES: usize = 6;
 const KIND: usize = 6;
@@ -90,11 +91,12 @@ impl<'a> Definition<'a> {
         Ok(Definition { name, table, original, stated: OriginalType::from_bytes(stated), tail: reader.rest() })
     }
 
-    /// The number of bytes from the type to the end of a definition that has no tail.
+    /// The number of bytes of the type and the filler after it, which end a definition without a tail.
     pub const FROM_TYPE: usize = OriginalType::LENGTH + FILLER;
 
-    /// Return the number `MYSQL_TYPE_…` of a definition without parsing its names. Return None if the definition has a
-    /// tail or a long name, and so must be parsed.
+    /// Return the number `MYSQL_TYPE_…` of a definition. This is faster than [`Definition::parse`], because it skips
+    /// the names. Return None if the definition must be parsed: it has a tail, a name of more than 250 bytes, or an
+    /// error.
     pub fn plain_kind(packet: &[u8]) -> Option<u8> {
         let mut position = 0;
         for _ in 0..NAMES {
@@ -107,13 +109,14 @@ impl<'a> Definition<'a> {
         (packet.len() == position + 1 + Self::FROM_TYPE).then(|| packet[position + 1 + KIND])
     }
 
-    /// Return the names of database, table and column that the client sees: aliases replace the original names of table
-    /// and column.
+    /// Return the names of database, table and column that the client sees. For `SELECT c_last AS l FROM tpcc.customer
+    /// AS c` they are `tpcc`, `c` and `l`.
     pub fn visible_names(&self) -> [&'a [u8]; 3] {
         [self.original[0], self.table, self.name]
     }
 
-    /// Return the column's name for messages, on one line: the original names, or the alias of a computed column.
+    /// Return the column's name for messages, on one line, such as `column tpcc.customer.c_last`. A computed column has
+    /// only its alias.
     pub fn label(&self) -> String {
         let [.., original_name] = self.original;
         let names = if original_name.is_empty() { &[self.name][..] } else { &self.original[..] };
@@ -152,7 +155,8 @@ impl BinaryForm {
         })
     }
 
-    /// Like [`BinaryForm::from_kind`], but return a guess for types that cannot occur in a row.
+    /// Like [`BinaryForm::from_kind`], but return an encoding for types that cannot occur in a row too: no bytes for
+    /// `MYSQL_TYPE_NULL`, and a string for all others.
     pub fn from_any_kind(kind: u8) -> Self {
         const NULL_TYPE: u8 = 0x06;
         Self::from_kind(kind).unwrap_or(if kind == NULL_TYPE { BinaryForm::Fixed(0) } else { BinaryForm::Text })

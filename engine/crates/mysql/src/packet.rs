@@ -1,5 +1,5 @@
-//! Packets (MySQL Internals, "MySQL Packets"): their header, and the answers OK, EOF and ERR, which are one packet
-//! each.
+//! Packets (MySQL Internals, "MySQL Packets"): their header, and the answers that consist of a single packet (OK, EOF
+//! and ERR).
 
 use crate::bytes::Reader;
 use base::error::{Class, Failure, Result};
@@ -11,18 +11,18 @@ pub const TOO_LONG: usize = 0xFF_FFFF;
 
 /// The first byte of an OK packet.
 pub const OK: u8 = 0x00;
-/// The first byte of an EOF packet, which ends a list.
+/// The first byte of an EOF packet, which ends the column definitions or the rows of a result set.
 pub const EOF: u8 = 0xFE;
 /// The first byte of an error packet.
 pub const ERR: u8 = 0xFF;
-/// The maximum length of an EOF payload. A row that begins with the byte `EOF` is longer.
+/// The maximum length of an EOF packet's payload. A row can begin with the same byte, but a row is longer.
 pub const LONGEST_EOF: usize = 5;
 /// The status flag `SERVER_MORE_RESULTS_EXISTS`.
 pub const MORE_RESULTS: u16 = 1 << 3;
-/// The code `ER_ACCESS_DENIED_ERROR`, and the SQL state of authentication errors.
+/// The error number `ER_ACCESS_DENIED_ERROR`, and the SQL state of all authentication errors.
 const ACCESS_DENIED: u16 = 1045;
 const INVALID_AUTHORIZATION: &[u8; STATE] = b"28000";
-/// MySQL's code `ER_SECURE_TRANSPORT_REQUIRED`. MariaDB reports denied access instead.
+/// MySQL's error number `ER_SECURE_TRANSPORT_REQUIRED`. MariaDB sends `ER_ACCESS_DENIED_ERROR` instead.
 const TLS_REQUIRED: u16 = 3159;
 /// The maximum length of an error's message in bytes. Servers cut longer messages.
 const LONGEST_MESSAGE: usize = 512;
@@ -41,7 +41,8 @@ pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     }
 }
 
-/// Append a packet whose payload is what `write` appends. Errors: `plan` if the payload is too long to be sent.
+/// Append a packet with this sequence number. `write` appends its payload. Errors: class `plan` if the payload has 16
+/// MB or more.
 pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
@@ -49,8 +50,8 @@ pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>))
     finish(&mut out[start..], sequence)
 }
 
-/// Fill in the header of a packet. The caller has reserved the header's bytes. Errors: `plan` if the packet is too long
-/// to be sent.
+/// Fill in the header of a packet, for which the first four bytes are reserved. Errors: class `plan` if the payload has
+/// 16 MB or more.
 pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     let length = packet.len() - HEADER;
     if length >= TOO_LONG {
@@ -65,18 +66,18 @@ pub fn is_error(packet: &[u8]) -> bool {
     packet.first() == Some(&ERR)
 }
 
-/// Return whether the packet ends a list: it is an EOF or, if the client announced DEPRECATE_EOF (`without_eof`), the
-/// OK that replaces the EOF.
+/// Return whether the packet ends the column definitions or the rows of a result set. This is an EOF packet or, if the
+/// client announced DEPRECATE_EOF (`without_eof`), an OK packet whose first byte is `EOF`.
 pub fn is_end(packet: &[u8], without_eof: bool) -> bool {
     packet.first() == Some(&EOF) && (without_eof || packet.len() <= LONGEST_EOF)
 }
 
-/// Return the packet. If it is an error packet, return its error instead.
+/// Return the packet. Errors: the server's error if this is an error packet.
 pub fn not_an_error(packet: &[u8]) -> Result<&[u8]> {
     if is_error(packet) { Err(server_error(packet)) } else { Ok(packet) }
 }
 
-/// The fields of an OK packet, or of the OK that replaces an EOF.
+/// The fields of an OK packet. With DEPRECATE_EOF, the packet that ends the rows of a result set has these fields too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OkPacket {
     pub changed: u64,
@@ -128,7 +129,8 @@ pub fn changed_rows(packet: &[u8]) -> Result<u64> {
     Ok(ok.changed)
 }
 
-/// Check that the packet that ends a list announces no further result. Errors: `protocol` if it does.
+/// Check that no further result follows. `packet` is the last packet of a result set. Errors: `protocol` if it
+/// announces another result.
 pub fn check_end(packet: &[u8], without_eof: bool) -> Result<()> {
     let status = if without_eof { OkPacket::read(&mut Reader::new(packet))?.status } else { eof_status(packet)? };
     no_more_results(status)

@@ -1,5 +1,5 @@
-//! Binary rows, and the two formats of rows (MySQL Internals, "ProtocolText::ResultsetRow" and "Binary Protocol
-//! Resultset Row").
+//! The two formats of rows, and the bitmap of NULLs at the beginning of a binary row (MySQL Internals,
+//! "ProtocolText::ResultsetRow" and "Binary Protocol Resultset Row").
 
 use crate::bytes::Reader;
 use base::error::{Failure, Result};

@@ -1,4 +1,5 @@
-//! Evidence of what an arm's connections really were, such as their TLS version, as the client observed it.
+//! Evidence of the connections that a client really used, such as their TLS version. It proves that an arm (a
+//! combination of settings to compare) was measured with these settings.
 
 use serde::Serialize;
 
@@ -19,22 +20,23 @@ pub struct Security {
     /// The number of certificates that the server sent.
     pub chain: usize,
     pub verified: bool,
-    /// The group of the key exchange. None if the group is none of those that an arm's TLS settings can select.
+    /// The group of the key exchange: `prime256v1`, `x25519` or `X25519MLKEM768`. None for any other group.
     pub group: Option<&'static str>,
     pub resumed: bool,
 }
 
-/// The evidence of a slice's connections, as it is collected.
+/// The evidence of the connections that were used in one slice (a measured window).
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// The distinct connections, by server and TLS properties. An arm that works as planned has exactly one.
+    /// The distinct connections, by server and TLS properties. Whether a TLS session was resumed makes no difference.
     kinds: Vec<Connection>,
     opened: u64,
     handshakes: u64,
     resumed: u64,
 }
 
-/// The evidence of a slice, as it is sent to Python. If connections differ in a value, all values are joined by commas.
+/// The evidence of a slice (a measured window), as the engine sends it to Python. If the connections have different
+/// values, they are joined by commas: `TLSv1.2,TLSv1.3`.
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
     pub connections: u64,
@@ -46,8 +48,8 @@ pub struct EvidenceAnswer {
     pub key: Option<String>,
     /// The number of certificates that the server sent. Null for plain connections.
     pub chain: Option<String>,
-    /// The group of the key exchange by PostgreSQL's name. Null for plain connections and for groups that an arm's TLS
-    /// settings cannot select.
+    /// The group of the key exchange: `prime256v1`, `x25519` or `X25519MLKEM768`. Null for plain connections and for
+    /// any other group.
     pub group: Option<String>,
     pub verified: bool,
     pub resumed: u64,
@@ -66,7 +68,7 @@ impl Evidence {
     }
 
     pub fn used(&mut self, mut connection: Connection) {
-        // Resumption is counted separately: a resumed connection is not a different kind of connection.
+        // Resumption is counted separately. A resumed connection must not count as another kind of connection.
         if let Some(security) = &mut connection.security {
             security.resumed = false;
         }

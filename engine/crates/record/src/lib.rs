@@ -1,4 +1,5 @@
-//! The record of a slice: times of phases, errors by class, counts and evidence.
+//! The record of a slice (a measured window of one workload): times of phases, errors by class, counts by name, and
+//! evidence of the connections.
 
 mod evidence;
 mod log;

@@ -1,12 +1,13 @@
-//! The record of one thread's part of a slice: times, errors by class and phase, counts by name, and evidence.
+//! The record that one thread makes of a slice (a measured window): times, errors by class and phase, counts by name,
+//! and evidence of the connections.
 
 use crate::{Evidence, Recorder, Timeline};
 use base::error::Failure;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// The log of a slice (a measured window). The workers of a thread write into one log, and the logs of all threads are
-/// merged for the answer.
+/// The log of a slice (a measured window). All workers of a thread write into one log. After the slice, the logs of all
+/// threads are merged.
 #[derive(Default)]
 pub struct SliceLog {
     pub recorder: Recorder,
@@ -14,7 +15,7 @@ pub struct SliceLog {
     pub counts: Counts,
     pub evidence: Evidence,
     pub operations: u64,
-    /// The start of the first operation, successful or not, on the monotonic clock.
+    /// The start of the first operation, successful or not, on the monotonic clock. None if no operation has begun.
     pub first_began: Option<u64>,
     /// The end of the last operation, successful or not, on the monotonic clock. 0 if no operation has ended.
     pub last_end: u64,
@@ -101,13 +102,13 @@ impl ErrorTally {
     }
 }
 
-/// Counts of a slice by name. Names have parts that are joined by dots. The first part is the protocol or workload:
+/// The counts of a slice (a measured window) by name. The first part of a name is the protocol or workload:
 /// `http.reused`, `tpcc.committed.payment`.
 #[derive(Debug, Default)]
 pub struct Counts(Vec<(Name, u64)>);
 
-/// The name of a count. Its text is built only for the answer: workers hand over their counts while other workers still
-/// measure, and building text would disturb them.
+/// The name of a count. The text of the name is built only when the results are serialized. A worker that ends must not
+/// spend time on texts, because other workers are still measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Name {
     words: &'static str,
@@ -155,7 +156,8 @@ impl Serialize for Counts {
     }
 }
 
-/// The counts of one worker while it measures. They are plain integers and get their names after the slice.
+/// The counts of one worker while it measures, as plain integers. [`Tally::add_to`] gives them their names when the
+/// worker ends.
 pub trait Tally: Default {
     fn add_to(&self, counts: &mut Counts);
 }

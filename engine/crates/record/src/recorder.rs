@@ -1,5 +1,5 @@
-//! Times of phases (timed parts of an operation), as exact sums and as histograms. Each thread uses the same recorder
-//! for all slices.
+//! Times of phases (timed parts of an operation), as exact sums and as histograms. Each thread has one recorder, which
+//! it uses for all slices (measured windows).
 
 use super::Phase;
 use super::timeline::{Span, Timeline, Traffic};
@@ -47,7 +47,6 @@ pub struct PhaseAnswer {
     pub sum_squares_ns2: f64,
     pub min_ns: u64,
     pub max_ns: u64,
-    /// See [`Traffic::round_trips`].
     pub round_trips: u64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
@@ -56,7 +55,7 @@ pub struct PhaseAnswer {
 }
 
 impl Recorder {
-    /// Record the phases of a successful operation, and the totals that are computed from them, such as `connect`.
+    /// Record the phases of a successful operation. Also record totals of several phases, such as `connect`.
     pub fn record(&mut self, timeline: &Timeline) {
         let mut delay = Span::none(Phase::Request);
         let mut connect = Span::none(Phase::Connect);
@@ -68,7 +67,7 @@ impl Recorder {
                 self.add(span);
             }
             match span.phase {
-                // An operation that is recorded as one span has no other phase, except a delay before it.
+                // A timeline with the phase `Operation` has no other phase, except a delay before it.
                 Phase::Operation => {
                     operation += *span;
                     steps = 1;

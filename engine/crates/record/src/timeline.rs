@@ -7,8 +7,8 @@ use std::ops::{AddAssign, Sub};
 
 macro_rules! phases {
     ($($(#[$about:meta])* $phase:ident = $name:literal,)*) => {
-        /// The phases of an operation, in the order of occurrence. From `Connect` on, the variants are totals that are
-        /// computed from other phases.
+        /// The phases of an operation, in the order in which they occur. `Connect` and the variants after it are totals
+        /// of other phases.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[repr(u8)]
         pub enum Phase {
@@ -63,7 +63,7 @@ phases! {
     ConnectAndFirstOperation = "connect_and_first_operation",
     /// The total of `Waiting` and `Receiving`.
     Processing = "processing",
-    /// The total of the phases from `Delay` to `Receiving`.
+    /// The total of `Delay`, the phases from `Tcp` to `Auth`, `Waiting` and `Receiving`.
     Request = "request",
     /// The total of `Read` and `Update` of the same record.
     ReadModifyWrite = "read_modify_write",
@@ -74,7 +74,7 @@ phases! {
 pub struct Traffic {
     pub bytes_sent: u64,
     pub bytes_received: u64,
-    /// The number of round trips: one for the TCP handshake, and one for each arrival of bytes that follows sent bytes.
+    /// The number of round trips: one for the TCP handshake, and one each time that bytes arrive after bytes were sent.
     pub round_trips: u64,
 }
 
@@ -119,11 +119,11 @@ impl AddAssign for Span {
     }
 }
 
-/// The maximum number of phases in a timeline: a delay and seven phases of a connection (no protocol has both
-/// `greeting` and `tls_request`).
+/// The maximum number of phases in a timeline: a delay and the seven phases of a connection, from `Resolve` to
+/// `FirstOperation`. No protocol has both `Greeting` and `TlsRequest`.
 const MAX_SPANS: usize = 8;
 
-/// The phases of one operation, while it is performed.
+/// A stopwatch for the phases of one operation at a time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timeline {
     scheduled: Option<u64>,
@@ -134,7 +134,8 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// Set the instant at which the next operation should begin. How late it begins becomes the phase `delay`.
+    /// Set the instant at which the next operation should begin, in nanoseconds of the monotonic clock. The time from
+    /// this instant to the operation's start becomes the phase `delay`.
     pub fn schedule(&mut self, instant: u64) {
         self.scheduled = Some(instant);
     }
@@ -159,7 +160,8 @@ impl Timeline {
         self.count += 1;
     }
 
-    /// End a phase now and return it without adding it to the timeline. The caller records it separately.
+    /// End a phase now and return it. Unlike `end_phase`, do not add it to the timeline: the caller records it
+    /// separately.
     pub fn lap(&mut self, phase: Phase, traffic: Traffic) -> Span {
         let now = clock::now();
         let span = Span { phase, nanos: now - self.at, traffic: traffic - self.traffic };

@@ -46,7 +46,7 @@ pub static PROTOCOLS: &[Protocol] = &[
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Parses the settings of a service in a plan. They do not contain the protocol's name. Errors are serde's.
+    /// Parses the settings of a service in a plan, without the protocol's name. Errors: those of `serde_json`.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
@@ -58,13 +58,13 @@ impl Protocol {
 
 /// The settings of a service in a plan. Each protocol has its own type.
 pub trait Settings: Debug + Send + Sync {
-    /// Check the settings for workloads of these kinds, as far as possible before a server is contacted. Errors:
+    /// Check the settings for workloads of these kinds, as far as possible without contacting a server. Errors: class
     /// `plan`.
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         Ok(())
     }
 
-    /// Return whether a worker of a workload of this kind keeps its connection between operations.
+    /// Return whether a worker keeps its connection between operations, if it executes a workload of this kind.
     fn is_persistent(&self, kind: Kind) -> bool {
         kind != Kind::Connect
     }
@@ -107,7 +107,7 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Facts about an arm's service that the results contain as evidence, by name.
+/// Properties of a service by name, such as `{"software": "nginx"}`. The results keep them as evidence.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -12,8 +12,8 @@ pub fn check_one_row(rows: u64) -> Result<()> {
     }
 }
 
-/// Check that a scan returned at least one record and at most `limit`. `record` is the word for a record in messages.
-/// Errors: `server` if there is no record; `protocol` if there are more than requested.
+/// Check that a scan returned at least one record and at most `limit`. `record` is the word for a record in messages,
+/// such as "row" or "document". Errors: `server` if there is no record; `protocol` if there are more than requested.
 pub fn check_scan(count: u64, limit: u64, record: &str) -> Result<()> {
     match count {
         0 => Err(Failure::new(Class::Server, format!("the scan found no {record}: is the data loaded?"))),

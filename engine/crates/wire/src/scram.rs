@@ -50,7 +50,8 @@ impl Binding {
     }
 }
 
-/// The keys that thousands of hash operations derive from a password and a server's salt.
+/// The keys for proofs and signatures. They are derived from a password and a server's salt by thousands of hash
+/// operations.
 #[derive(Clone)]
 pub struct Salted {
     client_key: Digest,
@@ -68,8 +69,8 @@ pub struct Exchange {
 pub struct Expected(Digest);
 
 impl Salted {
-    /// Derive the keys from a password that was prepared as its protocol requires. Errors: `internal` if this OpenSSL
-    /// has no SHA-256.
+    /// Derive the keys from a password. The caller has prepared it (SASLprep, RFC 4013) as the database's protocol
+    /// requires. Errors: `internal` if this OpenSSL has no SHA-256.
     pub fn new(password: &str, salt: &[u8], iterations: usize) -> Result<Self> {
         Self::hashed(password, salt, iterations).map_err(|error| unsupported(&error))
     }
@@ -215,7 +216,6 @@ mod tests {
     const SERVER_FIRST: &[u8] =
         b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
 
-    /// The example of RFC 7677, 3.
     #[test]
     fn example_of_rfc_7677_is_reproduced() {
         let exchange = begin(NONCE);

@@ -86,7 +86,7 @@ pub struct Service {
     first_response: FirstResponse,
 }
 
-/// The properties of the server's first response. Its request checks the server before the measurements.
+/// Properties of the server's first response. The client requests it before the measurements, to check the server.
 #[derive(Default)]
 struct FirstResponse {
     body_length: u64,
@@ -184,7 +184,8 @@ fn default_port(transport: &Transport) -> u16 {
     }
 }
 
-/// Return the Host header for an address (RFC 9110, 7.2). It omits the default port.
+/// Return the value of the header Host for an address (RFC 9110, 7.2). The default port is left out: `shop.example` for
+/// `shop.example:443` under TLS.
 fn authority(address: &Address, default_port: u16) -> String {
     let whole = address.to_string();
     match whole.strip_suffix(&format!(":{default_port}")) {

@@ -1,4 +1,4 @@
-//! The request of an arm (RFC 9112, 3). Its bytes are built once.
+//! The HTTP request that the settings describe (RFC 9112, 3). All workers send the same bytes, which are built once.
 
 use crate::http::Settings;
 use base::error::{Class, Failure, Result};

@@ -42,8 +42,8 @@ enum State {
 }
 
 impl Reader {
-    /// Process the next bytes of a response; there must be at least one. If the response is now complete, return the
-    /// response and the number of these bytes that belong to it. Otherwise return None.
+    /// Process the next bytes of a response; there must be at least one. If the response is now complete, return it and
+    /// the number of `bytes` that belong to it. Otherwise return None.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Option<(Response, usize)>> {
         let mut rest = bytes;
         loop {
@@ -97,8 +97,8 @@ impl Reader {
         }
     }
 
-    /// Return the failure for a connection that was cut off: under TLS, the server did not announce the connection's
-    /// end by `close_notify`.
+    /// Return the failure of a TLS connection that ended without `close_notify`. Then the response is incomplete even
+    /// if its body should last until the end of the connection.
     pub fn cut(&mut self) -> Failure {
         self.end().err().unwrap_or_else(|| short("the body's end was not announced".into()))
     }
@@ -114,8 +114,7 @@ impl Reader {
         response
     }
 
-    /// Return how many of these bytes belong to the header, if the header ends within the bytes. Otherwise keep the
-    /// bytes and return None.
+    /// If the header ends within `bytes`, return how many of them belong to it. Otherwise keep them and return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.
@@ -181,15 +180,13 @@ fn short(detail: String) -> Failure {
 
 /// The maximum length of a header in bytes.
 pub const LONGEST_HEAD: usize = 64 * 1024;
-/// The maximum number of fields in a header.
 const MOST_FIELDS: usize = 128;
-/// The beginning of every supported response.
 const BEGINNING: &[u8] = b"HTTP/1.";
 /// The first byte of a TLS alert (RFC 8446, 5.1), with which a TLS server may answer a plain request.
 const TLS_ALERT: u8 = 21;
 /// The maximum number of bytes that messages quote from an invalid response.
 const QUOTED: usize = 24;
-/// The maximum length of the server's name.
+/// The maximum length in bytes of the header field Server. A longer value is cut.
 const LONGEST_SOFTWARE: usize = 100;
 
 /// The way in which the end of a response's body is recognised.
@@ -209,10 +206,10 @@ pub struct Head {
     pub keep_alive: bool,
 }
 
-/// Return the length of the header if it ends within these bytes. Otherwise return None. The caller knows already that
-/// the header does not end within the first `known` bytes.
+/// Return the length of the header if it ends within `bytes`. Otherwise return None. The first `known` bytes were
+/// already searched and do not contain the end.
 pub fn end(bytes: &[u8], known: usize) -> Option<usize> {
-    // A header ends with "\n\r\n" or "\n\n", whose first line feed may be among the known bytes.
+    // A header ends with "\n\r\n" or "\n\n". The first line feed may be among the known bytes.
     let mut from = known.saturating_sub(2);
     while let Some(offset) = bytes[from..].iter().position(|&byte| byte == b'\n') {
         let after = from + offset + 1;
@@ -346,13 +343,13 @@ enum Position {
     LastEnd,
 }
 
-/// A parser of the framing of a chunked body.
+/// A parser of a chunked body (RFC 9112, 7.1). It counts the data and finds the end of the body.
 #[derive(Debug, Clone)]
 pub struct Chunked {
     position: Position,
     left: u64,
-    /// The number of bytes that are not data (sizes, line ends, trailer) since the last byte of data. It is limited, so
-    /// that no line can be endless.
+    /// The number of bytes since the last byte of data: sizes, line ends and trailer. It is limited, because a server
+    /// could otherwise send an endless line.
     framing: usize,
 }
 
@@ -551,7 +548,8 @@ mod tests {
         }
     }
 
-    /// Return bytes that resemble valid or invalid responses, so that dividing them reaches every state of the parser.
+    /// Return bytes that resemble valid or invalid responses. When a test divides them into parts, every state of the
+    /// parser occurs.
     fn response_like_bytes() -> impl Strategy<Value = Vec<u8>> {
         let line = prop::sample::select(vec![
             "HTTP/1.1 200 OK\r\n",

@@ -1,7 +1,9 @@
-//! The commands of key-value workloads. One document is read by its key, as by `find_one` of drivers, and batches are
-//! written as by `insert_many`. YCSB's operations are those of its MongoDB binding (`site.ycsb.db.MongoDbClient`). The
-//! constant parts of a command are built once, the rest is written directly into the message, and replies are parsed in
-//! place.
+//! The commands of key-value workloads. A document is read with the command that `find_one` sends in MongoDB's drivers,
+//! and a batch is written with the command of `insert_many`. YCSB's operations send the commands of its MongoDB binding
+//! (`site.ycsb.db.MongoDbClient`).
+//!
+//! The constant parts of a command are built once. The other parts are written directly into the message. Replies are
+//! parsed in place.
 
 use super::message::{self, Channel};
 use super::{ReadPreference, Settings, WriteConcern};
@@ -21,19 +23,19 @@ const BINARY: u8 = 0x05;
 const INT32: u8 = 0x10;
 const INT64: u8 = 0x12;
 
-/// The constant parts of an arm's commands.
+/// The parts of the commands that are the same in all messages.
 pub struct Commands {
     insert: RawDocumentBuf,
     /// The batch insert, which is unordered as in YCSB's binding.
     insert_many: RawDocumentBuf,
     update: RawDocumentBuf,
-    /// The first BSON element of the command `find`.
+    /// The first BSON element of the command `find`, which names the collection.
     find: Vec<u8>,
-    /// The last BSON elements of the command `find` for one document.
+    /// The last BSON elements of a `find` that reads one document: limit, database and read preference.
     one: Vec<u8>,
-    /// The last BSON elements of the command `find` for many documents.
+    /// The last BSON elements of a `find` that reads many documents: order, database and read preference.
     many: Vec<u8>,
-    /// The BSON elements of the command `getMore` that follow the cursor.
+    /// The BSON elements of the command `getMore` after the cursor's number: collection, database and read preference.
     more: Vec<u8>,
 }
 
@@ -242,13 +244,13 @@ fn written(reply: &RawDocument, verb: &str) -> Result<()> {
     }
 }
 
-/// A batch of the documents that a scan returns.
+/// A batch of the documents that a scan returns. `cursor` is 0 in the last batch.
 struct Batch {
     documents: u64,
     cursor: i64,
 }
 
-/// Parse a batch. Its keys must be in order and not less than `last`, which is then set to the batch's last key.
+/// Parse a batch. Its keys must be in order, and not less than `last`. Then set `last` to the batch's last key.
 fn read_batch(reply: &RawDocument, last: &mut Vec<u8>) -> Result<Batch> {
     let (mut ok, mut batch) = (false, None);
     for element in reply.iter() {
@@ -337,7 +339,7 @@ fn documents(cursor: &RawDocument) -> Result<usize> {
     Ok(count)
 }
 
-/// Append the configured write concern to a command. Without one the server's default applies.
+/// Append the configured write concern to a command. If none is configured, the server's default applies.
 fn append_write_concern(command: &mut RawDocumentBuf, settings: &Settings) {
     let concern = settings.write_concern.map(|concern| match concern {
         WriteConcern::Majority => rawdoc! { "w": "majority" },
@@ -368,7 +370,8 @@ fn set_length(message: &mut [u8], at: usize) {
     message[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Check that the whole batch was written with its write concern. Return the number of written documents (`n`).
+/// Check that the reply to a write contains no write error and no write concern error. Return the number of written
+/// documents (`n`).
 pub fn check_written(reply: &RawDocument) -> Result<i32> {
     let (mut ok, mut written, mut failed) = (false, 0, None);
     // Go through the reply's top level once. Each lookup by name would go through the top level again.

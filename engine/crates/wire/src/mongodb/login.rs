@@ -1,6 +1,6 @@
-//! The command hello and the authentication, in two round trips as in drivers. hello contains the first message of
-//! SCRAM ("speculative authentication", MongoDB Handshake specification), so authentication needs only one more round
-//! trip.
+//! Login in two round trips, as in MongoDB's drivers: the command hello, and the authentication. hello already contains
+//! the first message of SCRAM ("speculative authentication", MongoDB Handshake specification), so the authentication
+//! needs only one more round trip.
 //!
 //! SASLprep is applied to the password, but not to the user name (Authentication specification).
 
@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 /// The server's answer to hello, and the authentication that hello has begun.
 pub struct HelloResult {
     pub reply: RawDocumentBuf,
-    /// The authentication that hello has begun. None without a user.
+    /// The authentication that hello has begun. None if no user is configured.
     pub exchange: Option<Exchange>,
     /// The server's answer to the first SCRAM message. None if the server ignored this message.
     pub speculative: Option<SaslReply>,
@@ -115,7 +115,7 @@ fn binary(bytes: Vec<u8>) -> Binary {
 
 async fn converse(channel: &mut Channel, command: &RawDocumentBuf) -> Result<SaslReply> {
     let reply = channel.command(command).await?;
-    // Every error in a reply to these commands concerns authentication.
+    // Every error in a reply to saslStart or saslContinue concerns authentication.
     message::check_ok(reply).map_err(|failure| match failure.class {
         Class::Server => Failure { class: Class::Authentication, ..failure },
         _ => failure,
@@ -146,9 +146,9 @@ pub struct Credentials {
     username: String,
     prepared_password: String,
     source: String,
-    /// The salted password of the last authentication, which the specification requires drivers to cache. Salting costs
-    /// thousands of hash operations. Drivers salt the password only for the first connection, so measured connections
-    /// must not include this time.
+    /// The salted password of the last authentication. Salting costs thousands of hash operations. The specification
+    /// requires drivers to cache the result, so that they salt only for the first connection. Measured connections must
+    /// therefore not include this cost either.
     cached: Mutex<Option<CachedPassword>>,
 }
 
@@ -160,7 +160,7 @@ struct CachedPassword {
 }
 
 impl Credentials {
-    /// Return the credentials in these settings. Return None without a user.
+    /// Return the credentials in these settings. Return None if no user is configured.
     pub fn new(settings: &Settings) -> Result<Option<Self>> {
         let (Some(username), Some(password)) = (&settings.username, &settings.password) else { return Ok(None) };
         Ok(Some(Credentials {
@@ -175,7 +175,7 @@ impl Credentials {
         &self.source
     }
 
-    /// Return the value of the field `saslSupportedMechs` in hello.
+    /// Return the value of the field `saslSupportedMechs` in hello, such as `admin.alice`.
     pub fn user_and_source(&self) -> String {
         format!("{}.{}", self.source, self.username)
     }

@@ -1,5 +1,5 @@
-//! OP_MSG messages with one body section (MongoDB Wire Protocol, "OP_MSG"): building and full validation. Also a
-//! connection with reusable buffers, which sends one request at a time and receives its reply.
+//! Building and validation of OP_MSG messages (MongoDB Wire Protocol, "OP_MSG"), and a connection that sends one
+//! request at a time and receives its reply. The connection reuses its buffers.
 
 use crate::buffered::Buffered;
 use base::error::{Class, Failure, Result};
@@ -17,16 +17,18 @@ pub const BODY_AT: usize = HEADER + 5;
 const OP_MSG: i32 = 2013;
 const CHECKSUM_PRESENT: u32 = 1;
 const MORE_TO_COME: u32 = 2;
-/// The flag bits 0 to 15. A message with one of these bits set is refused if the receiver does not know the bit.
+/// The flag bits 0 to 15. If one of these bits is set and the receiver does not know it, the receiver must refuse the
+/// message.
 const REQUIRED_BITS: u32 = 0xffff;
 const CHECKSUM: usize = 4;
-/// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, is
-/// not or no longer the primary, or is neither primary nor secondary.
+/// The codes of "state change errors" (Server Discovery and Monitoring specification). The server is shutting down, or
+/// is not the primary, or has stopped being the primary, or is neither primary nor secondary.
 const NOT_PRIMARY: [i32; 8] = [91, 189, 10058, 10107, 11600, 11602, 13435, 13436];
 /// The minimum number of bytes of a body: an empty BSON document.
 const SMALLEST_BODY: usize = 5;
 
-/// Begin a message: append its header, no flags, and the kind of its body. [`finish`] sets the length.
+/// Begin a message: append the header, flags that are all 0, and the kind of the body section. [`finish`] sets the
+/// length.
 pub fn begin(message: &mut Vec<u8>) {
     message.clear();
     for word in [0, 0, 0, OP_MSG, 0] {

@@ -115,9 +115,9 @@ impl crate::Settings for Settings {
 }
 
 const DEFAULT_PORT: u16 = 27017;
-/// The pause in nanoseconds between two searches for the members during an election.
+/// During an election the client searches for the members repeatedly. This is the pause in nanoseconds after a search.
 const LOOK_EVERY_NS: u64 = 50_000_000;
-/// The timeout in nanoseconds for the answer of one member during such a search.
+/// The timeout in nanoseconds for the answer of one member, when the members are searched again during an election.
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// A replica set or a single server as one arm uses it, after its members were found.
@@ -203,7 +203,7 @@ impl crate::Service for Service {
     }
 }
 
-/// Connect by TCP, and begin TLS if it is configured. In MongoDB the server sends nothing before TLS.
+/// Connect by TCP. If TLS is configured, begin the handshake at once.
 async fn connect(
     reactor: &Rc<Reactor>,
     address: &Address,

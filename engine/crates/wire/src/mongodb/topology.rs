@@ -1,7 +1,8 @@
 //! Discovery of the members of a service, and selection of the members for reads and for writes (Server Discovery and
-//! Monitoring, Server Selection specifications). Members are not monitored: a run measures the members found at its
-//! start, and a member that disappears is an error of its arm. Only YCSB's workloads search for the members again, so
-//! that a run continues after an election.
+//! Monitoring, Server Selection specifications).
+//!
+//! Members are not monitored. A run measures the members found at its start, and operations on a member that disappears
+//! fail. Only YCSB's workloads search for the members again, so that a run continues after an election.
 
 use super::message::{self, Channel};
 use super::{DEFAULT_PORT, login};
@@ -18,7 +19,7 @@ use std::rc::Rc;
 /// The members that an arm reads from and writes to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Members {
-    /// The member for writes. None if no member accepts writes. The other members can still be read.
+    /// The member that accepts writes. If it is None, `readers` can still be read.
     pub writer: Option<Address>,
     /// The members that match the read preference, sorted. There is at least one.
     pub readers: Vec<Address>,
@@ -34,11 +35,11 @@ pub(super) struct Description {
     members: Vec<String>,
 }
 
-/// The discovery of a service's members. It queries servers for their descriptions, over separate connections without
-/// authentication.
+/// A search for the members of a service. It sends hello to servers, which answer with their descriptions. It uses
+/// separate connections without authentication.
 pub struct Scout<'a> {
     pub settings: &'a Settings,
-    /// The arm's transport. In a TLS arm, a member without TLS cannot be used.
+    /// The transport of all connections. If it is TLS, members without TLS cannot be used.
     pub transport: &'a Transport,
     pub reactor: &'a Rc<Reactor>,
     pub timeout_ns: u64,
@@ -97,9 +98,8 @@ impl Scout<'_> {
     }
 }
 
-/// Select those of the `answered` members that match the read preference. If none matches, return an error. The error
-/// is `silent`, the failure of a member that did not answer, if there is one. If all members have answered, the error
-/// has the numbers of primaries and secondaries.
+/// Select the members that match the read preference, from the members that `answered`. Errors if none matches:
+/// `silent`, which is the failure of a member that did not answer; `no_member` if all members have answered.
 fn select(
     mut answered: Vec<(Address, Description)>,
     preference: ReadPreference,

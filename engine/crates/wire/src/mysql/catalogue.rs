@@ -1,4 +1,5 @@
-//! Queries about a server's tables. The gateway sends them with a separate account.
+//! Queries about a server's tables and columns. The encrypting gateway checks its configured rules with them. It logs
+//! in with an account that is used only for these queries.
 
 use super::channel::Layout;
 use super::login::{self, Credentials};
@@ -15,10 +16,11 @@ use std::rc::Rc;
 /// The values of a row, in the order of the SELECT. NULL becomes an empty string.
 pub type Row = Vec<String>;
 
-/// The settings under which every server parses the queries alike and returns all rows.
+/// The session's settings for these queries. Every server then parses the queries in the same way, and returns all
+/// rows.
 const SETTINGS: &str = "SET NAMES utf8mb4, @@session.sql_mode = '', @@session.sql_select_limit = 18446744073709551615";
 
-/// A connection for queries about a server's tables.
+/// A connection for queries about a server's tables and columns.
 pub struct Inquiry {
     channel: super::channel::Channel,
     without_eof: bool,

@@ -77,9 +77,9 @@ impl Channel {
         }
     }
 
-    /// Check the sequence number as soon as the header has arrived: a server of another protocol could announce
-    /// megabytes that never arrive. An error packet may have any number, because a server that ends a connection on its
-    /// own sends an unexpected one.
+    /// Check the sequence number of a packet whose header has arrived, without waiting for the payload. A server of
+    /// another protocol could announce a payload of megabytes that never arrives. An error packet may have any number,
+    /// because a server that ends a connection on its own sends an unexpected one.
     fn check_sequence(&self, sequence: u8, first: Option<&u8>) -> Result<()> {
         let is_error = first.is_none_or(|first| packet::is_error(&[*first]));
         if sequence == self.sequence || is_error {
@@ -89,11 +89,11 @@ impl Channel {
     }
 }
 
-/// The layout of an answer: the format of its rows, and how lists end.
+/// The layout of a result set: the format of its rows, and whether EOF packets end its parts.
 #[derive(Debug, Clone, Copy)]
 pub struct Layout {
     pub binary: bool,
-    /// Whether the lists of column definitions and of rows end without an EOF packet.
+    /// Whether the server sends no EOF packet after the column definitions and after the rows.
     pub without_eof: bool,
 }
 

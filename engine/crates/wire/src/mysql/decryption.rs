@@ -1,6 +1,7 @@
-//! Decryption of columns that a gateway has encrypted (docs/column-encryption-protocol.md, "What is sent"). Each
-//! definition is examined as it arrives. Each row is then restored to what the server sent to the gateway. For speed,
-//! the definition of a plaintext column is only skipped over, and a row without encrypted columns is not copied.
+//! Decryption of the columns of a result set that a gateway has encrypted (docs/column-encryption-protocol.md, "What is
+//! sent"). Each column definition is examined as it arrives. Each row is then decrypted to the bytes that the server
+//! sent to the gateway. For speed, the definition of a plaintext column is only skipped over, and a row without
+//! encrypted columns is not copied.
 
 use base::error::{Class, Failure, Result};
 use encryption::{
@@ -15,8 +16,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The maximum number of cached column definitions. When the cache is full, it is cleared. Without a limit, statements
-/// with ever new column names would fill the memory.
+/// The maximum number of cached column definitions. A full cache is cleared. Without this limit, statements with ever
+/// new column names would fill the memory.
 const MAX_CACHED_COLUMNS: usize = 4096;
 
 /// The number of values and bytes that were decrypted in a slice, including those of failed operations.
@@ -34,8 +35,8 @@ impl Tally for Decrypted {
     }
 }
 
-/// An arm's master keys, the columns that must be encrypted, and the number of values and bytes that the arm's sessions
-/// have decrypted.
+/// The master keys of an arm's client, and the columns that must be encrypted. Also counts the values and bytes that
+/// the client's sessions have decrypted.
 pub struct MasterKeys {
     keys: BTreeMap<String, MasterKey>,
     demands: Vec<Demand>,
@@ -49,8 +50,8 @@ impl MasterKeys {
         MasterKeys { keys, demands, values: AtomicU64::new(0), bytes: AtomicU64::new(0) }
     }
 
-    /// Return the numbers of values and bytes decrypted since the last call. Each session adds its numbers at the end
-    /// of a result set.
+    /// Return the numbers of values and bytes decrypted since the last call. Each session adds its numbers when a
+    /// result set ends.
     pub fn take_decrypted(&self) -> Decrypted {
         Decrypted { values: self.values.swap(0, Ordering::Relaxed), bytes: self.bytes.swap(0, Ordering::Relaxed) }
     }
@@ -60,8 +61,8 @@ impl MasterKeys {
         self.bytes.fetch_add(decrypted.bytes, Ordering::Relaxed);
     }
 
-    /// Return an error if the client requires this column to be encrypted. Call this for columns that the client cannot
-    /// decrypt.
+    /// Return an error if the client requires this column to be encrypted. Call this only for a column that the client
+    /// cannot decrypt.
     fn demand(&self, definition: &Definition<'_>) -> Result<()> {
         let is_demanded =
             |demand: &Demand| demand.matches(definition.original) || demand.matches(definition.visible_names());
@@ -91,7 +92,7 @@ pub struct Decryption {
     /// The current data key. Older keys are not kept. If a gateway sends an older key again, the key is refused,
     /// because its number is lower.
     data_key: Option<SessionKey>,
-    /// Columns that occurred before, by the bytes of their definitions.
+    /// Columns that occurred before. The key is the packet that defines the column.
     cached_columns: HashMap<Box<[u8]>, Column>,
     columns: Vec<Column>,
     encrypted: usize,
@@ -111,8 +112,8 @@ struct SessionKey {
 #[derive(Clone)]
 struct Column {
     form: BinaryForm,
-    /// The data to decrypt the column. It is None for plaintext, and for ciphertext without a key for this client,
-    /// which is left unchanged.
+    /// The data to decrypt the column. None for plaintext. Also None for ciphertext that comes without a key for this
+    /// client: the client passes it on unchanged.
     encrypted: Option<Rc<Encrypted>>,
 }
 
@@ -147,7 +148,7 @@ impl Decryption {
     }
 
     /// Process the next column definition. Errors: `protocol` if it is malformed; `encryption` if the column's values
-    /// cannot be decrypted.
+    /// cannot be decrypted, or if the column must be encrypted but is not.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
             Some(kind) if self.master_keys.demands.is_empty() => {
@@ -160,8 +161,9 @@ impl Decryption {
         Ok(())
     }
 
-    /// Return the row with its encrypted values decrypted, as the server sent it to the gateway. Errors: `protocol` if
-    /// the row is malformed; `encryption` if a value was tampered with.
+    /// Return the row with its values decrypted. These are the bytes that the server sent to the gateway. Errors:
+    /// `protocol` if the row is malformed; `encryption` if a value was modified, or does not fit the type of its
+    /// column.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {
         if self.encrypted == 0 {
             return Ok(packet);
@@ -245,7 +247,7 @@ impl Decryption {
             self.cached_columns.clear();
         }
         let Some((envelope, wrapped)) = envelope.and_then(|envelope| Some((envelope, envelope.key?))) else {
-            // Ciphertext without a key for this client does not satisfy the requirement of encryption, because the
+            // If this column must be encrypted, ciphertext without a key for this client is refused too, because the
             // client cannot verify it.
             self.master_keys.demand(&definition).map_err(named)?;
             let column = Column { form, encrypted: None };
@@ -278,7 +280,7 @@ impl Decryption {
             }
             before => {
                 let key = self.master_keys.unwrap(wrapped, self.salt)?;
-                // The cached columns belong to the previous key.
+                // The cached columns were encrypted with the previous key.
                 self.cached_columns.clear();
                 let (master_key, wrapped) = (wrapped.master_key.into(), *wrapped.data_key);
                 before.insert(SessionKey { master_key, wrapped, key, openers: HashMap::new() })

@@ -34,7 +34,7 @@ const MAX_STEPS: usize = 8;
 /// A logged-in connection.
 pub struct LoggedIn {
     pub channel: Channel,
-    /// Whether the lists of column definitions and of rows end without an EOF packet.
+    /// Whether the server sends no EOF packet after column definitions and after rows.
     pub without_eof: bool,
     /// The salt of the session's keys for encrypted columns. None if the client does not decrypt.
     pub salt: Option<SessionSalt>,
@@ -71,7 +71,6 @@ pub async fn log_in(
     Ok(LoggedIn { channel, without_eof: greeting.is_without_eof(), salt })
 }
 
-/// An authentication in progress.
 struct Authentication<'a> {
     channel: &'a mut Channel,
     user: &'a Credentials,
@@ -158,8 +157,9 @@ fn read_step(packet: &[u8], plugin: Plugin) -> Result<Step> {
     }
 }
 
-/// Add a hint to the message of an authentication error: if the server offers TLS, it may require TLS. MariaDB denies
-/// access with the same message for a wrong password and for a plaintext connection of a user that must use TLS.
+/// If the server offers TLS, add a hint to the message of an authentication error that the server may require TLS.
+/// MariaDB denies access with the same message for a wrong password and for a plaintext connection of a user that must
+/// use TLS.
 fn hint_at_tls(failure: Failure, greeting: &Greeting) -> Failure {
     if failure.class != Class::Authentication || !greeting.offers_tls() {
         return failure;

@@ -1,6 +1,6 @@
-//! Operations on sysbench's table: reading one row by its key like `oltp_point_select`, as text or prepared; writing one
-//! row by its key like `oltp_update_non_index`, as text; and loading rows in batches like `prepare`, with one INSERT for
-//! many rows.
+//! Operations on sysbench's table. One row is read by its key, as in `oltp_point_select`, with a statement that is sent
+//! as text or prepared. One row is written by its key, as in `oltp_update_non_index`, with a statement that is sent as
+//! text. Rows are loaded in batches, as in `prepare`: one INSERT writes many rows.
 
 use super::channel::{Channel, Layout};
 use super::{Settings, Statements};
@@ -22,7 +22,7 @@ pub struct PointSelect {
     text: Vec<u8>,
 }
 
-/// A statement prepared on one connection.
+/// The server's number of a statement that was prepared on one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared(pub u32);
 
@@ -88,7 +88,8 @@ pub fn quoted(name: &str) -> String {
 
 fn append_execute(Prepared(statement): Prepared, id: u64, request: &mut Vec<u8>) {
     request.extend_from_slice(&statement.to_le_bytes());
-    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and the byte that announces types.
+    // The flags (no cursor), the number of iterations (one), a bitmap without NULLs, and a byte which says that the
+    // types of the parameters follow.
     request.extend_from_slice(&[0, 1, 0, 0, 0, 0, 1]);
     request.extend_from_slice(&BIGINT);
     request.extend_from_slice(&id.to_le_bytes());

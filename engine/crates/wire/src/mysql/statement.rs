@@ -1,7 +1,6 @@
 //! Statements with typed parameters, which a connection prepares once and executes many times (MySQL Internals,
-//! "COM_STMT_EXECUTE"). Once the buffers have grown, an execution allocates no memory. The rows of an answer ("Binary
-//! Protocol Resultset Row") are read in place, column by column. The statement lists the columns that its rows must
-//! have.
+//! "COM_STMT_EXECUTE"). Rows ("Binary Protocol Resultset Row") are read in place, column by column, and must have the
+//! columns that the statement lists. Once the buffers have grown, an execution allocates no memory.
 
 use super::Session;
 use super::channel::{Channel, Layout};
@@ -13,7 +12,7 @@ use mysql::{command, packet};
 use std::io::Write;
 use workload::sql::{self, Column, DateTime, Fill, Parameter, Statement};
 
-/// The statements of a set that one connection has prepared. A statement is identified by its index in the set.
+/// A workload's statements, prepared on one connection. A statement is identified by its index in `statements`.
 pub struct PreparedSet {
     statements: &'static [Statement],
     prepared: Vec<Bound>,
@@ -57,7 +56,7 @@ impl PreparedSet {
     /// Execute a statement without a result, and return the number of changed rows.
     ///
     /// # Panics
-    /// If the parameters' types are not those that the statement lists. [`PreparedSet::select`] panics in this case too.
+    /// Panics if the parameters do not have the types that the statement lists. So does [`PreparedSet::select`].
     pub async fn change(&mut self, channel: &mut Channel, index: usize, fill: impl Fill<Session>) -> Result<u64> {
         self.send(channel, index, fill).await?;
         let changed = packet::changed_rows(channel.receive().await?)?;
@@ -365,7 +364,8 @@ mod tests {
         prop_oneof![
             any::<i64>().prop_map(TestValue::Integer),
             prop::collection::vec(any::<u8>(), 0..300).prop_map(TestValue::Text),
-            // `mysql_common` omits the time if it is midnight, which is equivalent but not equal.
+            // Midnight is not generated: `mysql_common` then omits the time, so its packet has other bytes with the same
+            // meaning.
             (0..20_000_u64, 1..86_400_u64).prop_map(|(day, second)| TestValue::Second(day * 86_400 + second)),
             Just(TestValue::Null),
         ]

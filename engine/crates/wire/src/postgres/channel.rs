@@ -53,9 +53,8 @@ impl Channel {
         }
     }
 
-    /// Check that no message is left unread. Two kinds of messages are allowed, because a server may send them at any
-    /// time: a notice, and the reason why the server ends the session. They stay unread until the next call that
-    /// receives an answer.
+    /// Check that no message is left unread, except one that a server may send at any time: a notice, or the reason why
+    /// it ends the session. Such a message stays unread until the next call that receives an answer.
     pub fn check_idle(&self) -> Result<()> {
         match self.io.received_bytes().first() {
             None | Some(&backend::ERROR_RESPONSE) => Ok(()),
@@ -138,8 +137,8 @@ impl<E: FnMut(&[u8]) -> Result<()>> Answer<E> {
         Ok(Step::More)
     }
 
-    /// Return the failure of a broken connection. If the server sent an error before the connection broke, the failure
-    /// has the error's text.
+    /// Return the failure of a connection that broke during the answer. If the server sent an error before, the failure
+    /// has the text of this error.
     pub fn cut_short(self, failure: Failure) -> Failure {
         self.failure.map_or(failure, |error| Failure { class: Class::Closed, ..error })
     }

@@ -165,8 +165,8 @@ impl Opening {
     }
 }
 
-/// Request TLS. Read only one byte of the answer: an attacker could send further plaintext bytes, which would otherwise
-/// be mistaken for bytes that TLS protected.
+/// Request TLS. Read only one byte of the answer. An attacker could append plaintext bytes to the answer, and the
+/// client must not mistake them for bytes that TLS protected.
 async fn request_tls(stream: &mut Stream) -> Result<()> {
     let mut request = Vec::new();
     message::append_tls_request(&mut request);

@@ -99,7 +99,7 @@ fn append_counted(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-/// Append four zero bytes, in which the caller writes a length, and then the body.
+/// Append four zero bytes and then the body. The caller overwrites the zeros with a length.
 fn append_sized(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&[0; 4]);
     body(out);
@@ -125,7 +125,7 @@ pub fn failure(body: &[u8]) -> Failure {
     let class = match state.get(..2) {
         Some("08") => Class::Protocol,
         Some("28") => Class::Authentication,
-        // The server shuts down, or an administrator has ended the session.
+        // These codes mean that the server shuts down, or that an administrator has ended the session.
         Some("57") if state.starts_with("57P") => Class::Closed,
         Some(_) => Class::Server,
         None => return Failure::protocol("the server sent an error without a SQLSTATE"),

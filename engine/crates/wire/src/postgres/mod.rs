@@ -40,8 +40,8 @@ pub struct Settings {
     pub username: String,
     pub password: Option<Secret>,
     pub database: String,
-    /// Settings of each session by name, such as `synchronous_commit`. They are sent in the start-up message, so they
-    /// change nothing on the server. Most poolers refuse them.
+    /// Settings of each session by name, such as `synchronous_commit`. They are sent in the start-up message and do not
+    /// change other sessions. Most poolers refuse them.
     #[serde(default)]
     pub session: BTreeMap<String, String>,
     /// The schema of all tables. If it is absent, the session's search path applies.
@@ -143,7 +143,6 @@ pub struct Service {
     opening: Opening,
     scripts: Scripts,
     scale: u64,
-    /// The schema of all tables, or None.
     schema: Option<String>,
     table: String,
     address: Address,

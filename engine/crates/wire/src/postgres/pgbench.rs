@@ -1,9 +1,9 @@
 //! Operations on pgbench's tables: its built-in scripts "select only" and "TPC-B (sort of)" (pgbench.c,
 //! `builtin_script`), and loading by COPY.
 //!
-//! With the simple protocol, statements are sent as text. With the extended one they are parsed, bound, described and
-//! executed (PostgreSQL's documentation, "Message Flow"). As with libpq and pgbench, parameters are sent as text and
-//! the server infers their types.
+//! In the simple query protocol, statements are sent as text. In the extended query protocol, statements are parsed,
+//! bound, described and executed (PostgreSQL's documentation, "Message Flow"). As with libpq and pgbench, parameters
+//! are sent as text and the server infers their types.
 
 use super::channel::{Answer, Channel, Outcome, end, row};
 use super::message::{self, append, append_string, append_value, backend, frontend};
@@ -106,8 +106,8 @@ impl Scripts {
         ))
     }
 
-    /// Execute one transaction. This takes seven round trips, and on first use further round trips to prepare the
-    /// statements.
+    /// Execute one transaction, and roll it back after an error of class `server`. A transaction takes seven round
+    /// trips. On first use, preparing the statements takes further round trips.
     pub async fn transact(&self, channel: &mut Channel, prepared: &mut Prepared, about: Transfer) -> Result<()> {
         let outcome = self.transaction(channel, prepared, about).await;
         if outcome.as_ref().is_err_and(|failure| failure.class == Class::Server) {
@@ -193,14 +193,14 @@ fn check_balance(body: &[u8], binary: bool) -> Result<()> {
     if is_integer { end(reader) } else { Err(Failure::protocol("a balance is not an integer")) }
 }
 
-/// The kind of object for Describe: the portal, which Bind creates.
+/// The kind of object that the message Describe asks about: a portal, which the message Bind has created.
 const PORTAL: u8 = b'P';
 /// The name of the unnamed statement and portal. The next unnamed statement or portal replaces the previous one.
 const UNNAMED: &str = "";
 /// The maximum number of rows in the message Execute: 0, which means no limit.
 const ALL_ROWS: i32 = 0;
 
-/// Return what precedes the name of a table in this schema.
+/// Return the prefix of the name of a table in this schema, such as `"sales".`, or an empty text if the schema is None.
 pub fn schema_prefix(schema: Option<&str>) -> String {
     schema.map(|name| format!("{}.", quoted(name))).unwrap_or_default()
 }
@@ -209,7 +209,7 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Return a string constant of SQL.
+/// Return a string constant of SQL, such as `'O''Neil'` for `O'Neil`.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -267,8 +267,8 @@ impl IntegerStatement {
     }
 }
 
-/// Append the requests that `append_requests` writes, in the form that the query protocol requires. The simple protocol
-/// puts all statements into one message. The extended protocol ends the requests with Sync.
+/// Append several statements to execute. `append_requests` appends each of them. In the simple query protocol they
+/// become one message. In the extended query protocol the message Sync follows them.
 pub fn append_all(statements: Statements, out: &mut Vec<u8>, append_requests: impl FnOnce(&mut Vec<u8>)) {
     if statements == Statements::Simple {
         return append(out, frontend::QUERY, |out| {
@@ -320,7 +320,7 @@ pub fn append_execution(
     });
 }
 
-/// Append Sync, after which the server answers all requests.
+/// Append Sync. The server then answers all requests sent before it.
 pub fn append_sync(out: &mut Vec<u8>) {
     append(out, frontend::SYNC, |_| ());
 }

@@ -134,7 +134,6 @@ impl Service {
         Ok(service)
     }
 
-    /// Log in once, and return the session as the server describes it.
     async fn check_server(&self, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<ServerSide> {
         let mut channel = self.log_in(reactor, timeline).await?;
         let server_side = ServerSide::ask(&mut channel).await?;

@@ -1,16 +1,17 @@
-//! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). An
-//! element of a reply is either a line, or a line with a length and then that many bytes. An aggregate is a line with a
-//! count, and then its elements. This module uses no sockets.
+//! Parsing of replies in RESP2 and RESP3 (Redis's documentation, "Redis serialization protocol specification"). A reply
+//! consists of elements. An element is a line (`+OK`), or a line with a length and then that many bytes (`$2` and
+//! `OK`). An aggregate is a line with a count (`*2`) and then that many elements. This module uses no sockets.
 
 use base::error::{Class, Failure, Result};
 
-/// The end of every line, and of bytes with a stated length.
+/// The end of every line and of every bulk string.
 const END: &[u8] = b"\r\n";
 /// The maximum length of a line from a server: Redis's `PROTO_INLINE_MAX_SIZE`.
 const LONGEST_LINE: usize = 64 * 1024;
 /// The maximum length of a string: the default of Redis's `proto-max-bulk-len`.
 const LONGEST_BYTES: u64 = 512 * 1024 * 1024;
-/// The maximum number of elements: Redis's limit for a command's arguments. The expected replies have far fewer.
+/// The maximum number of elements in a reply: Redis's limit for a command's arguments. The expected replies have far
+/// fewer.
 const MOST_ELEMENTS: u64 = 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +78,7 @@ pub fn length(received_bytes: &[u8]) -> Result<Option<usize>> {
     Ok(Some(received_bytes.len() - reader.0.len()))
 }
 
-/// Read the first element of a complete reply.
+/// Read the first element of a complete reply. Errors: the server's error if the reply is an error.
 pub fn first<'a>(reader: &mut Reader<'a>) -> Result<Element<'a>> {
     match reader.next()? {
         Some(Element::Error(words)) => Err(failure(words)),

@@ -1,4 +1,4 @@
-//! GET and SET of strings, with the keys of redis-benchmark (`-r`): `key:` and a number of at least twelve digits.
+//! GET and SET of strings, with the keys of redis-benchmark (`-r`), such as `key:000000000042`.
 
 use super::channel::{append_argument, append_digits, append_end, append_head, append_length, digits};
 use super::reply::{Element, Reader};
@@ -6,16 +6,15 @@ use base::Random;
 use base::error::{Class, Failure, Result};
 use std::sync::LazyLock;
 
-/// The part of a key before its digits.
 const KEY: &[u8] = b"key:";
 /// The minimum number of digits of a key.
 const KEY_DIGITS: usize = 12;
-/// The number of different offsets at which values begin in [`FILLING`]. Neighbouring records have different offsets,
-/// so their values differ.
+/// Values begin at this number of different offsets in [`FILLING`]. Neighbouring records have different offsets, so
+/// their values differ.
 const SHIFTS: u64 = 64;
 
-/// A size of values. In each group of `every` consecutive records, the `count` records from position `first` on have
-/// this size.
+/// A size of values, and the records that have it: in each group of `every` records, the `count` records from position
+/// `first` on. For example, every 10, first 2 and count 8 mean the records 2 to 9, 12 to 19, 22 to 29, ….
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size {
     bytes: usize,
@@ -25,7 +24,7 @@ struct Size {
 }
 
 /// The sizes of values. Values of all sizes are loaded together, so that arms with different sizes can use the same
-/// data. For each size, the values have about the same number of bytes in total.
+/// data. In 1000 records, the values of each size have about 100 kB in total.
 const SIZES: [Size; 3] = [
     Size { bytes: 100, every: 10, first: 2, count: 8 },
     Size { bytes: 1024, every: 10, first: 1, count: 1 },
@@ -57,7 +56,7 @@ impl Strings {
     /// `value_bytes` bytes.
     ///
     /// # Panics
-    /// If `value_bytes` is not a size of values ([`is_size`]).
+    /// Panics if no value has `value_bytes` bytes ([`is_size`]).
     pub fn new(prefix: &str, records: u64, value_bytes: usize) -> Self {
         let size = *SIZES.iter().find(|size| size.bytes == value_bytes).expect("the plan was checked");
         Strings { prefix: prefix.into(), records, size }
@@ -107,8 +106,7 @@ impl Strings {
 
 fn value(record: u64) -> &'static [u8] {
     let has_size = |size: &&Size| (size.first..size.first + size.count).contains(&(record % size.every));
-    // Check the rarest size first. Records that belong to no size have values of the smallest size. No arm reads these
-    // records.
+    // Some records, such as 10, have none of the sizes. Their values have the smallest size, and no arm reads them.
     let bytes = SIZES.iter().rev().find(has_size).map_or(SIZES[0].bytes, |size| size.bytes);
     let from = (record % SHIFTS) as usize;
     &FILLING[from..from + bytes]

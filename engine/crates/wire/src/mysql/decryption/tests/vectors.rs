@@ -32,8 +32,8 @@ const TYPES: [(&str, u8, &[u8], &[u8]); 14] = [
     ("text", 0xFD, "Ångström".as_bytes(), "Ångström".as_bytes()),
 ];
 
-/// Lengths of plaintexts just below and above a limit: from the limit on, the length field of the plaintext or of the
-/// ciphertext needs more bytes.
+/// Lengths of plaintexts on both sides of two limits. From 222 bytes on, the length field of the ciphertext (with GCM)
+/// has more bytes. From 251 bytes on, the length field of the plaintext has more bytes.
 const LENGTHS: [usize; 6] = [0, 1, 221, 222, 250, 251];
 const LONG: usize = 65_536;
 
@@ -92,8 +92,8 @@ fn cases() -> Vec<Json> {
     vectors
 }
 
-/// Return the case of two rows with a column of every type. Every third column is plaintext, and the others are
-/// encrypted. The second row has encrypted NULLs.
+/// Return a case with two rows and a column of every type. Every third column is plaintext, and the others are
+/// encrypted. In the second row, every second value is NULL.
 fn every_type(algorithm: Algorithm, format: RowFormat) -> Json {
     let mut gateway = Gateway::known();
     let chosen = |at: usize| (!at.is_multiple_of(3)).then_some(algorithm);
@@ -198,7 +198,8 @@ fn plain_length(definition: &[u8]) -> usize {
     definition.len() - Definition::parse(definition).unwrap().tail.len()
 }
 
-/// Return cases with values out of order, which ECB cannot detect.
+/// Return cases in which rows or values are repeated, missing or in another order. Every algorithm except AES-ECB
+/// detects this.
 fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     let mut gateway = Gateway::known();
     let (table, first) = both_names(&mut gateway, algorithm);
@@ -227,15 +228,16 @@ fn out_of_order(algorithm: Algorithm) -> Vec<Json> {
     ]
 }
 
-/// Return cases in which a column is not encrypted although the client requires it. The causes are a missing rule, a
-/// removed envelope, and a connection that bypasses the gateway.
+/// Return cases with a column that the client requires to be encrypted, and must therefore refuse. In some cases the
+/// column is plaintext, because a rule is missing or the connection bypasses the gateway. In others its envelope was
+/// removed, or contains no key for the client.
 fn demanded() -> Vec<Json> {
     let algorithm_choice = Some(Algorithm::Aes128Gcm);
     let columns = [("c_id", 3, None), ("c_last", 0xFD, algorithm_choice)];
     let table = Gateway::known().table(&columns);
     let opaque = Gateway::opaque().table(&columns);
     let mut renamed = table.plain.clone();
-    // The column's alias differs from its original name.
+    // The original name is another one. The client must compare the alias with the required name too.
     renamed[1] = gateway::definition(["tpcc", "c", "customer", "C_LAST", "c_middle"], 0xFD);
     let mut blob = table.definitions.clone();
     let stripped = plain_length(&blob[1]);
