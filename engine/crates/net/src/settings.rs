@@ -1,4 +1,5 @@
-//! The transport settings of an arm (one variant of the experiment), as a plan contains them.
+//! The transport settings of an arm (one variant of the experiment), as the plan (the configuration of a run) contains
+//! them.
 
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -26,8 +27,8 @@ pub struct Tls {
     /// The only cipher suite that the client offers, by OpenSSL's name. TLS 1.3 is then not offered. If absent, the TLS
     /// library's list is offered.
     pub cipher: Option<String>,
-    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 with a `cipher`, and otherwise the
-    /// library's default.
+    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 if `cipher` is set, and otherwise
+    /// the TLS library's default.
     pub security_level: Option<SecurityLevel>,
     /// The only group that the client offers for the key exchange. If absent, the TLS library's list is offered.
     pub group: Option<Group>,

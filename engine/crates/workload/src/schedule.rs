@@ -1,6 +1,7 @@
-//! The start times of the operations in a slice (a measured window). With a pace (a fixed rate), the start time of an
-//! operation depends only on its number, so a slow server cannot delay the load under which it is measured. With think
-//! times, it depends on the end of the worker's last operation.
+//! The start times of the operations in a slice (a measured window). If the workload has a pace (a fixed rate), the
+//! start time of an operation depends only on the operation's number. A slow server therefore cannot reduce the load
+//! under which it is measured. If the workload has think times, the start time depends on the end of the worker's last
+//! operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -14,8 +15,8 @@ const MAX_DRAWN: f64 = 10_000_000.0;
 /// seed.
 const DOMAIN: u64 = 0x7061_6365;
 
-/// The start times of this host's operations in one slice. This host numbers its own operations without gaps, even if
-/// other hosts perform a part of the slice's operations.
+/// The start times of this host's operations in one slice (a measured window). If several hosts share the slice's
+/// operations, each host numbers its own operations 0, 1, 2 and so on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
     /// Operations begin at equal intervals. The first one begins with the slice.
@@ -28,9 +29,9 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Return this host's schedule of a slice in which all hosts together perform at most `operations` operations in
-    /// `lasts_ns` nanoseconds. Random start times follow from the seed and the slice's number, so they are the same on
-    /// all arms and hosts.
+    /// Return this host's schedule of a slice. All hosts together perform at most `operations` operations in `lasts_ns`
+    /// nanoseconds. Random start times depend only on the seed and the slice's number, so all hosts and all variants of
+    /// the experiment get the same ones.
     /// Errors: `plan` if more than [`MAX_DRAWN`] random start times would be needed.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
@@ -83,7 +84,8 @@ const NANOS_PER_MILLISECOND: f64 = 1e6;
 /// seed.
 const THINK_DOMAIN: u64 = 0x7468_696e;
 
-/// The think times of the user that one worker simulates. A worker has equal think times on every arm.
+/// The think times of the user that one worker simulates. The worker has equal think times in every variant of the
+/// experiment.
 #[derive(Debug)]
 pub struct Think {
     mean_ns: f64,

@@ -62,8 +62,9 @@ fn group_number(ssl: &SslRef) -> i32 {
     i32::from(unsafe { openssl_sys::SSL_get_curve_id(ssl.as_ptr()) })
 }
 
-/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"). Return 0 if no group was negotiated,
-/// or if OpenSSL identifies the group only by an internal number (NID). Settings cannot select such a group.
+/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if no group was negotiated.
+/// Also return 0 for some groups that settings cannot select, because OpenSSL reports only its own number (NID) for
+/// them.
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).
