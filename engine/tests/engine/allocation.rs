@@ -1,5 +1,5 @@
-//! Tests that repeated operations allocate no memory. Allocations would add to the measured time, and memory would
-//! grow.
+//! Tests that repeated operations allocate no memory. If each operation allocated memory, the allocations would add to
+//! the measured time, and memory could grow.
 
 use crate::decryption::{decrypting, encrypted};
 use crate::support::authority::{Authority, VALID};
