@@ -23,7 +23,8 @@ const VALUES: u64 = 1000;
 /// The lengths of the encrypted values in bytes. They correspond to a number, a name or date, a longer text, and the
 /// longest text in TPC-C's tables.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// The associated data of each value, about as long as the associated data that the gateway uses for a column.
+/// The associated data of each value. It is about as long as the associated data that the encrypting gateway uses for a
+/// column.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]

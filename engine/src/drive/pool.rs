@@ -25,8 +25,8 @@ pub struct Assignment {
 /// The data that a thread needs to spawn its workers. The thread is number `thread` of `threads`.
 pub struct ThreadPlan {
     pub plan: Arc<Plan>,
-    /// The services of the arms in the plan's order, or the errors of those arms whose servers cannot be used. No
-    /// workers are spawned for such arms.
+    /// The services of the arms (variants of the experiment) in the plan's order. For an arm whose servers cannot be
+    /// used, the list contains the error, and no workers are spawned.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
     /// The YCSB workloads with their resolved settings. The outer index is the arm, the inner one the workload.
     pub ycsb: Arc<Resolved>,
@@ -128,8 +128,8 @@ impl Pool {
 }
 
 /// Return whether the thread has several workers in a closed loop: each worker begins its next operation as soon as its
-/// last one ends, without a pace or think times. Such a thread keeps several operations in flight, and is scheduled as
-/// `SCHED_BATCH` (sched(7)).
+/// last one ends, without a pace (a fixed rate) or think times. Such a thread keeps several operations in flight, and
+/// is scheduled as `SCHED_BATCH` (sched(7)).
 ///
 /// If each answer woke the thread, the thread would preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. A thread with a single operation

@@ -25,7 +25,7 @@ const LONGEST_WAIT_NS: u64 = 60_000_000_000;
 /// memory, because few handshakes overlap.
 const MAX_THREADS: usize = 128;
 
-/// The runner of a plan. It owns all threads and sends them assignments.
+/// The runner of a plan (the configuration of a run). It owns all measuring threads and sends them assignments.
 pub struct Runner {
     plan: Arc<Plan>,
     services: Arc<Vec<Result<Arc<dyn Service>>>>,
@@ -33,7 +33,7 @@ pub struct Runner {
     threads: Vec<Thread>,
     done: Receiver<()>,
     total: SliceLog,
-    /// For each workload on each arm, the number of slices that were measured so far. The outer index is the arm.
+    /// For each workload on each arm, the number of slices (measured windows) so far. The outer index is the arm.
     ordinals: Vec<Vec<u64>>,
     prepared: Option<PrepareCommand>,
 }
@@ -44,8 +44,8 @@ struct Thread {
 }
 
 impl Runner {
-    /// Find the servers of all arms, and start the threads. An arm whose servers cannot be used is no error:
-    /// [`Runner::ready`] reports it.
+    /// Find the servers of all arms (variants of the experiment), and start the threads. An arm whose servers cannot be
+    /// used is no error: [`Runner::ready`] reports it.
     /// Errors: `plan` for invalid YCSB settings, `internal` if the system has no threads or descriptors left.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
@@ -96,7 +96,8 @@ impl Runner {
         Ok(prepared)
     }
 
-    /// Measure one slice. If operations fail, the answer contains their errors.
+    /// Measure one slice: a time window of one workload on one arm (variant of the experiment). If operations fail, the
+    /// answer contains their errors.
     /// Errors: `plan` if the command names an unknown arm or workload, or contains an invalid duration, rate or opening
     /// time.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
@@ -133,8 +134,8 @@ impl Runner {
         Ok((arm, workloads.ok_or_else(|| invalid_command(&format!("the plan has no workload '{workload}'")))?))
     }
 
-    /// Let the workers prepare for the next slice. The errors and evidence of the preparation appear in the answer to
-    /// that slice.
+    /// Let the workers prepare for the next slice (measured window). The errors and evidence of the preparation appear
+    /// in the answer to that slice.
     fn prepare_workers(&mut self, arm: usize, workload: usize, reconnect: bool) {
         self.total.clear();
         match &self.services[arm] {
@@ -144,8 +145,8 @@ impl Runner {
         self.collect();
     }
 
-    /// Check the fields `per_second` and `give_up_ms` of a slice.
-    /// Errors: `plan` if the workload has no pace, or if a number is not above 0.
+    /// Check the fields `per_second` and `give_up_ms` of a slice (measured window).
+    /// Errors: `plan` if the workload has no pace (fixed rate), or if a number is not above 0.
     fn check_pace(&self, workload: usize, slice: &SliceCommand) -> Result<()> {
         for (field, value) in [("per_second", slice.per_second), ("give_up_ms", slice.give_up_ms)] {
             let Some(value) = value else { continue };
@@ -159,9 +160,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Return the start times of operations in the next slice of a workload on an arm. Return None if the workload has
-    /// no pace, if the slice has `reconnect` (which starts all operations at once), or if this host performs no part of
-    /// the workload.
+    /// Return the start times of the operations in the next slice (measured window). Return None if the workload has no
+    /// pace (fixed rate), if the slice has `reconnect` (which starts all operations at once), or if this host performs
+    /// no part of the workload.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
         if slice.reconnect {
             return Ok(None);
@@ -292,7 +293,8 @@ fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)
 }
 
-/// Find the servers of all arms concurrently, so that an arm whose server does not answer does not delay the others.
+/// Find the servers of all arms (variants of the experiment) concurrently, so that a server that does not answer delays
+/// no other arm.
 fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
     let mut executor = Executor::new()?;
     let services = Rc::new(RefCell::new(vec![None; plan.arms.len()]));

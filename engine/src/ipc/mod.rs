@@ -18,7 +18,8 @@ use wire::Facts;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// Prepare for a slice that will open at a given instant. The slice's own command, with `opens_ns`, follows.
+    /// Prepare for a slice (measured window) that will open at a given instant. The command for the slice itself, with
+    /// `opens_ns`, follows.
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
@@ -29,13 +30,13 @@ pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Whether to replace all persistent connections before the slice.
+    /// Whether to replace all persistent connections before the measurement.
     #[serde(default)]
     pub reconnect: bool,
 }
 
-/// A command to measure a slice, a window of one workload on one arm. The slice ends after `operations` or `seconds`,
-/// whichever comes first.
+/// A command to measure a slice: a time window of one workload on one arm (variant of the experiment). The slice ends
+/// after `operations` or `seconds`, whichever comes first.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceCommand {
@@ -44,13 +45,13 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// The rate at which operations begin in this slice, in place of the rate of the workload's pace.
+    /// The rate at which operations begin, in place of the rate that the plan sets for the workload.
     pub per_second: Option<f64>,
     /// End the slice as soon as an operation would begin this many milliseconds after its scheduled time, because the
     /// server then cannot keep up with the rate. If absent, the slice lasts its whole time.
     pub give_up_ms: Option<f64>,
-    /// Whether to replace all persistent connections before the slice. If true, operations begin at once, without pace
-    /// and think times.
+    /// Whether to replace all persistent connections before the slice. If true, operations begin at once, even if the
+    /// workload has a pace (a fixed rate) or think times.
     #[serde(default)]
     pub reconnect: bool,
     /// Whether to close all persistent connections after the slice. Some servers count a connection's work only when
@@ -72,7 +73,8 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// The answer to the plan: the engine's version, the time that its own measuring takes, and the state of each arm.
+/// The answer to the plan: the engine's version, the time that its own measuring takes, and the state of each arm
+/// (variant of the experiment).
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,
@@ -105,7 +107,8 @@ pub struct Prepared {
     pub errors: Vec<ErrorCount>,
 }
 
-/// The times of a slice whose opening time the command set (`opens_ns`), on the monotonic clock.
+/// When a slice (measured window) opened, began its first operation and ended its last one, on the monotonic clock.
+/// Only for slices with `opens_ns`.
 #[derive(Debug, Serialize)]
 pub struct WindowAnswer {
     /// The instant at which the slice opened: `opens_ns`, or later if the command arrived after that instant.
@@ -115,7 +118,7 @@ pub struct WindowAnswer {
     pub last_ended_ns: Option<u64>,
 }
 
-/// The answer to [`SliceCommand`]: the measurements of a slice.
+/// The answer to [`SliceCommand`]: the measurements in a slice (a time window).
 #[derive(Debug, Serialize)]
 pub struct SliceAnswer {
     pub id: u64,
@@ -138,8 +141,8 @@ pub struct SliceAnswer {
     pub window: Option<WindowAnswer>,
 }
 
-/// The evidence that the arm was measured as the plan describes it: the connections' servers and TLS settings, and
-/// facts that the protocol reports.
+/// The evidence that the arm (variant of the experiment) was measured as the plan describes it: the connections'
+/// servers and TLS settings, and facts that the protocol reports.
 #[derive(Debug, Serialize)]
 pub struct Evidence {
     #[serde(flatten)]

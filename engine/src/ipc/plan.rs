@@ -13,7 +13,8 @@ use workload::{Data, Share};
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub seed: u64,
-    /// The maximum number of threads that run workers. If a workload `connect` has a pace, more threads may run.
+    /// The maximum number of threads that run workers. If a workload `connect` has a pace (a fixed rate), more threads
+    /// may run.
     pub threads: usize,
     /// The time in milliseconds after which an operation fails with `timeout`.
     pub operation_timeout_ms: u64,

@@ -56,7 +56,7 @@ pub struct Address {
 
 pub type Answer = lines::Answer<Ready, AllCounters>;
 
-/// The answer to the plan, sent when all devices are up and packets are forwarded.
+/// The answer to the plan (the first line of input). It is sent when all devices are up and packets are forwarded.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     /// The round-trip time over the devices without any delay. It is subtracted from each link's configured round-trip

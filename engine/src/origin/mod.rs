@@ -65,8 +65,8 @@ pub struct ListenerPlan {
 
 pub type Answer = lines::Answer<Ready, AllCounters<ListenerCounters>>;
 
-/// The answer to the plan: the addresses of all listeners in the plan's order, with the ports that were selected. The
-/// listeners already accept connections.
+/// The answer to the plan (the first line of input): the addresses of all listeners in the plan's order, with the ports
+/// that were selected. The listeners already accept connections.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,

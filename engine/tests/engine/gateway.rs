@@ -1,5 +1,5 @@
-//! Tests of subcommand `gateway` with test clients and servers, including servers that disconnect or violate the
-//! protocol.
+//! Tests of subcommand `gateway`, which encrypts columns between clients and a MySQL server. Some test servers
+//! disconnect or violate the protocol.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;

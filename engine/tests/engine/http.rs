@@ -29,14 +29,13 @@ pub fn requests(workers: u64) -> Value {
     json!([{"name": "request", "kind": "request", "workers": workers}])
 }
 
-/// Start an engine with this plan. Its arm must be able to run.
+/// Start an engine with this plan, and check that the plan's only service can be measured.
 fn engine(plan: &Value) -> Engine {
     let mut engine = Engine::start();
     assert_eq!(arm_error(&mut engine, plan), Value::Null);
     engine
 }
 
-/// Send the plan to the engine and return the error of the plan's arm.
 fn arm_error(engine: &mut Engine, plan: &Value) -> Value {
     engine.ask(plan)["ready"]["arms"][0]["error"].take()
 }

@@ -8,7 +8,7 @@ use rustix::process::{
 };
 use std::process::ExitCode;
 
-/// The exit status after a fatal error in the plan or a command.
+/// The exit status after a fatal error, such as an invalid command.
 const EXIT_USAGE: u8 = 2;
 
 /// Run a program's work and return the exit status. If the work fails, write the failure as the last line of output.

@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The stack size of a thread in bytes. The gateway parses SQL, and a statement with the maximum nesting needs several
-/// megabytes. Stack memory that is never used costs nothing.
+/// The stack size of a thread in bytes. The encrypting gateway parses SQL, and a statement with the maximum nesting
+/// needs several megabytes. Stack memory that is never used costs nothing.
 pub const STACK: usize = 32 << 20;
 
 /// The handler of the connections to one address. Each thread has a clone of it.

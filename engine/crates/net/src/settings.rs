@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// The transport of an arm: plain TCP or TLS.
+/// The transport of a client's connections: plain TCP or TLS.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Transport {
@@ -12,7 +12,7 @@ pub enum Transport {
     Tls(Tls),
 }
 
-/// The settings of a TLS arm.
+/// The settings of a client's TLS connections.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
@@ -80,7 +80,7 @@ impl TryFrom<u32> for SecurityLevel {
     }
 }
 
-/// The only TLS version that an arm offers.
+/// A TLS version, if the client shall offer only one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).

@@ -53,7 +53,7 @@ pub trait Workload: 'static {
         0
     }
 
-    /// End the connection that is kept between slices, if there is one.
+    /// End the connection that is kept between slices (measured windows), if there is one.
     fn disconnect(&mut self) {}
 
     /// Prepare for a slice (a measured window), for example open the connection. This is not measured. Add the
@@ -61,8 +61,8 @@ pub trait Workload: 'static {
     /// Errors: the worker counts them and nevertheless runs the slice.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
-    /// Perform the operations with the numbers `claimed`, counted from 0 in each slice. Put their phases (timed parts)
-    /// into the timeline.
+    /// Perform the operations with the numbers `claimed`, counted from 0 in each slice (measured window). Put their
+    /// phases (timed parts) into the timeline.
     /// Errors: the worker counts them and continues with the next operation.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 
@@ -71,6 +71,6 @@ pub trait Workload: 'static {
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
     /// Add the workload's own counts, such as HTTP responses by status, to `into`, and reset them. The worker calls
-    /// this after each preparation and each slice.
+    /// this after each preparation and each slice (measured window).
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

@@ -9,7 +9,8 @@ use base::error::Result;
 use base::lines::invalid_command;
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// The maximum number of random start times in a slice. They are generated before the slice and take eight bytes each.
+/// The maximum number of random start times in a slice (measured window). They are generated before the slice and take
+/// eight bytes each.
 const MAX_DRAWN: f64 = 10_000_000.0;
 /// A number that is combined with the seed, so that start times and keys get different random numbers from the same
 /// seed.
@@ -19,7 +20,7 @@ const DOMAIN: u64 = 0x7061_6365;
 /// operations, each host numbers its own operations 0, 1, 2 and so on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
-    /// Operations begin at equal intervals. The first one begins with the slice.
+    /// Operations begin at equal intervals. The first one begins when the slice (measured window) begins.
     Constant {
         /// The interval in nanoseconds between an operation and the next one, whichever host performs them.
         gap_ns: f64,
@@ -29,9 +30,9 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Return this host's schedule of a slice. All hosts together perform at most `operations` operations in `lasts_ns`
-    /// nanoseconds. Random start times depend only on the seed and the slice's number, so all hosts and all variants of
-    /// the experiment get the same ones.
+    /// Return this host's schedule of a slice (measured window). All hosts together perform at most `operations`
+    /// operations in `lasts_ns` nanoseconds. Random start times depend only on the seed and the slice's number, so all
+    /// hosts and all variants of the experiment get the same ones.
     /// Errors: `plan` if more than [`MAX_DRAWN`] random start times would be needed.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
@@ -48,7 +49,8 @@ impl Schedule {
         }
     }
 
-    /// Return the number of operations that this host performs in the slice.
+    /// Return the number of operations that this host performs in a slice that lasts `lasts_ns` nanoseconds. All hosts
+    /// together perform at most `operations`.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -58,8 +60,8 @@ impl Schedule {
         }
     }
 
-    /// Return when this operation begins, in nanoseconds from the start of the slice, or None if the operation is not
-    /// part of the slice.
+    /// Return when this operation begins, in nanoseconds from the start of the slice (measured window). Return None if
+    /// the schedule has fewer operations.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),

@@ -143,7 +143,7 @@ fn fail(slot: &Slot, failure: Failure) {
     log.ended(clock::now());
 }
 
-/// A command to a worker: to prepare for a slice, to run it, or to close its persistent connection.
+/// A command to a worker: to prepare for a slice (measured window), to run it, or to close its persistent connection.
 #[derive(Clone)]
 pub enum WorkerCommand {
     Prepare { reconnect: bool },
@@ -159,7 +159,7 @@ pub struct Window {
     opens_at: u64,
     closes_at: u64,
     schedule: Option<Schedule>,
-    /// The maximum delay of an operation in nanoseconds. A longer delay ends the slice.
+    /// The maximum delay of an operation in nanoseconds. A longer delay ends the measured window early.
     most_delay: u64,
     given_up: AtomicBool,
     at_once: bool,
@@ -186,7 +186,8 @@ impl Window {
         Window { schedule: Some(schedule), ..self }
     }
 
-    /// End the slice early when an operation would begin more than `most_delay` nanoseconds after its scheduled time.
+    /// End the slice (measured window) early when an operation would begin more than `most_delay` nanoseconds after its
+    /// scheduled time.
     pub fn giving_up_after(self, most_delay: u64) -> Self {
         Window { most_delay, ..self }
     }
@@ -208,9 +209,9 @@ impl Window {
         Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
     }
 
-    /// Return whether the slice ends early because an operation was delayed too long. `delay` is the delay in
-    /// nanoseconds of the operation that the calling worker would begin next. The slice also ends if this function has
-    /// returned true to another worker.
+    /// Return whether the slice (measured window) ends early because an operation was delayed too long. `delay` is the
+    /// delay in nanoseconds of the operation that the calling worker would begin next. The slice also ends if this
+    /// function has returned true to another worker.
     pub fn gives_up(&self, delay: u64) -> bool {
         // Relaxed ordering suffices: a worker that reads the old value begins one more operation.
         if delay > self.most_delay {

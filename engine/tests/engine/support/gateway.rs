@@ -1,4 +1,4 @@
-//! A gateway process, and scripted servers behind it.
+//! A process of subcommand `gateway`, and scripted servers behind it.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::engine::Engine;

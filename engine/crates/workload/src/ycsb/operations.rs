@@ -13,8 +13,8 @@ use std::sync::Arc;
 /// The state that all workers share if they run the same workload on the same arm (variant of the experiment).
 #[derive(Clone)]
 pub struct Shared {
-    /// The counter that gives each new record of the table its number. All workloads and arms with the same table share
-    /// the counter.
+    /// The counter that gives each new record of the table its number. All workloads and all variants of the experiment
+    /// with the same table share the counter.
     pub sequence: Arc<Sequence>,
     pub position: Arc<SequentialPosition>,
 }
