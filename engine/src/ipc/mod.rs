@@ -107,8 +107,8 @@ pub struct Prepared {
     pub errors: Vec<ErrorCount>,
 }
 
-/// When a slice (measured window) opened, began its first operation and ended its last one, on the monotonic clock.
-/// Only for slices with `opens_ns`.
+/// The instants at which a slice (measured window) opened, its first operation began, and its last operation ended, on
+/// the monotonic clock. The answer contains them only if the command contained `opens_ns`.
 #[derive(Debug, Serialize)]
 pub struct WindowAnswer {
     /// The instant at which the slice opened: `opens_ns`, or later if the command arrived after that instant.

@@ -176,8 +176,9 @@ pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Ve
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // With SO_REUSEPORT, a port can be shared with other programs of this user. So a socket without SO_REUSEPORT is
-        // bound first: it shows that the port is free, and which port was selected for port 0.
+        // With SO_REUSEPORT, binding would succeed even if another program of this user already used the port. So bind
+        // a socket without SO_REUSEPORT first. This fails if the port is in use, and selects a free port if port 0 was
+        // requested.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };

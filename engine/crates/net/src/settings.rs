@@ -80,7 +80,7 @@ impl TryFrom<u32> for SecurityLevel {
     }
 }
 
-/// A TLS version, if the client shall offer only one.
+/// The only TLS version that a client offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).

@@ -1,7 +1,7 @@
 //! Workloads that use a persistent connection. When the connection breaks, a new one is opened outside the measured
 //! time. `query`, `write`, `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys.
 //! `load` writes the table's records in batches to the server that accepts writes. It counts each record as an
-//! operation, but records one time for each batch.
+//! operation, but measures the time of each batch as a whole.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};

@@ -40,8 +40,8 @@ impl Share {
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
     /// Return this host's share of a workload, or None if none of the workload's workers run on this host. A workload
-    /// that loads data runs only on the first host: loading need not be fast, because it is not measured, and must
-    /// begin with the first record.
+    /// that loads data runs only on the first host, because loading is not measured and must begin with the first
+    /// record.
     pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
         self.divided_into(parts)

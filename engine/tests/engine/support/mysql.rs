@@ -179,7 +179,7 @@ impl Mysql {
                 let received = if tls { packets.read()? } else { exchange_key(packets)? };
                 Ok(received == [password, &[0]].concat())
             }
-            // The client does not know this method.
+            // The client supports no other method.
             _ => Ok(false),
         }
     }

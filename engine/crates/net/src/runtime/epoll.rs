@@ -46,9 +46,8 @@ impl Epoll {
             if key == ALARM {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
-                // A task that was woken by an earlier event may have closed its descriptor, and a new source may
-                // already have the same key. This event then marks the new source as ready by mistake, which only costs
-                // one failing read.
+                // If a source was removed, a new source may have the same key and get an event of the old one. This
+                // only costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

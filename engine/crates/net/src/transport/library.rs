@@ -1,7 +1,7 @@
 //! The TLS library, and the differences between the supported libraries that crate `openssl` does not hide.
 //!
-//! The default is the system's OpenSSL. Features of Cargo select a statically linked OpenSSL or AWS-LC. AWS-LC's
-//! symbols have a prefix, so its functions are called through `openssl_sys` and never by their C names.
+//! The default is the system's OpenSSL. Cargo features select a statically linked OpenSSL or AWS-LC. The symbols of
+//! AWS-LC have a prefix, so its functions are called through `openssl_sys` and never by their C names.
 
 use crate::settings::Group;
 use foreign_types::ForeignTypeRef;

@@ -166,8 +166,8 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// Like `send`, but with a timeout of `timeout_ns` nanoseconds for each time that the peer accepts no more bytes.
-    /// The timeout replaces the task's deadline. If `timeout_ns` is None, the deadline applies.
+    /// Like `send`, but with another timeout: each wait until the peer accepts more bytes fails after `timeout_ns`
+    /// nanoseconds, whatever the task's deadline. If `timeout_ns` is None, the deadline applies.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {

@@ -95,9 +95,9 @@ const ORDERS_AT_ONCE: u32 = 300;
 /// order lines.
 pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
-/// The part of the statement in front of the rows, up to `VALUES`.
+/// The text of one INSERT statement, with the number of its rows.
 pub struct Part {
-    /// The statement's text in front of the rows.
+    /// The part of the statement in front of the rows, up to `VALUES`.
     pub into: &'static str,
     pub rows: Vec<u8>,
     pub count: u64,

@@ -364,7 +364,7 @@ impl<S: Sql> Preparation<S> for Statements {
     }
 }
 
-/// The persistent session of one worker.
+/// A worker's persistent session, on which the statements are prepared.
 pub type Connection<C> = Persistent<C, Statements>;
 
 impl<C: Client<Session: Sql>> Connection<C> {

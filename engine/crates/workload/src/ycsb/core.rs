@@ -195,7 +195,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // The additional record is YCSB's: it also adds 1 to the expected number.
+            // As YCSB does, expect one more record than computed.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
