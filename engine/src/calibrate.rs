@@ -20,10 +20,11 @@ const THOROUGH: u64 = 2_000_000;
 const BATCHES: usize = 20;
 /// The number of values in a batch.
 const VALUES: u64 = 1000;
-/// The lengths of the encrypted values in bytes. They are about those of a number, of a name or date, of a longer text,
-/// and of the longest text in TPC-C's tables.
+/// The lengths of the encrypted values in bytes. They correspond to a number, a name or date, a longer text, and the
+/// longest text in TPC-C's tables.
 const LENGTHS: [usize; 4] = [4, 20, 60, 500];
-/// The associated data of each value, about as long as the associated data that the gateway uses for a column.
+/// The associated data of each value. It is about as long as the associated data that the encrypting gateway uses for a
+/// column.
 const ASSOCIATED: [u8; 40] = [7; 40];
 
 #[derive(Serialize)]

@@ -1,7 +1,8 @@
 //! The engine of `costof`: the programs through which measured traffic passes.
 //!
-//! Read it in this order: [`ipc`] defines the messages, [`drive`] measures slices with workers. A worker runs a
-//! workload over a protocol ([`wire`]) and a transport ([`net`]), and writes its times into a [`record`].
+//! Read module [`ipc`] first, which defines the messages of the measuring program, and then [`drive`], which is that
+//! program. Its workers run a workload over a protocol ([`wire`]) and a transport ([`net`]), and write their times into
+//! a [`record`]. The other modules are independent programs.
 
 pub mod calibrate;
 pub mod drive;

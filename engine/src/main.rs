@@ -1,5 +1,5 @@
-//! `costof-engine`, the program with which `costof` measures. It has one subcommand for each program through which
-//! measured traffic passes.
+//! `costof-engine`: the program that measures, and the other programs through which measured traffic passes. Each is a
+//! subcommand.
 
 use base::process;
 use clap::{Parser, Subcommand};

@@ -1,4 +1,5 @@
-//! Subcommand `drive`, which measures slices (windows of one workload on one arm). It reads a plan and then commands
+//! Subcommand `drive`, which performs the measurements. One measurement (a slice) is a time window of one workload on
+//! one variant of the experiment (an arm). The subcommand reads a plan (the configuration of a run) and then commands
 //! from standard input, and writes an answer to each line on standard output.
 
 mod pool;
@@ -95,8 +96,9 @@ pub fn reserve_descriptors(plan: &Plan) -> Result<()> {
     )))
 }
 
-/// Return the maximum number of open connections: the persistent connections of all arms and workloads, plus the
-/// connections of the largest slice that opens temporary ones.
+/// Return the maximum number of open connections. Persistent connections of all workloads on all arms (variants of the
+/// experiment) are open at the same time. Temporary ones are open during only one slice (measured window), so only the
+/// largest slice counts.
 fn needed_connections(plan: &Plan) -> u64 {
     let workers = || plan.arms.iter().flat_map(|arm| plan.workloads.iter().map(move |workload| (arm, workload)));
     let (mut persistent, mut temporary) = (0, 0);

@@ -1,4 +1,5 @@
-//! One thread of a run, with its workers for all arms and workloads.
+//! One measuring thread, with its workers for all arms (variants of the experiment) and workloads. The thread exists
+//! during the whole run.
 
 use crate::ipc::Plan;
 use base::Random;
@@ -13,18 +14,19 @@ use wire::Service;
 use workload::ycsb::Resolved;
 use workload::{Job, OPENING_AT_A_TIME, Settings, Slot, WorkerCommand};
 
-/// A command for all workers of one workload on one arm, as the runner sends it to a thread. Arm and workload are given
-/// by their indices in the plan.
+/// A command for all workers of one workload on one arm (a variant of the experiment). The runner sends it to each
+/// thread. `arm` and `workload` are indices in the plan.
 pub struct Assignment {
     pub arm: usize,
     pub workload: usize,
     pub command: WorkerCommand,
 }
 
-/// The part of the plan that a thread needs to spawn its workers.
+/// The data that a thread needs to spawn its workers. The thread is number `thread` of `threads`.
 pub struct ThreadPlan {
     pub plan: Arc<Plan>,
-    /// The services of the arms in the plan's order. Workers are spawned only for arms whose servers were found.
+    /// The services of the arms (variants of the experiment) in the plan's order. For an arm whose servers cannot be
+    /// used, the list contains the error, and no workers are spawned.
     pub services: Arc<Vec<Result<Arc<dyn Service>>>>,
     /// The YCSB workloads with their resolved settings. The outer index is the arm, the inner one the workload.
     pub ycsb: Arc<Resolved>,
@@ -36,7 +38,7 @@ pub struct ThreadPlan {
 pub struct Mailbox {
     pub assignments: Receiver<Assignment>,
     pub done: Sender<()>,
-    /// The log of the last assignment. The thread stores it here before it sends `done`.
+    /// The log of the last assignment. The thread stores the log here before it sends `done`.
     pub log: Arc<Mutex<SliceLog>>,
 }
 
@@ -93,8 +95,8 @@ impl Pool {
                     self.busy.clone(),
                     plan.operation_timeout_ms * 1_000_000,
                 ));
-                // A worker draws the same keys on every arm, because arms may differ only in the levels that the study
-                // varies.
+                // The seed does not depend on the arm, so a worker draws the same keys in every variant of the
+                // experiment.
                 let random = Random::for_stream(plan.seed, (place as u64) << 32 | worker as u64);
                 let task = service.clone().spawn(Job {
                     executor: &mut self.executor,
@@ -125,9 +127,9 @@ impl Pool {
     }
 }
 
-/// Return whether the thread has several workers in a closed loop, in which each begins its next operation as soon as
-/// one ends. The workers then have neither a pace nor think times. Such a thread keeps several operations in flight,
-/// and is scheduled as `SCHED_BATCH` (sched(7)).
+/// Return whether the thread has several workers in a closed loop: each worker begins its next operation as soon as its
+/// last one ends, without a pace (a fixed rate) or think times. Such a thread keeps several operations in flight, and
+/// is scheduled as `SCHED_BATCH` (sched(7)).
 ///
 /// If each answer woke the thread, the thread would preempt the server, which would halve the throughput. A batch
 /// thread does not preempt the server, and handles several answers each time it runs. A thread with a single operation

@@ -1,4 +1,5 @@
-//! The runner: it finds the servers of all arms, owns the threads, and turns each slice command into an answer.
+//! The runner: it finds the servers of all arms (variants of the experiment), owns the measuring threads, and executes
+//! the commands to prepare and to measure slices (measured windows).
 
 use super::pool::{self, Assignment, Mailbox, ThreadPlan};
 use crate::ipc::{
@@ -17,14 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use wire::{Facts, Service};
 use workload::{Kind, Pace, Schedule, Settings, Window, WorkerCommand, ycsb};
 
-/// The maximum time until a window opens. An instant further ahead must come from another machine's clock or from
-/// before a reboot.
+/// The maximum time until a slice opens. If the requested instant is further ahead, it is probably from another
+/// machine's clock or from before a reboot.
 const LONGEST_WAIT_NS: u64 = 60_000_000_000;
-/// The maximum number of threads for workload `connect` with a pace. More threads would only take memory, since few
-/// handshakes overlap.
+/// The maximum number of threads for workload `connect` with a pace (a fixed rate). More threads would only take
+/// memory, because few handshakes overlap.
 const MAX_THREADS: usize = 128;
 
-/// The runner of a plan. It owns all threads and sends them assignments.
+/// The runner of a plan (the configuration of a run). It owns all measuring threads and sends them assignments.
 pub struct Runner {
     plan: Arc<Plan>,
     services: Arc<Vec<Result<Arc<dyn Service>>>>,
@@ -32,7 +33,7 @@ pub struct Runner {
     threads: Vec<Thread>,
     done: Receiver<()>,
     total: SliceLog,
-    /// The number of the next slice of each workload on each arm. The outer index is the arm.
+    /// For each workload on each arm, the number of slices (measured windows) so far. The outer index is the arm.
     ordinals: Vec<Vec<u64>>,
     prepared: Option<PrepareCommand>,
 }
@@ -43,8 +44,8 @@ struct Thread {
 }
 
 impl Runner {
-    /// Find the servers of all arms, and start the threads. Arms whose servers cannot be used are reported in
-    /// [`Runner::ready`].
+    /// Find the servers of all arms (variants of the experiment), and start the threads. An arm whose servers cannot be
+    /// used is no error: [`Runner::ready`] reports it.
     /// Errors: `plan` for invalid YCSB settings, `internal` if the system has no threads or descriptors left.
     pub fn start(plan: Plan, self_cost: SelfCost) -> Result<Self> {
         let plan = Arc::new(plan);
@@ -95,8 +96,10 @@ impl Runner {
         Ok(prepared)
     }
 
-    /// Measure one slice. If operations fail, the answer contains their errors.
-    /// Errors: `plan` if the command names an unknown arm or workload, or an invalid time for the slice's start.
+    /// Measure one slice: a time window of one workload on one arm (variant of the experiment). If operations fail, the
+    /// answer contains their errors.
+    /// Errors: `plan` if the command names an unknown arm or workload, or contains an invalid duration, rate or opening
+    /// time.
     pub fn measure(&mut self, slice: &SliceCommand) -> Result<SliceAnswer> {
         let (arm, workload) = self.places(&slice.arm, &slice.workload)?;
         if !(0.0..=1e9).contains(&slice.seconds) {
@@ -131,7 +134,8 @@ impl Runner {
         Ok((arm, workloads.ok_or_else(|| invalid_command(&format!("the plan has no workload '{workload}'")))?))
     }
 
-    /// Let the workers prepare for the next slice. Errors and evidence of the preparation are counted in that slice.
+    /// Let the workers prepare for the next slice (measured window). The errors and evidence of the preparation appear
+    /// in the answer to that slice.
     fn prepare_workers(&mut self, arm: usize, workload: usize, reconnect: bool) {
         self.total.clear();
         match &self.services[arm] {
@@ -141,8 +145,8 @@ impl Runner {
         self.collect();
     }
 
-    /// Check the fields that only slices of workloads with a pace can have.
-    /// Errors: `plan` if the workload has no pace, or if a number is not above 0.
+    /// Check the fields `per_second` and `give_up_ms` of a slice (measured window).
+    /// Errors: `plan` if the workload has no pace (fixed rate), or if a number is not above 0.
     fn check_pace(&self, workload: usize, slice: &SliceCommand) -> Result<()> {
         for (field, value) in [("per_second", slice.per_second), ("give_up_ms", slice.give_up_ms)] {
             let Some(value) = value else { continue };
@@ -156,8 +160,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Return the schedule of the next slice of a workload on an arm. Return None if the workload has no pace, if the
-    /// slice has `reconnect`, or if this host performs no part of the workload.
+    /// Return the start times of the operations in the next slice (measured window). Return None if the workload has no
+    /// pace (fixed rate), if the slice has `reconnect` (which starts all operations at once), or if this host performs
+    /// no part of the workload.
     fn schedule(&mut self, arm: usize, workload: usize, slice: &SliceCommand) -> Result<Option<Schedule>> {
         if slice.reconnect {
             return Ok(None);
@@ -199,8 +204,8 @@ impl Runner {
         let cpu_ns = clock::process_cpu() - cpu;
         self.collect();
         let last_ended_ns = Some(self.total.last_end).filter(|last_end| *last_end > 0);
-        // `elapsed_ns` ends with the last operation. If no operation ended, `elapsed_ns` ends when all workers have
-        // finished, which is at once on a host without workers.
+        // The slice's time ends with its last operation. If no operation ended, it ends when all workers have finished,
+        // which is at once on a host without workers.
         let elapsed_ns = last_ended_ns.unwrap_or(ended).saturating_sub(opened);
         let first_began_ns = self.total.first_began;
         let window = slice.opens_ns.map(|_| WindowAnswer { opened_ns: opened, first_began_ns, last_ended_ns });
@@ -278,7 +283,8 @@ fn check_opening(prepared: Option<PrepareCommand>, slice: &SliceCommand, opens_n
     Ok(())
 }
 
-/// Return the number of threads for workloads `connect` with a pace: one for each worker, up to [`MAX_THREADS`].
+/// Return the number of threads for workloads `connect` with a pace (a fixed rate): one for each worker, up to
+/// [`MAX_THREADS`].
 ///
 /// Each worker simulates independent clients. If workers shared a thread, one client's answer would wait for
 /// milliseconds while another client's handshake is computed. TLS would then appear to slow down queries.
@@ -287,7 +293,8 @@ fn threads_of_arrivals(workloads: &[Settings]) -> usize {
     arriving.map(|each| each.workers.min(MAX_THREADS)).max().unwrap_or(0)
 }
 
-/// Find the servers of all arms concurrently, so that an arm whose server does not answer does not delay the others.
+/// Find the servers of all arms (variants of the experiment) concurrently, so that a server that does not answer delays
+/// no other arm.
 fn discover(plan: &Arc<Plan>) -> Result<Vec<Result<Arc<dyn Service>>>> {
     let mut executor = Executor::new()?;
     let services = Rc::new(RefCell::new(vec![None; plan.arms.len()]));

@@ -1,4 +1,5 @@
-//! The messages of `drive` as specified in `docs/ipc.md`: one JSON object on each line. Unknown fields are rejected.
+//! The messages of subcommand `drive` as specified in `docs/ipc.md`: one JSON object on each line. Unknown fields are
+//! rejected.
 
 mod plan;
 mod sealed;
@@ -17,7 +18,8 @@ use wire::Facts;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     Plan(Plan),
-    /// The command to prepare for a slice that will open at a given instant (`opens_ns`).
+    /// Prepare for a slice (measured window) that will open at a given instant. The command for the slice itself, with
+    /// `opens_ns`, follows.
     Prepare(PrepareCommand),
     Slice(SliceCommand),
 }
@@ -28,13 +30,13 @@ pub struct PrepareCommand {
     pub id: u64,
     pub arm: String,
     pub workload: String,
-    /// Whether to replace all persistent connections before the slice.
+    /// Whether to replace all persistent connections before the measurement.
     #[serde(default)]
     pub reconnect: bool,
 }
 
-/// A command to measure a slice, a window of one workload on one arm. The slice ends after `operations` or `seconds`,
-/// whichever comes first.
+/// A command to measure a slice: a time window of one workload on one arm (variant of the experiment). The slice ends
+/// after `operations` or `seconds`, whichever comes first.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SliceCommand {
@@ -43,20 +45,21 @@ pub struct SliceCommand {
     pub workload: String,
     pub operations: u64,
     pub seconds: f64,
-    /// The rate at which operations begin in this slice, in place of the rate of the workload's pace.
+    /// The rate at which operations begin, in place of the rate that the plan sets for the workload.
     pub per_second: Option<f64>,
-    /// End the slice as soon as an operation would begin this many milliseconds after its scheduled time: the server
-    /// cannot carry the rate. If absent, the slice lasts its whole time.
+    /// End the slice as soon as an operation would begin this many milliseconds after its scheduled time, because the
+    /// server then cannot keep up with the rate. If absent, the slice lasts its whole time.
     pub give_up_ms: Option<f64>,
-    /// Whether to replace all persistent connections before the slice. If true, operations begin at once, without pace
-    /// and think times.
+    /// Whether to replace all persistent connections before the slice. If true, operations begin at once, even if the
+    /// workload has a pace (a fixed rate) or think times.
     #[serde(default)]
     pub reconnect: bool,
-    /// Whether to close all persistent connections after the slice, so that the server counts all of their work.
+    /// Whether to close all persistent connections after the slice. Some servers count a connection's work only when
+    /// the connection ends.
     #[serde(default)]
     pub disconnect: bool,
-    /// The instant on the monotonic clock at which the slice opens, if a command `prepare` has prepared the slice. If
-    /// absent, the slice is prepared now and opens at once.
+    /// The instant on the monotonic clock at which the slice opens. If present, a command `prepare` for the same slice
+    /// must have come before. If absent, the slice is prepared now and opens at once.
     pub opens_ns: Option<u64>,
 }
 
@@ -70,7 +73,8 @@ pub enum Answer {
     Slice(Box<SliceAnswer>),
 }
 
-/// The answer to the plan: the engine's version and own cost, and the state of each arm.
+/// The answer to the plan: the engine's version, the time that its own measuring takes, and the state of each arm
+/// (variant of the experiment).
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub instrument: String,
@@ -79,16 +83,16 @@ pub struct Ready {
     pub arms: Vec<ArmReady>,
 }
 
-/// The time in nanoseconds that the engine itself needs to measure an operation.
+/// The engine's own time for measuring an operation, in nanoseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct SelfCost {
     /// The time to read the clock once. To measure an operation, the engine reads the clock twice.
     pub timer: f64,
-    /// The time to store the times of one operation after it was measured.
+    /// The time to store the durations of one operation after it was measured.
     pub record: f64,
 }
 
-/// The state of an arm: its server, or the error that keeps the arm from running.
+/// The state of an arm (a variant of the experiment): its server, or the error because of which the arm cannot run.
 #[derive(Debug, Serialize)]
 pub struct ArmReady {
     pub name: String,
@@ -96,14 +100,15 @@ pub struct ArmReady {
     pub error: Option<Failure>,
 }
 
-/// The answer to [`PrepareCommand`], with the errors of the preparation.
+/// The answer to [`PrepareCommand`], with the errors of the preparation by class.
 #[derive(Debug, Serialize)]
 pub struct Prepared {
     pub id: u64,
     pub errors: Vec<ErrorCount>,
 }
 
-/// The times of a slice with `opens_ns`, on the monotonic clock.
+/// The instants at which a slice (measured window) opened, its first operation began, and its last operation ended, on
+/// the monotonic clock. The answer contains them only if the command contained `opens_ns`.
 #[derive(Debug, Serialize)]
 pub struct WindowAnswer {
     /// The instant at which the slice opened: `opens_ns`, or later if the command arrived after that instant.
@@ -113,7 +118,7 @@ pub struct WindowAnswer {
     pub last_ended_ns: Option<u64>,
 }
 
-/// The answer to [`SliceCommand`]: the measurements of a slice.
+/// The answer to [`SliceCommand`]: the measurements in a slice (a time window).
 #[derive(Debug, Serialize)]
 pub struct SliceAnswer {
     pub id: u64,
@@ -127,7 +132,7 @@ pub struct SliceAnswer {
     /// The errors of failed operations and of preparing connections, counted by class and phase.
     pub errors: Vec<ErrorCount>,
     pub phases: BTreeMap<&'static str, PhaseAnswer>,
-    /// The CPU time by role. The engine's role is `client`.
+    /// The CPU time of this process during the slice, under the key `client`.
     pub cpu_ns: BTreeMap<&'static str, u64>,
     pub peak_memory_bytes: u64,
     pub counts: Counts,
@@ -136,7 +141,8 @@ pub struct SliceAnswer {
     pub window: Option<WindowAnswer>,
 }
 
-/// The evidence that the arm was measured as the plan describes it.
+/// The evidence that the arm (variant of the experiment) was measured as the plan describes it: the connections'
+/// servers and TLS settings, and facts that the protocol reports.
 #[derive(Debug, Serialize)]
 pub struct Evidence {
     #[serde(flatten)]

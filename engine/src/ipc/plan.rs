@@ -1,4 +1,4 @@
-//! The plan of a run, which Python has resolved from the study and the options.
+//! The plan: the complete configuration of a run. The Python part of `costof` writes it.
 
 use net::settings::Transport;
 use serde::de::Error;
@@ -13,7 +13,8 @@ use workload::{Data, Share};
 #[serde(deny_unknown_fields)]
 pub struct Plan {
     pub seed: u64,
-    /// The maximum number of threads with workers. Workloads `connect` with a pace may use more.
+    /// The maximum number of threads that run workers. If a workload `connect` has a pace (a fixed rate), more threads
+    /// may run.
     pub threads: usize,
     /// The time in milliseconds after which an operation fails with `timeout`.
     pub operation_timeout_ms: u64,
@@ -24,7 +25,7 @@ pub struct Plan {
     pub workloads: Vec<workload::Settings>,
 }
 
-/// An arm: one variant of the experiment, that is, one combination of levels.
+/// An arm: one variant of the experiment, such as TLS 1.3 with an ECDSA certificate.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
@@ -33,7 +34,7 @@ pub struct Arm {
     pub transport: Transport,
 }
 
-/// The service of an arm. Its protocol defines and parses the settings.
+/// The service that an arm uses. The protocol defines which settings exist, and parses them.
 #[derive(Clone)]
 pub struct Service {
     pub protocol: &'static Protocol,

@@ -1,4 +1,4 @@
-//! Plans that are encrypted to this process's public key with HPKE (RFC 9180) in base mode.
+//! Plans (configurations of a run) that are encrypted to this process's public key with HPKE (RFC 9180) in base mode.
 //! `costof/messages/sealing.py` encrypts the plans. Error messages never quote the plaintext.
 
 use super::{Command, Plan};

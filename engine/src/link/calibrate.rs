@@ -1,6 +1,7 @@
-//! Measurement of the path cost: the latency that a link has without any configured delay, because of system calls,
-//! wake-ups and the receiving host's network stack. The path cost is tens of microseconds. It is measured at the start
-//! and subtracted from each link's delay, because a link of 0.1 ms would otherwise be longer than configured.
+//! Measurement of the path cost: the latency that a link has even without a configured delay. Its causes are system
+//! calls, wake-ups and the receiving host's network stack. It is tens of microseconds. It is measured at the start and
+//! subtracted from each link's delay. Otherwise a short link, for example of 0.1 ms, would be noticeably longer than
+//! configured.
 
 use super::forwarder::Forwarder;
 use super::link_failure;
@@ -12,8 +13,8 @@ use rustix::fd::{AsFd, AsRawFd};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// The delay of the probes in each direction. It is long enough that the process sleeps and is woken by its timer, as
-/// during the measurements.
+/// The delay in each direction during the measurement. It is long enough that the process sleeps and is woken by its
+/// timer, as it is when the link is used.
 const HELD_EACH_WAY: Duration = Duration::from_micros(500);
 /// The number of probes. Together they take about 0.1 s.
 const PROBES: usize = 61;
@@ -57,7 +58,6 @@ fn probe(link: &LinkPlan) -> Result<Vec<Duration>> {
     })
 }
 
-/// Return the round-trip time of a new connection's handshake (tcpi_rtt).
 fn round_trip(stream: &TcpStream) -> std::io::Result<Duration> {
     // SAFETY: tcp_info is plain data for which zero is valid, and the call gets its size.
     let (outcome, info) = unsafe {

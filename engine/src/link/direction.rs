@@ -1,4 +1,4 @@
-//! One direction of a link: packets are read from one device into a queue, and written to the other device when they
+//! One direction of a link. Packets are read from one device into a queue, and written to the other device when they
 //! are due. When a packet is due, and whether it is lost, depends only on times and a seed. The queue is allocated
 //! beforehand, so packets cause no allocation and memory is bounded.
 
@@ -13,11 +13,11 @@ use std::rc::Rc;
 /// work.
 const TURN_PACKETS: usize = 32;
 
-/// The maximum time between two bursts. Packets in quick succession are delivered in bursts, as by a network card's
-/// interrupts, because a wake-up costs more CPU time than handling a packet.
+/// The maximum time between two bursts. Packets in quick succession are delivered together in bursts, because a wake-up
+/// costs more CPU time than handling a packet. (Network cards with interrupt moderation do the same.)
 const LONGEST_BETWEEN_BURSTS_NS: u64 = 100_000;
-/// The minimum ratio of a link's delay to the time between bursts: no packet is late by more than 2 % of the delay. A
-/// single packet is not late at all.
+/// The minimum ratio of a link's delay to the time between bursts. With 50, no packet is late by more than 2 % of the
+/// delay. A single packet is not late at all.
 const DELAY_PER_BETWEEN_BURSTS: u64 = 50;
 
 /// One direction of a link, with its queue and counters. Both directions of a link share its two devices.
@@ -30,7 +30,7 @@ pub struct Direction {
     counters: Counters,
     between_bursts_ns: u64,
     last_delivery_ns: u64,
-    /// A buffer for lost and dropped packets, because these must be read from the device as well.
+    /// A buffer for packets that are lost or dropped. They too must be read from the device.
     discard_buffer: Box<[u8]>,
 }
 
@@ -104,7 +104,8 @@ impl Direction {
             self.deliver(now_ns - due_ns);
             self.queue.pop();
         }
-        // Continue this burst as soon as the other directions have had their turn.
+        // More packets are due. Forget the time of the last delivery, so that this burst continues as soon as the other
+        // directions have had their turn.
         self.last_delivery_ns = 0;
         self.queue.next_due_ns()
     }
@@ -146,7 +147,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Create a queue for `packets` packets, at least one. The kernel provides the memory page by page on first use.
+    /// Create a queue for `packets` packets, at least one. The memory is reserved now, but the kernel provides each
+    /// page only when it is first used.
     pub fn new(packets: usize) -> Self {
         Queue {
             slots: vec![0; packets * SLOT_BYTES].into_boxed_slice(),
@@ -239,8 +241,8 @@ pub struct Loss {
 }
 
 impl Loss {
-    /// Create the loss of one direction. `probability` is at least 0 and below 1. With equal seeds, the packets at the
-    /// same positions are lost.
+    /// Create the loss of one direction. `probability` is at least 0 and below 1. With equal seeds, packets at the same
+    /// positions in the sequence are lost.
     pub fn new(probability: f64, seed: u64) -> Self {
         let threshold = (probability * u64::MAX as f64) as u64;
         Loss { threshold: (threshold > 0).then_some(threshold), random: Random::new(seed) }

@@ -1,8 +1,8 @@
 //! The event loop of all links. It runs on one thread and sleeps until a packet arrives or is due.
 //!
-//! A second thread would take CPU time from the measured machine. The thread waits for a timerfd instead of using
-//! epoll's timeout, because the kernel may extend such a timeout by a thousandth of its length
-//! (`select_estimate_accuracy`). For the distance us-eu that would be 85 µs. The thread never waits in a busy loop.
+//! One thread suffices, and a second one would take CPU time from the measured machine. The thread does not use epoll's
+//! timeout, because the kernel may extend it by a thousandth of its length (`select_estimate_accuracy`). For a one-way
+//! delay of 85 ms that would be 85 µs. A timerfd has no such inaccuracy. The thread never waits in a busy loop.
 
 use super::direction::{Direction, Loss, Shaper};
 use super::plan::{AllCounters, LinkCounters, LinkPlan, Plan, Ready};
@@ -40,7 +40,8 @@ impl Forwarder {
         let failed = |error: Errno| link_failure("epoll or timerfd", error);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).map_err(failed)?;
-        // Edge-triggered: each expiry wakes this thread once, and the timer need not be read.
+        // Because the event is edge-triggered, each expiry wakes this thread once. The timer therefore need not be
+        // read.
         let wake_once = epoll::EventFlags::IN | epoll::EventFlags::ET;
         epoll::add(&epoll, &timer, epoll::EventData::new_u64(TIMER), wake_once).map_err(failed)?;
         let mut directions = Vec::new();
@@ -62,7 +63,8 @@ impl Forwarder {
             let link = &plan.links[index / 2];
             let round_trip = Duration::from_secs_f64(link.round_trip_ms / 1000.0).saturating_sub(path_cost);
             let shaper = Shaper::new((round_trip / 2).as_nanos() as u64, link.bandwidth_mbit);
-            // The generator counts up from its seed, so the seeds of two directions must be far apart.
+            // The generator of random numbers counts up from its seed. If the seeds of two directions were close, both
+            // would soon use the same numbers.
             let seed = plan.seed.wrapping_add(index as u64 * 0x1_0000_0000);
             direction.begin(shaper, Loss::new(link.loss, seed));
         }

@@ -56,7 +56,7 @@ pub struct Address {
 
 pub type Answer = lines::Answer<Ready, AllCounters>;
 
-/// The answer to the plan, sent when all devices are up and packets are forwarded.
+/// The answer to the plan (the first line of input). It is sent when all devices are up and packets are forwarded.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     /// The round-trip time over the devices without any delay. It is subtracted from each link's configured round-trip
@@ -81,8 +81,8 @@ pub struct LinkCounters {
     pub b_to_a: Counters,
 }
 
-/// The packet counters of one direction. `taken` = `lost` + `dropped` + `delivered` + `refused` + the packets in the
-/// queue.
+/// The packet counters of one direction. The packets that were read from the sending device (`taken`) are the sum of
+/// `lost`, `dropped`, `delivered`, `refused` and the packets that are still in the queue.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Counters {
     pub taken: u64,
@@ -92,7 +92,7 @@ pub struct Counters {
     pub delivered_bytes: u64,
     /// Packets that the receiving device refused because the device is down.
     pub refused: u64,
-    /// The sum, over all packets, of the time from when a packet was due until it was delivered.
+    /// The sum of all packets' delays beyond their due times, in nanoseconds.
     pub late_sum_ns: u64,
     pub late_max_ns: u64,
 }

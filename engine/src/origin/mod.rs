@@ -1,5 +1,5 @@
-//! `costof-engine origin`: an HTTP server for use behind a balancer. It answers `OK`, after a delay if the request
-//! specifies one.
+//! `costof-engine origin`: an HTTP server to run behind a load balancer. It answers `OK`, after a delay if the request
+//! asks for one with `?wait=MILLISECONDS`.
 //!
 //! Module [`request`] parses requests and holds the responses. Threads share only the TLS settings, so that a session
 //! ticket from one thread is valid on all threads.
@@ -65,8 +65,8 @@ pub struct ListenerPlan {
 
 pub type Answer = lines::Answer<Ready, AllCounters<ListenerCounters>>;
 
-/// The answer to the plan: the addresses of all listeners in the plan's order, with the ports that were selected. The
-/// listeners already accept connections.
+/// The answer to the plan (the first line of input): the addresses of all listeners in the plan's order, with the ports
+/// that were selected. The listeners already accept connections.
 #[derive(Debug, Serialize)]
 pub struct Ready {
     pub listeners: Vec<SocketAddr>,
@@ -160,7 +160,7 @@ const LINGER: u64 = 1_000_000_000;
 /// The maximum number of bytes that a client whose request was refused may continue to send.
 const LINGER_BYTES: usize = 1 << 20;
 
-/// The handler of a listener's connections. Connections are plain if the listener has no TLS settings.
+/// The handler of a listener's connections. If it has no TLS settings, connections are plain.
 #[derive(Clone)]
 pub struct Site(pub Option<Arc<TlsServer>>);
 

@@ -1,5 +1,5 @@
-//! An incremental parser of HTTP/1.1 and 1.0 requests (RFC 9112), and the responses. The parser interprets only the
-//! fields on which the response depends.
+//! An incremental parser of HTTP/1.1 and 1.0 requests (RFC 9112), and the responses. The parser interprets only those
+//! header fields on which the response depends.
 
 #[cfg(test)]
 mod tests;

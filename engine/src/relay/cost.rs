@@ -1,12 +1,13 @@
-//! The delay that an entrance (listening address) of the relay adds to requests, and the sums of the added delays.
+//! The delay that the relay adds to requests, which depends on the entrance (listening address), and the sums of the
+//! added delays.
 
 use base::{Random, clock};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The delay of an entrance (listening address): `base_ns` for each request, and `added_ns` more for each request that
-/// `payers` selects. `warming` simulates cold caches.
+/// The delay of requests to an entrance (listening address). Each request is delayed by `base_ns`, and the requests
+/// that `payers` selects by `added_ns` more. `warming` adds a further delay that simulates cold caches.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -18,8 +19,9 @@ pub struct Cost {
     pub warming: Warming,
 }
 
-/// Simulated cold caches: after a request with another state ([`super::EntrancePlan::state`]), each of the next
-/// `requests` requests is delayed by `added_ns` more.
+/// The delay that simulates cold caches. Caches become cold when a request has another `state`
+/// ([`super::EntrancePlan`]) than the request before it. This request and the following ones, `requests` in total, are
+/// each delayed by `added_ns` more.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Warming {
@@ -27,9 +29,9 @@ pub struct Warming {
     pub added_ns: u64,
 }
 
-/// The simulated content of caches: the state ([`super::EntrancePlan::state`]) in which the last request left them, and
-/// the number of consecutive requests that left them in this state. All of the relay's entrances (listening addresses)
-/// share these caches. Only the relay's thread changes them.
+/// The simulated content of caches, which all entrances (listening addresses) of the relay share: the `state`
+/// ([`super::EntrancePlan`]) of the last request, and the number of consecutive requests with this state. Only the
+/// relay's thread changes them.
 pub struct Warmth {
     state: AtomicU64,
     requests: AtomicU64,
@@ -40,7 +42,8 @@ impl Warmth {
         Warmth { state: AtomicU64::new(u64::MAX), requests: AtomicU64::new(0) }
     }
 
-    /// Count a request with this state. Return the number of requests with the same state directly before it.
+    /// Count a request with this state. Return the number of consecutive requests with the same state directly before
+    /// it.
     fn request(&self, state: u64) -> u64 {
         if self.state.swap(state, Relaxed) != state {
             self.requests.store(0, Relaxed);
@@ -49,7 +52,7 @@ impl Warmth {
     }
 }
 
-/// The requests to which `added_ns` is added.
+/// The selection of the requests that are delayed by `added_ns`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Payers {
@@ -58,7 +61,8 @@ pub enum Payers {
     Some {
         share: f64,
     },
-    /// The requests that arrive within the first `lasting_ns` of each `period_ns` of the monotonic clock.
+    /// The requests that arrive in the first `lasting_ns` nanoseconds of each period. Periods are `period_ns` long and
+    /// counted on the monotonic clock.
     Spells {
         period_ns: u64,
         lasting_ns: u64,
@@ -75,13 +79,13 @@ impl Payers {
     }
 }
 
-/// The totals of an entrance (listening address) since the start.
+/// The totals of the requests to an entrance (listening address) since the start.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DelayTotals {
     pub requests: u64,
-    /// The number of requests that the cost's `added_ns` delayed.
+    /// The number of requests that were delayed by `added_ns` of [`Cost`].
     pub paying: u64,
-    /// The number of requests that simulated cold caches delayed.
+    /// The number of requests that were delayed because of simulated cold caches.
     pub cold: u64,
     /// The measured sum of all delays in nanoseconds.
     pub added_ns: u64,

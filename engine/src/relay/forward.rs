@@ -11,8 +11,8 @@ use std::sync::Arc;
 const CHUNK: usize = 1 << 16;
 
 /// Accept connections on all entrances (listening addresses) and forward their bytes to the server, all on this one
-/// thread. Each entrance belongs to an arm. If each had its own thread, one thread could run on a faster CPU than
-/// another for the whole run, which would favour its arm.
+/// thread. Each entrance belongs to one variant of the experiment. If each had its own thread, one thread could run on
+/// a faster CPU than another for the whole run, which would favour its variant.
 /// Errors: polling the sockets failed.
 pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAddr, mut seed: Random) -> Result<()> {
     let mut connections: Vec<Connection> = Vec::new();
@@ -22,7 +22,7 @@ pub fn forward_all(entrances: &[(TcpListener, Arc<Entrance>)], server: SocketAdd
         let streams = connections.iter().flat_map(Connection::watched);
         let mut watched: Vec<_> = listeners.chain(streams).collect();
         poll(&mut watched, None)?;
-        // A stream that has ended or failed is ready too. Reading from the stream then shows the end or the error.
+        // A stream that has ended or failed is also ready. A read then returns the end or the error.
         let ready: Vec<_> = watched.iter().map(|each| !each.revents().is_empty()).collect();
         let (at_entrances, of_connections) = ready.split_at(entrances.len());
         let mut of_connections = of_connections.chunks(2);

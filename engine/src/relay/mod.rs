@@ -51,8 +51,8 @@ fn cannot_listen(error: std::io::Error) -> Failure {
     Failure::new(Class::Plan, format!("cannot listen: {error}"))
 }
 
-/// The first line of input: the relay's entrances (listening addresses). `seed` determines which requests are delayed
-/// at random.
+/// The first line of input: the server and the relay's entrances (listening addresses). `seed` determines the random
+/// choice of delayed requests.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -61,8 +61,9 @@ pub struct Plan {
     pub entrances: Vec<EntrancePlan>,
 }
 
-/// An entrance (listening address). `state` identifies the simulated content of caches after its requests. A request
-/// after one with another state finds cold caches (`Cost::warming`).
+/// An entrance (listening address) of the relay. `state` identifies the content that its requests leave in the
+/// simulated caches. A request finds cold caches if the request before it, to any entrance, had another `state`
+/// ([`Cost::warming`]).
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EntrancePlan {
@@ -72,7 +73,8 @@ pub struct EntrancePlan {
     pub state: u64,
 }
 
-/// A line of output: the addresses of the entrances, or their counters, both in the plan's order.
+/// A line of output: the addresses of the entrances once, then their totals in answer to each command. Both are in the
+/// plan's order.
 pub type Answer = lines::Answer<Ready, Vec<DelayTotals>>;
 
 #[derive(Debug, Serialize)]

@@ -1,5 +1,5 @@
-//! Tests that repeated operations allocate no memory. Allocations would add to the measured time, and memory would
-//! grow.
+//! Tests that repeated operations allocate no memory. If each operation allocated memory, the allocations would add to
+//! the measured time, and memory could grow.
 
 use crate::decryption::{decrypting, encrypted};
 use crate::support::authority::{Authority, VALID};
@@ -135,7 +135,8 @@ fn query_allocations(settings: impl Settings + 'static, transport: Transport) ->
     extra_allocations(query(), settings, transport)
 }
 
-/// Return how many more allocations a slice of 200 operations makes than one of 100 operations, with one worker.
+/// Return the difference between the allocations of two slices (measured windows), of 200 and of 100 operations, with
+/// one worker. It is 0 if operations do not allocate.
 fn extra_allocations(workload: Value, settings: impl Settings + 'static, transport: Transport) -> u64 {
     let workloads = [serde_json::from_value(workload).unwrap()];
     let ycsb = ycsb::resolve(&workloads, Share::ALL, [settings.table()].into_iter()).unwrap()[0][0].clone();

@@ -1,4 +1,5 @@
-//! Tests of decryption in the MySQL client. The test server answers as if a gateway had encrypted its results.
+//! Tests of decryption in the MySQL client. The test server answers as if the encrypting gateway (subcommand `gateway`)
+//! were in front of it.
 
 use crate::support::engine::{Engine, HANG_SECONDS};
 use crate::support::mysql::{Answer, Answers, COLUMN, Mysql, NONCE, NextAnswer, PASSWORD};
@@ -13,10 +14,11 @@ use std::sync::atomic::Ordering;
 use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
-/// The number of bytes of `COLUMN` (a column's definition) before the part that a gateway replaces.
+/// The length of the first part of `COLUMN` (a column's definition). A gateway replaces the rest when it encrypts the
+/// column.
 const HEAD: usize = COLUMN.len() - 12;
 
-/// Return answers for the test server that have an encrypted column, whose value has `length` bytes of plaintext.
+/// Return answers for the test server with one encrypted column. Its value has `length` bytes of plaintext.
 pub fn encrypted(algorithm: Algorithm, length: usize) -> Answers {
     Arc::new(move |nonce| {
         let salt = nonce.map_or(SessionSalt::WITHOUT_NONCE, |nonce| {
@@ -98,7 +100,7 @@ fn values_are_decrypted_and_counted() {
 fn only_clients_with_master_keys_announce_decryption_and_count_values() {
     let server = Mysql::default();
     let mut engine = start(&server, "prepared", &json!({}));
-    // The engine has already opened one connection to check the server.
+    // When the engine started, it opened one connection to check the server.
     assert_eq!(server.decrypting.load(Ordering::Relaxed), 1);
     let direct = engine.slice("direct", "connect", 5, HANG_SECONDS);
     assert_eq!((&direct["operations"], &direct["counts"]), (&json!(5), &json!({})));
@@ -121,7 +123,8 @@ fn failed_decryption_is_an_encryption_error_and_the_engine_continues() {
     assert_eq!(direct["operations"], 3, "a client without keys receives the value as a string");
 }
 
-/// Keys depend on the scramble (the server's nonce) in the greeting, not on that of a later authentication switch.
+/// Keys depend on the scramble (the server's nonce) in the greeting. A later authentication switch brings another
+/// scramble, which must not change the keys.
 #[test]
 fn authentication_switch_does_not_change_the_keys_for_decryption() {
     let answers = encrypted(Algorithm::Aes128Gcm, 7);

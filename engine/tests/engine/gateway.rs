@@ -1,5 +1,5 @@
-//! Tests of subcommand `gateway` with test clients and servers, including servers that disconnect or violate the
-//! protocol.
+//! Tests of subcommand `gateway`, which encrypts columns between clients and a MySQL server. Some test servers
+//! disconnect or violate the protocol.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::counting::allocations;
@@ -60,7 +60,8 @@ fn memory_of_the_gateway_is_locked_and_absent_from_core_dumps() {
     };
     let master_key = locked();
     assert!(master_key > 0, "no page is locked, or RLIMIT_MEMLOCK is 0");
-    // Each session of a guarded account has a key of its own, and locks its memory.
+    // Each session of a guarded account (an account whose answers are encrypted) has its own key, and locks the memory
+    // of the key.
     let _clients: Vec<_> = (0..50).map(|_| gateway.client("shop")).collect();
     assert!(locked() > master_key);
 }
@@ -134,7 +135,8 @@ fn server_with_untrusted_certificate_is_not_used() {
     assert!(failure.detail.contains("cannot be reached"), "{failure}");
 }
 
-/// The test covers a guarded account and one that is not guarded, each with text queries and prepared statements.
+/// The test covers a guarded account (an account whose answers are encrypted) and an ordinary one, each with text
+/// queries and prepared statements.
 #[test]
 fn repeated_command_allocates_nothing() {
     let text = (packet(0, QUERY), [beginning(), packet(4, END)].concat());

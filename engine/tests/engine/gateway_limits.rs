@@ -1,4 +1,4 @@
-//! Tests of the limits that the gateway sets for a client: numbers of connections, and times.
+//! Tests of the limits that the gateway sets for clients: the number of connections, and timeouts.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::gateway::{END, Gateway, OK, QUERY, ServerScript, beginning, packet, receive, response, scripted};
@@ -29,8 +29,8 @@ fn error(payload: &[u8]) -> (u16, String) {
     (u16::from_le_bytes([payload[1], payload[2]]), String::from_utf8_lossy(&payload[3..]).into_owned())
 }
 
-/// Connect repeatedly until the gateway sends a greeting, and return that connection. Call `refused` with the error on
-/// each earlier connection.
+/// Connect repeatedly until the gateway sends a greeting, and return that connection. If the gateway sends an error
+/// instead of a greeting, call `refused` with the error.
 fn eventually_greeted(gateway: &Gateway, refused: impl Fn(&str)) -> TcpStream {
     let until = Instant::now() + Duration::from_nanos(TIMEOUT_NS);
     loop {
@@ -84,7 +84,7 @@ fn login_that_takes_too_long_is_ended() {
         assert!(error.contains("no answer in time"), "{error}");
         ends.recv_timeout(Duration::from_nanos(TIMEOUT_NS)).expect("the connection to the server ends too");
     };
-    // On a machine that stalls, the login may reach its time limit even before the server's greeting.
+    // On a slow machine, the login may reach its time limit even before the server's greeting.
     let stream = eventually_greeted(&gateway, ended_in_time);
     ended_in_time(&read_final_error(stream, 1).1);
 }
@@ -93,8 +93,8 @@ fn login_that_takes_too_long_is_ended() {
 fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
     let (server, _) = scripted(ServerScript::Sends([beginning(), packet(4, END)].concat()));
     let command = packet(0, QUERY);
-    // Each gateway has only one of the two limits. With both, a stall of this test before the first bytes of a command
-    // could trigger the idle limit instead of the command limit.
+    // Each gateway has only one of the two limits. If it had both, a delay of this test before it sends a command could
+    // trigger the idle limit instead of the command limit.
     for (limit, begun, sequence, code, words) in
         [("idle_seconds", 0, 0, 4031, "idle for too long"), ("command_seconds", 5, 1, 1159, "too long to arrive")]
     {
@@ -105,7 +105,7 @@ fn only_sessions_of_guarded_accounts_have_idle_and_command_timeouts() {
         }
         let (received_code, error) = read_final_error(guarded, sequence);
         assert!(received_code == code && error.contains(words), "{error}");
-        // The session of the account that is not guarded has waited even longer and is still open.
+        // The other session has waited even longer. It is still open, because its account is not guarded.
         plain.write_all(&command[begun..]).unwrap();
         let answer: Vec<_> = (0..4).map(|_| receive(&mut plain).unwrap()).collect();
         assert_eq!(answer[3], (4, END.to_vec()));

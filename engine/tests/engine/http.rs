@@ -1,4 +1,4 @@
-//! Tests of HTTP requests through subcommand `drive`, and of paces and think times.
+//! Tests of HTTP requests through subcommand `drive`, and of paces (fixed rates of operations) and think times.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::engine::{Engine, HANG_SECONDS};
@@ -29,14 +29,13 @@ pub fn requests(workers: u64) -> Value {
     json!([{"name": "request", "kind": "request", "workers": workers}])
 }
 
-/// Start an engine with this plan. Its arm must be able to run.
+/// Start an engine with this plan, and check that the plan's only service can be measured.
 fn engine(plan: &Value) -> Engine {
     let mut engine = Engine::start();
     assert_eq!(arm_error(&mut engine, plan), Value::Null);
     engine
 }
 
-/// Send the plan to the engine and return the error of the plan's arm.
 fn arm_error(engine: &mut Engine, plan: &Value) -> Value {
     engine.ask(plan)["ready"]["arms"][0]["error"].take()
 }
@@ -49,8 +48,8 @@ fn request_error(response: Response) -> (String, String) {
     error_within(response, 300_000)
 }
 
-/// Return class and detail of the error of a request. If the engine's first request, which checks the server, times out
-/// on a machine that stalls, try again with twice the timeout.
+/// Return class and detail of the error of a request. On a slow machine, the engine's first request, which checks the
+/// server, may time out. If so, try again with twice the timeout.
 fn error_within(response: Response, operation_timeout_ms: u64) -> (String, String) {
     let server = Http::start(Response::OneByOne(vec![Response::Bytes(OK), response.clone()]));
     let mut plan = plan(&server.address, &plain(), &requests(1));
@@ -105,8 +104,9 @@ fn connection_ends_after_its_maximum_number_of_requests() {
         let mut plan = plan(&server.address, &plain(), &requests(workers));
         plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(maximum);
         plan["plan"]["threads"] = json!(1);
-        // The second of two workers closes its first connection one request early. Depending on how the thirty
-        // requests are distributed between the two workers, they need three to five connections in total.
+        // The second of two workers closes its first connection one request early, so that the connections do not all
+        // end at the same time. The thirty requests therefore need three to five connections, depending on how many of
+        // the requests each worker performs.
         let slice = engine(&plan).slice("arm", "request", 30, HANG_SECONDS);
         assert_eq!(slice["errors"], json!([]));
         let opened = slice["evidence"]["connections"].as_u64().unwrap();
@@ -128,12 +128,12 @@ fn first_connections_of_workers_do_not_all_end_at_the_same_time() {
     plan["plan"]["arms"][0]["service"]["requests_per_connection"] = json!(4);
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
-    // A connection closes after four requests. So that the connections do not all close at once, the first request of
-    // worker n counts as number n + 1 on its connection. The only worker here is number 0, so eight requests need two
-    // connections.
+    // A connection closes after four requests. The first request of worker n counts as request number n + 1 on its
+    // connection, so that the connections of several workers do not all close at once. Here worker 0 is the only
+    // worker, so eight requests need two connections.
     assert_eq!(engine.slice("arm", "even", 8, HANG_SECONDS)["evidence"]["connections"], 2);
-    // Each of the four workers claims one request before any request is answered. Only worker 3 has then used up its
-    // connection, so the next slice opens one connection.
+    // Each of the four workers performs one of the four requests. This uses up the first connection of worker 3, but no
+    // other connection. So the next slice opens only one connection.
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 4);
     assert_eq!(engine.slice("arm", "four", 4, HANG_SECONDS)["evidence"]["connections"], 1);
 }
@@ -155,7 +155,8 @@ fn connection_closed_between_slices_is_not_an_error() {
     for slices in 1..=5 {
         let slice = engine.slice("arm", "request", 1, HANG_SECONDS);
         assert_eq!((&slice["operations"], &slice["evidence"]["connections"]), (&json!(1), &json!(1)), "{slice}");
-        // The engine has opened one connection to check the server, and one for each slice.
+        // The engine has opened one connection to check the server, and one for each slice. Wait until all of them have
+        // ended.
         while server.ended.load(Ordering::SeqCst) < slices + 1 {
             std::thread::yield_now();
         }
@@ -319,9 +320,9 @@ fn operation_with_several_queries_may_end_later_after_the_slice_than_one_with_a_
     let server = Http::start(Response::After(Duration::from_millis(400), OK));
     let pace = json!({"per_second": 10.0, "arrivals": "constant"});
     let workloads = json!([{"name": "load", "kind": "connect", "workers": 4, "further_operations": 4, "pace": pace}]);
-    // An operation may end up to 1 s after its slice for each of its queries: 5 s here. So both operations count. Each
-    // takes 2 s (five requests of 400 ms), and the slice lasts 0.5 s. On a machine that stalls, the second operation
-    // may start too late.
+    // Two operations begin in the slice, which lasts 0.5 s. Each takes 2 s (five requests of 400 ms). They count
+    // nevertheless, because each may end up to 5 s after the slice (1 s for each of its requests). On a slow machine
+    // the second operation may begin too late, so several slices are tried.
     engine(&plan(&server.address, &plain(), &workloads))
         .undisturbed("arm", "load", 2, 0.5, |load| load["operations"] == 2);
 }
@@ -353,7 +354,7 @@ fn evidence_of_each_slice_contains_the_persistent_tls_connection() {
     let authority = Authority::new();
     let server = Http::start_over(server::tls(&authority.identity("127.0.0.1", VALID), None), Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-standing"), false), &requests(3));
-    // With one thread, all three workers claim a request before any request is answered. So all of them have a
+    // With one thread, all three workers claim a request before any request is answered. So each worker has a
     // connection before the second slice.
     plan["plan"]["threads"] = json!(1);
     let mut engine = engine(&plan);
@@ -382,7 +383,7 @@ fn wrong_certificate_name_is_refused() {
     let behaviour = server::tls(&authority.identity("shop.example", VALID), None);
     let server = Http::start_over(behaviour, Response::Bytes(OK));
     let mut plan = plan(&server.address, &tls(&authority.file("http-name"), false), &requests(1));
-    // The certificate is verified for the address, not for the name in the request's Host field.
+    // The certificate is verified for the server's address, not for the name in the request's Host field.
     plan["plan"]["arms"][0]["service"]["host"] = json!("shop.example");
     let ready = Engine::start().ask(&plan);
     assert_eq!(ready["ready"]["arms"][0]["error"]["class"], "tls_certificate_name");
@@ -481,7 +482,7 @@ fn operations_unfinished_after_the_slice_are_counted_as_abandoned() {
         let slice = engine.slice("arm", "r", 100, seconds);
         assert_eq!((&slice["operations"], &slice["phases"]), (&json!(0), &json!({})));
         match slice["errors"].as_array().unwrap().as_slice() {
-            // On a busy machine some workers may not have begun an operation.
+            // On a busy machine not every worker may have begun an operation. The test then tries a longer slice.
             [] => 0,
             [error] if error["class"] == "abandoned" => error["count"].as_u64().unwrap(),
             _ => panic!("{slice}"),
@@ -516,7 +517,7 @@ fn rate_of_a_slice_replaces_the_rate_of_its_workload() {
     engine.ask(&plan(&server.address, &plain(), &paced("request", 4, 0.001, "constant")));
     let slice = paced_slice(&mut engine, 11, HANG_SECONDS, "per_second", json!(500.0))["slice"].take();
     assert_eq!((&slice["operations"], &slice["counts"]["pace.scheduled"]), (&json!(11), &json!(11)));
-    // The last operation is due 20 ms (10 gaps of 2 ms) after the start. At the workload's rate it would be hours.
+    // The last operation is due 20 ms (10 gaps of 2 ms) after the start. The workload's own rate would take hours.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 20_000_000);
 }
 
@@ -556,8 +557,8 @@ fn think_time_counts_in_no_phase() {
     let slice = engine.slice("arm", "request", 100, HANG_SECONDS);
     assert_eq!((&slice["operations"], &slice["errors"]), (&json!(100), &json!([])));
     assert!(slice["phases"].get("delay").is_none());
-    // Four workers with 25 operations each take 500 ms on average, because the think time of an operation is 20 ms on
-    // average. Think times depend only on the seed.
+    // The 100 think times of 20 ms on average are spread over four workers, so they take about 500 ms. They depend only
+    // on the seed.
     assert!(slice["elapsed_ns"].as_u64().unwrap() >= 300_000_000);
 }
 

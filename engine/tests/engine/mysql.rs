@@ -57,7 +57,8 @@ fn every_authentication_method_takes_the_expected_number_of_round_trips() {
         ("mysql_native_password", "client_ed25519", false, 2),
         ("auth_gssapi_client", "client_ed25519", false, 2),
         (sha2, sha2, true, 1),
-        // The three round trips are for the scramble, the request for the public key, and the encrypted password.
+        // The client sends the scrambled password, then asks for the public key, and then sends the encrypted password.
+        // Each is one round trip.
         (sha2, sha2, false, 3),
         ("mysql_native_password", sha2, false, 4),
     ] {
@@ -100,7 +101,8 @@ fn server_without_tls_is_reported_as_tls_refused() {
     assert_eq!(failure.class, Class::TlsRefused);
 }
 
-/// An attacker could inject plaintext, which the client would take for the server's data after the TLS handshake.
+/// An attacker could add plaintext before the TLS handshake. After the handshake the client would take it for data from
+/// the server.
 #[test]
 fn plaintext_that_the_server_sends_before_tls_is_refused() {
     let (acceptor, ca_file) = secure("mysql-injection", None);
@@ -137,8 +139,8 @@ fn first_reachable_address_is_measured() {
 fn closing_a_connection_sends_quit() {
     let server = Mysql::default();
     open(&server, PLAIN).unwrap();
-    // The client opens two connections: one to check the server, and one that is measured. The server's threads may
-    // count the end of a connection a little late.
+    // The client opens two connections: one to check the server, and one that is measured. The server may count the end
+    // of a connection a little later.
     while server.quits.load(Ordering::Relaxed) < 2 {
         std::thread::yield_now();
     }

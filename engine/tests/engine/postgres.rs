@@ -51,8 +51,8 @@ fn server_without_tls_is_reported_as_tls_refused() {
     assert!(failure.detail.ends_with("the server does not offer TLS"), "{failure}");
 }
 
-/// An attacker could inject plaintext, which the client would take for the server's data after the TLS handshake
-/// (CVE-2021-23222).
+/// An attacker could add plaintext before the TLS handshake. After the handshake the client would take it for data from
+/// the server (CVE-2021-23222).
 #[test]
 fn plaintext_that_the_server_sends_before_tls_is_refused() {
     let (server, transport) = secure("postgres-injection", None, b"R\0\0\0\x08\0\0\0\0");

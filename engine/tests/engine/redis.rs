@@ -1,5 +1,5 @@
-//! Tests of how Redis connections are opened, and of answers that break off. Other answers to commands are tested with
-//! real servers.
+//! Tests of how Redis connections are opened, and of answers that end too early. Other answers to commands are tested
+//! with real servers.
 
 use crate::support::authority::{Authority, VALID};
 use crate::support::redis::Redis;
@@ -49,7 +49,8 @@ fn tls_handshake_follows_directly_after_the_tcp_handshake() {
     }
 }
 
-/// The settings name two addresses: a server listens at the one for TLS, none at the one for plain connections.
+/// The settings contain an address for TLS, where a server listens, and an address for plain connections, where none
+/// does.
 #[test]
 fn tls_connects_to_the_separate_tls_port() {
     let (server, transport) = secure("redis-port", None);

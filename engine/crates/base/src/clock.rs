@@ -13,8 +13,8 @@ pub fn process_cpu() -> u64 {
     read(ClockId::ProcessCPUTime)
 }
 
-/// Return the nanoseconds since 1970 UTC. This time only records when a slice (a measured window) began, and dates
-/// TPC-C's rows. No duration is computed from it.
+/// Return the nanoseconds since 1970 UTC. Use this time only as a timestamp: for the start of a slice (a measured
+/// window), and for dates in TPC-C's rows. For durations use [`now`].
 pub fn unix() -> u64 {
     read(ClockId::Realtime)
 }

@@ -14,9 +14,9 @@ pub enum Class {
     Refused,
     /// There is no route to the address, or no local port is free, or another system error occurred.
     Unreachable,
-    /// No answer arrived within the plan's `operation_timeout_ms`.
+    /// No answer arrived within `operation_timeout_ms`, which the plan (the configuration of a run) sets.
     Timeout,
-    /// The operation was still in flight when its slice had to close.
+    /// The operation was still in flight when the extra time after the end of its slice (a measured window) was over.
     Abandoned,
     Reset,
     /// The server closed the connection.
@@ -49,7 +49,7 @@ pub enum Class {
     ShortBody,
     /// The peer violated the protocol.
     Protocol,
-    /// Fatal: the plan or a command is invalid.
+    /// Fatal: the plan (the configuration of a run) or a command is invalid.
     Plan,
     /// Fatal: the operating system refuses something that a simulated link needs, such as a device.
     Link,
@@ -63,10 +63,11 @@ pub enum Class {
 pub struct Failure {
     pub class: Class,
     pub detail: String,
-    /// The name of the phase that failed. Only workloads with several kinds of operations set it.
+    /// The phase (timed part) of the operation that failed, such as `read`. Only the workloads `ycsb` and `tpcc` set
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that it is not the primary.
+    /// Whether the server answered that it is not the primary, so that the client must search for the primary again.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.
@@ -97,7 +98,8 @@ impl Failure {
         self
     }
 
-    /// Return the failure for an error of a system call on a connection.
+    /// Convert the error of a system call on a connection. The class follows from the error number, for example
+    /// `refused` from ECONNREFUSED.
     pub fn from_io(error: &io::Error) -> Self {
         let class = match error.raw_os_error().map(Errno::from_raw_os_error) {
             Some(Errno::CONNREFUSED) => Class::Refused,
@@ -110,8 +112,9 @@ impl Failure {
         Failure::new(class, describe(class, error))
     }
 
-    /// Replace the classes `tls_refused` and `plain_refused` by `closed`. Call this for a server that has accepted the
-    /// same transport (plain or TLS) before: if such a server ends a connection, it is shutting down.
+    /// Replace the classes `tls_refused` and `plain_refused` by `closed`. Call this only for a server that has accepted
+    /// the same transport (plain or TLS) before. If such a server ends a connection, it does not refuse the transport:
+    /// it is shutting down.
     pub fn from_known_server(self) -> Self {
         match self.class {
             Class::TlsRefused | Class::PlainRefused => Failure::closed(),
@@ -124,8 +127,6 @@ impl Failure {
     }
 }
 
-/// Return a description of the error that is clearer than the system's text. Errors of class `unreachable` keep the
-/// system's text.
 fn describe(class: Class, error: &io::Error) -> String {
     match class {
         Class::Refused => "nothing listens at this address (connection refused)".into(),

@@ -1,8 +1,8 @@
 //! Messages over standard input and output, one JSON object on each line.
 //!
-//! Programs read [`Lines`] in one of three ways. `drive`, which measures, reads them on a separate thread. `link`,
-//! which forwards packets, polls standard input together with its network devices. The other programs iterate over the
-//! lines.
+//! Each subcommand reads [`Lines`] in one of three ways. `drive`, which measures, reads them on a separate thread.
+//! `link`, which forwards packets, polls standard input together with its network devices. The other subcommands
+//! iterate over the lines.
 
 use crate::error::{Class, Failure, Result};
 use rustix::fd::{AsFd, BorrowedFd};
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::io::{Stdin, Write, stdin};
 use std::sync::mpsc::{Receiver, channel};
 
-/// The maximum length of a line in bytes. Plans are far shorter.
+/// The maximum length of a line in bytes. The longest lines are plans (configurations of a run), which are far shorter.
 const LONGEST_LINE: usize = 1 << 26;
 
 /// A reader of the non-empty lines of standard input.
@@ -78,9 +78,9 @@ impl Iterator for Lines {
     }
 }
 
-/// Read lines on a separate thread and return the receiver of the lines. At the end of a pipe or a terminal the process
-/// exits, even in the middle of a slice, because the parent process has gone. If standard input is a file, all commands
-/// in the file are executed.
+/// Read lines on a separate thread and return a receiver for them. If standard input is a pipe or a terminal, its end
+/// means that the parent process has gone, so this process exits at once, even during a measurement. If standard input
+/// is a file, all commands in the file are executed.
 pub fn read_on_thread() -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     let reader = move || {
@@ -101,9 +101,9 @@ fn is_file() -> bool {
     fstat(stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
-/// Parse a command.
-/// Errors: `plan`. The message is serde's: it names the field and the column, and quotes no value except an unknown
-/// name.
+/// Parse a command from one line of JSON.
+/// Errors: `plan`, with serde's message. The message gives the position in the line. It may quote a name or a value
+/// that serde did not expect.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| invalid_command(&error.to_string()))
 }
@@ -123,16 +123,16 @@ pub fn write(answer: &impl Serialize) {
     }
 }
 
-/// A command to a program that reports counters, which is every program except `drive`. It may be sent any number of
-/// times after the plan.
+/// A command to one of the subcommands that report counters (`link`, `origin` and `relay`). The command may be sent any
+/// number of times after the plan (the first line of input).
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum CountersCommand {
     Counters {},
 }
 
-/// An answer of a program that reports counters: `ready` once after the plan, then `counters` for each
-/// [`CountersCommand`].
+/// A line of output of a subcommand that reports counters: `ready` once after the plan (the first line of input), then
+/// `counters` for each [`CountersCommand`].
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer<R, C> {

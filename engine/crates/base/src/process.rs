@@ -1,4 +1,4 @@
-//! Settings and figures of this process: exit status, signals, limits of the system, and memory.
+//! Settings and figures of this process: exit status, signals, resource limits, and memory.
 
 use crate::error::{Class, Failure, Result};
 use crate::lines::write_fatal;
@@ -8,7 +8,7 @@ use rustix::process::{
 };
 use std::process::ExitCode;
 
-/// The exit status after a fatal error in the plan or a command.
+/// The exit status after a fatal error, such as an invalid command.
 const EXIT_USAGE: u8 = 2;
 
 /// Run a program's work and return the exit status. If the work fails, write the failure as the last line of output.
@@ -23,8 +23,8 @@ pub fn run(work: impl FnOnce() -> Result<()>) -> ExitCode {
     }
 }
 
-/// Make the kernel kill this process when its parent thread dies, because a parent that is killed by SIGKILL cannot end
-/// its children.
+/// Make the kernel kill this process when its parent thread dies. A parent that is killed by SIGKILL has no chance to
+/// end its children itself.
 fn die_with_parent() {
     // The call fails only where prctl is forbidden. The end of standard input then still ends the process.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));

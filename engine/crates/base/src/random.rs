@@ -1,8 +1,7 @@
 //! Pseudorandom numbers, from which the keys of operations and the contents of records are drawn.
 
-/// A mask of the low six bits in each of eight bytes. If a random number is masked and then added to
-/// [`FIRST_PRINTABLE`], the sum is eight printable characters, from the space to the underscore, as in YCSB's random
-/// strings. No byte of the sum overflows.
+/// A mask of the low six bits in each of eight bytes. A masked random number plus [`FIRST_PRINTABLE`] is eight
+/// printable characters, from the space to the underscore, as in YCSB's random strings. No byte overflows.
 const SIX_BITS: u64 = 0x3F3F_3F3F_3F3F_3F3F;
 const FIRST_PRINTABLE: u64 = 0x2020_2020_2020_2020;
 
@@ -17,7 +16,7 @@ impl Random {
     }
 
     /// Return the generator of one of many independent streams with the same seed. Each worker uses a separate stream.
-    /// With a common stream all workers would read the same keys at the same time.
+    /// If all workers used one stream, they would read the same keys at the same time.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }
@@ -39,8 +38,8 @@ impl Random {
         (self.bits() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Return an exponentially distributed number with mean 1. `fraction` is below 1, so the logarithm is always
-    /// defined.
+    /// Return an exponentially distributed number with mean 1. [`Random::fraction`] is below 1, so the logarithm is
+    /// always defined.
     pub fn exponential(&mut self) -> f64 {
         -(1.0 - self.fraction()).ln()
     }

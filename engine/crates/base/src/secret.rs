@@ -4,8 +4,8 @@ use serde::Deserialize;
 use std::fmt;
 use zeroize::Zeroizing;
 
-/// A password, or an HTTP header that may contain one. It is read from a plan, hidden in debug output, and erased from
-/// memory when dropped.
+/// A password, or an HTTP header that may contain one. It is read from the plan (the configuration of a run), hidden in
+/// debug output, and erased from memory when dropped.
 #[derive(Clone, Deserialize)]
 #[serde(from = "String")]
 pub struct Secret(Zeroizing<String>);

@@ -1,8 +1,7 @@
-//! The common part of programs that accept connections: they run a [`Server`] for each listening address, on several
-//! threads.
+//! Servers: a program runs one [`Server`] for each listening address, on several threads.
 //!
-//! Each thread has an executor, and one socket and one set of counters for each address. Threads share only the state
-//! that the server itself shares.
+//! Each thread has its own executor, and for each address its own socket and counters. Threads share no state except
+//! what a [`Server`] shares among its clones.
 
 use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};
@@ -22,8 +21,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The stack size of a thread in bytes. Parsing a statement that has the gateway's maximum nesting takes several
-/// megabytes. Memory that is never used costs nothing.
+/// The stack size of a thread in bytes. The encrypting gateway parses SQL, and a statement with the maximum nesting
+/// needs several megabytes. Stack memory that is never used costs nothing.
 pub const STACK: usize = 32 << 20;
 
 /// The handler of the connections to one address. Each thread has a clone of it.
@@ -33,9 +32,9 @@ pub trait Server: Clone + Send + 'static {
     async fn serve(self, stream: Stream, reactor: Rc<Reactor>, counters: Arc<Self::Counters>);
 }
 
-/// The counters of one address on one thread. Only this thread writes the counters. Other threads may read them.
+/// The counters of one address on one thread. Only this thread changes the counters. Other threads may read them.
 pub trait Counters: Default + Send + Sync + 'static {
-    /// The counts that are reported, which can be summed over threads.
+    /// The counts that are reported. They are summed over the threads.
     type Totals: Sum;
 
     /// Count an accepted connection.
@@ -69,7 +68,7 @@ pub struct AllCounters<T> {
 /// All listening addresses of a process, on all of its threads.
 pub struct Listeners<C> {
     addresses: Vec<SocketAddr>,
-    /// The counters of each thread, in the order of the addresses.
+    /// The outer index is the thread, the inner one the address.
     counters: Vec<Vec<Arc<C>>>,
 }
 
@@ -113,7 +112,7 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
             }
             executor.run_to_end()
         });
-        // Listeners never end, so the executor must have failed.
+        // Listeners never end, so waiting for events must have failed.
         panic!("a serving thread ended: {outcome:?}");
     };
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
@@ -177,8 +176,9 @@ pub fn listening_sockets(requested: SocketAddr, threads: usize) -> io::Result<Ve
     let sockets = if threads == 1 {
         vec![alone]
     } else {
-        // With SO_REUSEPORT, a port can be shared with other programs of this user. So a socket without SO_REUSEPORT is
-        // bound first: it shows that the port is free, and which port was selected for port 0.
+        // With SO_REUSEPORT, binding would succeed even if another program of this user already used the port. So bind
+        // a socket without SO_REUSEPORT first. This fails if the port is in use, and selects a free port if port 0 was
+        // requested.
         drop(alone);
         (0..threads).map(|_| bound(address, true)).collect::<io::Result<_>>()?
     };

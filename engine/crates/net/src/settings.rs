@@ -1,9 +1,10 @@
-//! The transport settings of an arm (one variant of the experiment), as a plan contains them.
+//! The transport settings of an arm (one variant of the experiment), as the plan (the configuration of a run) contains
+//! them.
 
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// The transport of an arm: plain TCP or TLS.
+/// The transport of a client's connections: plain TCP or TLS.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Transport {
@@ -11,7 +12,7 @@ pub enum Transport {
     Tls(Tls),
 }
 
-/// The settings of a TLS arm.
+/// The settings of a client's TLS connections.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tls {
@@ -26,8 +27,8 @@ pub struct Tls {
     /// The only cipher suite that the client offers, by OpenSSL's name. TLS 1.3 is then not offered. If absent, the TLS
     /// library's list is offered.
     pub cipher: Option<String>,
-    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 with a `cipher`, and otherwise the
-    /// library's default.
+    /// OpenSSL's security level, which rejects weak algorithms. If absent, it is 0 if `cipher` is set, and otherwise
+    /// the TLS library's default.
     pub security_level: Option<SecurityLevel>,
     /// The only group that the client offers for the key exchange. If absent, the TLS library's list is offered.
     pub group: Option<Group>,
@@ -79,7 +80,7 @@ impl TryFrom<u32> for SecurityLevel {
     }
 }
 
-/// The only TLS version that an arm offers.
+/// The only TLS version that a client offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).

@@ -8,10 +8,11 @@ use record::{Connection, Tally, Timeline, Traffic};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The server of a service to which a session connects.
+/// The server to which a session connects, chosen among the servers of a service (such as the members of a replica
+/// set).
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
-    /// A server that fits the read preference. The number of the worker selects one of several such servers.
+    /// A server that fits the read preference. If several servers fit, the worker's number selects one of them.
     Reader(usize),
     Writer,
 }
@@ -31,28 +32,30 @@ pub trait Client: 'static {
         Ok(())
     }
 
-    /// Return the number of requests after which the client ends a connection, or None if only the server ends it.
+    /// Return the number of requests after which the client ends a connection. None means that only the server ends
+    /// connections.
     fn requests_per_connection(&self) -> Option<NonZeroU64> {
         None
     }
 
-    /// Open a session, and record each of its phases, from name resolution to authentication, in the timeline.
+    /// Open a session. Record the time of each phase, from name resolution to authentication, in the timeline.
     async fn open(&self, target: Target, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
 /// An open connection that is ready for operations.
 pub trait Session {
-    /// The counts of the session's answers. `()` if the session counts nothing.
+    /// The counts that a session collects from answers, such as the number of HTTP responses by status. `()` if the
+    /// session counts nothing.
     type Tally: Tally;
 
     fn traffic(&self) -> Traffic;
 
-    /// Return the server and the TLS settings of this connection, for the evidence. This takes time, so do not call it
-    /// within measured time.
+    /// Return the server and the TLS settings of this connection. They are recorded as evidence of what was measured.
+    /// This takes time, so do not call it within measured time.
     fn connection(&self) -> Connection;
 
-    /// Do the work that only a connection's first operation needs, as a connection pool does when it opens a
-    /// connection. This work is not measured.
+    /// Do the work that only a connection's first operation needs, such as preparing statements. A connection pool does
+    /// this when it opens a connection. This work is not measured.
     async fn prepare(&mut self) -> Result<()> {
         Ok(())
     }
@@ -60,9 +63,9 @@ pub trait Session {
     /// End the session as the protocol requires, without waiting for an answer.
     fn close(self);
 
-    /// Like `close`, but if the server was requested to close the connection, wait until it does. The side that closes
-    /// first keeps its port in TIME_WAIT for a minute. A client that always closed first would have ports for only a
-    /// few hundred connections a second.
+    /// Like `close`, but if the client asked the server to close the connection, wait until the server has done so. The
+    /// side that closes first keeps its port in TIME_WAIT for a minute. A client that always closed first would have
+    /// ports for only a few hundred connections a second.
     async fn end(self)
     where
         Self: Sized,
@@ -73,13 +76,14 @@ pub trait Session {
 
 /// A session that can perform the queries of workloads `query` and `connect`.
 pub trait Ask: Session {
-    /// The data that queries read, such as a table of records. `()` if all queries are equal.
+    /// The data that queries read, such as a table of records. `()` if queries need no data.
     type About: 'static;
 
     /// Perform one query.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
-    /// Like `ask`, but further queries follow on the same connection.
+    /// Like `ask`, but for a query that is not the last one of its connection. Only HTTP distinguishes the two, because
+    /// the last request asks the server to close the connection.
     async fn ask_and_go_on(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()> {
         self.ask(about, random, tally).await
     }
@@ -87,8 +91,8 @@ pub trait Ask: Session {
 
 /// A session that performs YCSB's operations on records, which are identified by their keys.
 pub trait Records: Session {
-    /// Do the work that only the first operation on records of this shape needs. This work is not measured. Later calls
-    /// cost nothing.
+    /// Do the work that only the first operation of a workload needs on this session, such as preparing the statements
+    /// for `shape`. This work is not measured. Later calls cost nothing.
     async fn get_ready(&mut self, _shape: &Shape) -> Result<()> {
         Ok(())
     }
@@ -99,7 +103,7 @@ pub trait Records: Session {
 
     async fn update_record(&mut self, key: &Key, values: Values<'_>) -> Result<()>;
 
-    /// Read `count` records in the order of their keys, beginning with `from`. Read fewer if the table ends before.
+    /// Read `count` records in the order of their keys, beginning with `from`. Read fewer if the table ends earlier.
     async fn scan_records(&mut self, from: &Key, count: u64, fields: Fields) -> Result<()>;
 }
 
@@ -114,7 +118,7 @@ pub trait Pipeline: Ask {
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
 }
 
-/// A session that can write a record with a random key, one at a time.
+/// A session that can also overwrite a record with a random key, one at a time.
 pub trait Overwrite: KeyValue {
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }
@@ -126,13 +130,14 @@ pub trait Pgbench: KeyValue + Pipeline {
 
 /// A session that carries one HTTP request at a time. The server may end the session between two requests.
 pub trait Requests: Session {
-    /// Send one request and receive the response. Responses of every status are counted. `last` means that this is the
-    /// last request of the connection. `arrived` is called with the connection's traffic when the response begins.
+    /// Send one request and receive the response. Count the response in `tally`, whatever its status. `last` means that
+    /// this is the last request of the connection. Call `arrived` with the connection's traffic when the response
+    /// begins.
     /// Errors: `status`, after which the connection may still be usable; `short_body`, `protocol`, and the errors of a
     /// broken connection.
     async fn request(&mut self, last: bool, tally: &mut Self::Tally, arrived: impl FnMut(Traffic)) -> Result<()>;
 
-    /// Return whether the session can carry another request, according to the last response.
+    /// Return whether the last response allows another request on this session.
     fn may_go_on(&self) -> bool;
 
     /// Return whether the session is still open, as far as events have shown. If no event has arrived, no system call
@@ -143,8 +148,6 @@ pub trait Requests: Session {
     async fn is_open(&mut self) -> bool;
 }
 
-/// The type of the counts of a client's sessions.
 pub type TallyOf<C> = <<C as Client>::Session as Session>::Tally;
 
-/// The type of the data that a client's queries read.
 pub type AboutOf<C> = <<C as Client>::Session as Ask>::About;

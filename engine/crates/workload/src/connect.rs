@@ -1,6 +1,6 @@
-//! Workload `connect`, which simulates a client without a connection pool. An operation is a trial: it opens a
-//! connection, performs a first query (unless disabled) and any further queries on it, and ends it. The time for ending
-//! the connection counts in the duration of the slice, but in no phase of the operation.
+//! Workload `connect`, which simulates a client without a connection pool. An operation opens a connection, performs a
+//! first query (unless disabled) and any further queries on it, and ends it. Ending the connection belongs to no timed
+//! phase of the operation. It only delays the worker's next operation.
 
 use super::Workload;
 use crate::client::{AboutOf, Ask, Client, Session, TallyOf, Target};
@@ -9,7 +9,7 @@ use base::error::Result;
 use record::{Counts, Evidence, Phase, Recorder, Span, Tally, Timeline};
 use std::ops::Range;
 
-/// The workload `connect` of one worker.
+/// One worker's part of workload `connect`.
 pub struct Connect<C: Client<Session: Ask>> {
     client: C,
     target: Target,
@@ -20,10 +20,10 @@ pub struct Connect<C: Client<Session: Ask>> {
     tally: TallyOf<C>,
 }
 
-/// The operations that a trial performs on its connection.
+/// The queries that one operation performs on its connection.
 #[derive(Debug, Clone, Copy)]
 pub struct TrialOperations {
-    /// Whether the trial performs a first operation. If not, the connection ends as soon as it is ready.
+    /// Whether to perform a first query. If not, the connection ends as soon as it is ready.
     pub first: bool,
     pub further: u32,
 }

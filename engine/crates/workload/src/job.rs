@@ -1,5 +1,5 @@
-//! Creation of workers from a workload's settings. A protocol's `spawn` calls a function of [`Job`] once for each
-//! worker, so that the measured loop is compiled for each pair of protocol and workload.
+//! Creation of workers from a workload's settings. The `spawn` of each protocol calls a function of [`Job`] once for
+//! each worker. The compiler therefore specializes the measured loop for each pair of protocol and workload.
 
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Records, Requests, Target};
 use crate::connect::TrialOperations;
@@ -17,11 +17,11 @@ use std::rc::Rc;
 
 /// The maximum number of connections that a thread opens at the same time, for protocols that wait for
 /// [`Job::opening`]. A server's listen queue may be as short as nginx's 511. If a queue is full, TCP retries with
-/// growing pauses until the connection times out. The time for which a connection waits until it may open counts in no
-/// phase except `delay`.
+/// growing pauses until the connection times out. The wait for permission to open counts in no phase except `delay`,
+/// which is the time from the scheduled start of an operation to its actual start.
 pub const OPENING_AT_A_TIME: usize = 256;
 
-/// All that is needed to create one worker.
+/// The parameters for creating one worker.
 pub struct Job<'a> {
     pub executor: &'a mut Executor,
     pub slot: Rc<Slot>,
@@ -29,8 +29,8 @@ pub struct Job<'a> {
     pub workload: &'a Settings,
     pub data: Data,
     pub seed: u64,
-    /// The random numbers of the worker. On every arm the worker gets equal numbers, because arms may differ only in
-    /// the levels that the study varies.
+    /// The random numbers of the worker. The worker gets equal numbers in every variant of the experiment (arm), so
+    /// that they all read the same keys.
     pub random: Random,
     pub opening: Rc<Semaphore>,
     pub ycsb: Option<(ycsb::Core, ycsb::Shared)>,

@@ -47,28 +47,30 @@ pub trait Workload: 'static {
         1
     }
 
-    /// Return the pause in nanoseconds that the simulated user makes before the next operation. The pause counts in no
+    /// Return for how many nanoseconds the simulated user pauses before the next operation. The pause counts in no
     /// phase of the operation.
     fn rest_ns(&mut self) -> u64 {
         0
     }
 
-    /// End the connection that is kept between slices, if there is one.
+    /// End the connection that is kept between slices (measured windows), if there is one.
     fn disconnect(&mut self) {}
 
-    /// Prepare for a slice. This is not measured.
+    /// Prepare for a slice (a measured window), for example open the connection. This is not measured. Add the
+    /// connection to the evidence (the record of which servers and TLS settings were used).
     /// Errors: the worker counts them and nevertheless runs the slice.
     async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()>;
 
-    /// Perform the operations with the numbers `claimed`, counted from 0 in each slice, and put their phases into the
-    /// timeline.
+    /// Perform the operations with the numbers `claimed`, counted from 0 in each slice (measured window). Put their
+    /// phases (timed parts) into the timeline.
     /// Errors: the worker counts them and continues with the next operation.
     async fn operate(&mut self, claimed: Range<u64>, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()>;
 
-    /// Record the operations that the last call of [`Workload::operate`] performed but did not put into the timeline.
+    /// Record operations that the last call of [`Workload::operate`] timed separately from its main operation, such as
+    /// the further queries of workload `connect`.
     fn record_further(&mut self, _recorder: &mut Recorder) {}
 
-    /// Add to `into` the counts since the last call, and reset the counts. The worker calls this after each preparation
-    /// and each slice.
+    /// Add the workload's own counts, such as HTTP responses by status, to `into`, and reset them. The worker calls
+    /// this after each preparation and each slice (measured window).
     fn take_counts(&mut self, _into: &mut Counts) {}
 }

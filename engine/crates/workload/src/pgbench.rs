@@ -28,7 +28,7 @@ pub struct Transfer {
 }
 
 impl Bank {
-    /// Create the sizes of the tables. `branches` is what pgbench calls the scale factor.
+    /// `branches` is pgbench's scale factor.
     pub fn new(accounts: u64, branches: u64) -> Self {
         Bank { accounts, branches }
     }

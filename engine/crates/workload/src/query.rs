@@ -1,7 +1,7 @@
 //! Workloads that use a persistent connection. When the connection breaks, a new one is opened outside the measured
 //! time. `query`, `write`, `pipeline` and `tpcb` perform operations on records with uniformly distributed random keys.
 //! `load` writes the table's records in batches to the server that accepts writes. It counts each record as an
-//! operation, and times each batch as phase `operation`.
+//! operation, but measures the time of each batch as a whole.
 
 use crate::Workload;
 use crate::client::{AboutOf, Ask, Client, KeyValue, Overwrite, Pgbench, Pipeline, Session, TallyOf, Target};
@@ -55,7 +55,7 @@ impl<S: Pgbench> QueryKind<S> for PgbenchTransactions {
     }
 }
 
-/// A workload of one worker on a persistent session. `Q` defines its operation.
+/// One worker's part of a workload on a persistent session. `Q` defines the operation.
 pub struct Query<C: Client<Session: Ask>, Q = SingleQuery> {
     session: Persistent<C>,
     table: AboutOf<C>,
@@ -111,7 +111,7 @@ impl<S: Session> Preparation<S> for SessionPreparation {
     }
 }
 
-/// The persistent session of one worker. A session that broke is replaced by a new one.
+/// The persistent session of one worker. When a session breaks, a new session replaces it.
 pub struct Persistent<C: Client, P = SessionPreparation> {
     client: C,
     target: Target,
@@ -131,7 +131,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Open the session unless it is open, and record its evidence.
+    /// Open the session unless it is open, and add its server and TLS settings to the evidence.
     /// Errors: the errors of finding the server, of opening the session and of preparing it.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
@@ -142,7 +142,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 
     /// Take the session out for one operation. [`Persistent::settle`] puts it back. The session of an abandoned
-    /// operation is never put back, so a late answer cannot be mistaken for the answer to the next operation.
+    /// operation is never put back. Otherwise a late answer could be mistaken for the answer to the next operation.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),
@@ -150,9 +150,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Put the session back after an operation, and return the outcome. Close the session instead if the server answered
-    /// that it is not the primary, or if the operation failed without an error answer of the server, because the
-    /// session's state is then unknown.
+    /// Put the session back after an operation, and return the outcome. An error answer of the server (class `server`)
+    /// leaves the session usable. After any other error its state is unknown, so close it. Also close it if the server
+    /// answered that it is no longer the primary and the preparation rediscovers servers.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),
@@ -186,7 +186,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
     }
 }
 
-/// The workload `load` of one worker, which writes batches of records.
+/// One worker's part of workload `load`, which writes batches of records.
 pub struct Load<C: Client<Session: KeyValue>> {
     session: Persistent<C>,
     table: AboutOf<C>,

@@ -8,7 +8,7 @@ use record::{Counts, Evidence, Phase, Tally, Timeline};
 use std::num::NonZeroU64;
 use std::ops::Range;
 
-/// The workload `request` of one worker.
+/// One worker's part of workload `request`.
 pub struct Request<C: Client> {
     client: C,
     worker: usize,
@@ -24,8 +24,9 @@ struct OpenConnection<S> {
 }
 
 impl<C: Client<Session: Requests>> Request<C> {
-    /// Create the workload of one worker. The first connection of worker w ends earlier, as if it had already carried w
-    /// modulo `requests_per_connection` requests. Otherwise the connections of all workers would end at the same time.
+    /// `requests_per_connection` limits the requests on a connection. The first connection of worker w ends earlier, as
+    /// if it had already carried w modulo `requests_per_connection` requests. Otherwise the connections of all workers
+    /// would end at the same time.
     pub fn new(client: C, worker: usize, requests_per_connection: Option<NonZeroU64>) -> Self {
         let head_start = requests_per_connection.map_or(0, |limit| worker as u64 % limit);
         Request {

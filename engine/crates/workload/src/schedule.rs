@@ -1,6 +1,7 @@
-//! The start times of the operations in a slice (a measured window). With a pace (a fixed rate), the start time of an
-//! operation depends only on its number, so a slow server cannot delay the load under which it is measured. With think
-//! times, it depends on the end of the worker's last operation.
+//! The start times of the operations in a slice (a measured window). If the workload has a pace (a fixed rate), the
+//! start time of an operation depends only on the operation's number. A slow server therefore cannot reduce the load
+//! under which it is measured. If the workload has think times, the start time depends on the end of the worker's last
+//! operation.
 
 use crate::{Arrivals, Pace, Share};
 use base::Random;
@@ -8,17 +9,18 @@ use base::error::Result;
 use base::lines::invalid_command;
 
 const NANOS_PER_SECOND: f64 = 1e9;
-/// The maximum number of random start times in a slice. They are generated before the slice and take eight bytes each.
+/// The maximum number of random start times in a slice (measured window). They are generated before the slice and take
+/// eight bytes each.
 const MAX_DRAWN: f64 = 10_000_000.0;
 /// A number that is combined with the seed, so that start times and keys get different random numbers from the same
 /// seed.
 const DOMAIN: u64 = 0x7061_6365;
 
-/// The start times of this host's operations in one slice. This host numbers its own operations without gaps, even if
-/// other hosts perform a part of the slice's operations.
+/// The start times of this host's operations in one slice (a measured window). If several hosts share the slice's
+/// operations, each host numbers its own operations 0, 1, 2 and so on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Schedule {
-    /// Operations begin at equal intervals. The first one begins with the slice.
+    /// Operations begin at equal intervals. The first one begins when the slice (measured window) begins.
     Constant {
         /// The interval in nanoseconds between an operation and the next one, whichever host performs them.
         gap_ns: f64,
@@ -28,9 +30,9 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Return this host's schedule of a slice in which all hosts together perform at most `operations` operations in
-    /// `lasts_ns` nanoseconds. Random start times follow from the seed and the slice's number, so they are the same on
-    /// all arms and hosts.
+    /// Return this host's schedule of a slice (measured window). All hosts together perform at most `operations`
+    /// operations in `lasts_ns` nanoseconds. Random start times depend only on the seed and the slice's number, so all
+    /// hosts and all variants of the experiment get the same ones.
     /// Errors: `plan` if more than [`MAX_DRAWN`] random start times would be needed.
     pub fn new(pace: Pace, share: Share, operations: u64, lasts_ns: u64, (seed, slice): (u64, u64)) -> Result<Self> {
         let gap_ns = NANOS_PER_SECOND / pace.per_second;
@@ -47,7 +49,8 @@ impl Schedule {
         }
     }
 
-    /// Return the number of operations that this host performs in the slice.
+    /// Return the number of operations that this host performs in a slice that lasts `lasts_ns` nanoseconds. All hosts
+    /// together perform at most `operations`.
     pub fn count(&self, operations: u64, lasts_ns: u64) -> u64 {
         match self {
             Schedule::Constant { gap_ns, share } => {
@@ -57,8 +60,8 @@ impl Schedule {
         }
     }
 
-    /// Return when this operation begins, in nanoseconds from the start of the slice, or None if the operation is not
-    /// part of the slice.
+    /// Return when this operation begins, in nanoseconds from the start of the slice (measured window). Return None if
+    /// the schedule has fewer operations.
     pub fn offset(&self, operation: u64) -> Option<u64> {
         match self {
             Schedule::Constant { gap_ns, share } => Some((share.number(operation) as f64 * gap_ns) as u64),
@@ -83,7 +86,8 @@ const NANOS_PER_MILLISECOND: f64 = 1e6;
 /// seed.
 const THINK_DOMAIN: u64 = 0x7468_696e;
 
-/// The think times of the user that one worker simulates. A worker has equal think times on every arm.
+/// The think times of the user that one worker simulates. The worker has equal think times in every variant of the
+/// experiment.
 #[derive(Debug)]
 pub struct Think {
     mean_ns: f64,

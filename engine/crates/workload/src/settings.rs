@@ -1,4 +1,5 @@
-//! The settings of a workload, and of the data that it reads and writes, as a plan contains them.
+//! The settings of a workload, and of the data that it reads and writes, as the plan (the configuration of a run)
+//! contains them.
 
 use crate::tpcc;
 use crate::ycsb;
@@ -6,7 +7,9 @@ use base::error::Result;
 use base::lines::invalid_command;
 use serde::Deserialize;
 
-/// The size of the table. The table is YCSB's `usertable`, or sysbench's table, whose records have a fixed size.
+/// The size of the data that workloads without sizes of their own (such as `query` and `load`) read and write. Only
+/// records of YCSB's table have `fields` fields of `field_length` bytes. Other records have the size that sysbench,
+/// pgbench or the service's settings define.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
@@ -39,14 +42,14 @@ pub struct Settings {
     /// Only for `connect`: the number of operations on each connection after the first operation.
     #[serde(default)]
     pub further_operations: u32,
-    /// Only for `request`: whether to keep each connection until the server ends it, even after the number of requests
-    /// that the service's `requests_per_connection` allows.
+    /// Only for `request`: whether to keep each connection until the server ends it. If true, the maximum number of
+    /// requests on a connection (`requests_per_connection` of the service) is ignored.
     #[serde(default)]
     pub keep_connections: bool,
     /// The rate at which operations begin. If absent, a worker begins its next operation as soon as it is free.
     pub pace: Option<Pace>,
-    /// The mean time for which a worker waits before each operation, like a user who thinks. If absent, workers do not
-    /// wait.
+    /// The mean time in milliseconds for which a worker waits before each operation, like a user who thinks. If absent,
+    /// workers do not wait.
     pub think_ms: Option<f64>,
     pub ycsb: Option<ycsb::Settings>,
     pub tpcc: Option<tpcc::Settings>,
@@ -90,7 +93,8 @@ impl Settings {
     }
 }
 
-/// The rate at which operations begin. Whichever worker is free performs the next operation.
+/// The rate at which operations begin. They are not assigned to workers beforehand: whichever worker is free performs
+/// the next operation.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
@@ -104,7 +108,7 @@ pub struct Pace {
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     Constant,
-    /// Exponentially distributed intervals, as with many independent clients.
+    /// Exponentially distributed intervals, as if the operations came from many independent clients.
     Poisson,
 }
 
@@ -122,7 +126,7 @@ pub enum Kind {
     Load,
     Request,
     Ycsb,
-    /// A TPC-C transaction, or in phase `load` a part of TPC-C's data.
+    /// A TPC-C transaction. In TPC-C's phase `load`, an operation instead writes a part of the data.
     Tpcc,
     /// Sixteen queries in each operation, over a persistent connection, all sent before the first answer is awaited.
     Pipeline,

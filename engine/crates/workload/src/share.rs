@@ -39,8 +39,9 @@ impl Share {
     /// The share of a single host, which does all the work.
     pub const ALL: Share = Share { host: 0, hosts: 1 };
 
-    /// Return this host's share of a workload, or None if none of the workload's workers run on this host. The first
-    /// host alone loads the data, because loading is not measured and must begin with the first record.
+    /// Return this host's share of a workload, or None if none of the workload's workers run on this host. A workload
+    /// that loads data runs only on the first host, because loading is not measured and must begin with the first
+    /// record.
     pub fn for_workload(self, workload: &Settings) -> Option<Share> {
         let parts = if only_loads(workload) { 1 } else { workload.workers as u64 };
         self.divided_into(parts)
@@ -53,7 +54,7 @@ impl Share {
         (self.host < hosts).then_some(Share { host: self.host, hosts })
     }
 
-    /// Return the numbers of the workers that run on this host.
+    /// Return the numbers of those workers of the workload that run on this host.
     pub fn workers(self, workload: &Settings) -> impl ExactSizeIterator<Item = usize> + use<> {
         let Share { host, hosts } =
             self.for_workload(workload).unwrap_or(Share { host: workload.workers as u64, hosts: 1 });
@@ -65,17 +66,18 @@ impl Share {
         below.saturating_sub(self.host).div_ceil(self.hosts)
     }
 
-    /// Return the `nth` number that belongs to this host, counted from 0.
+    /// Return this host's number at position `nth`, counted from 0. For example, host 1 of 3 has the numbers 1, 4, 7,
+    /// and so on.
     pub fn number(self, nth: u64) -> u64 {
         nth.saturating_mul(self.hosts).saturating_add(self.host)
     }
 
-    /// Return the first number from `least` on that belongs to this host.
+    /// Return this host's first number that is at least `least`.
     pub fn first_from(self, least: u64) -> u64 {
         self.number(self.count(least))
     }
 
-    /// Return the items of a sequence whose positions belong to this host.
+    /// Return those items of a sequence whose positions (counted from 0) belong to this host.
     pub fn part<T>(self, all: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
         all.skip(self.host as usize).step_by(self.hosts as usize)
     }

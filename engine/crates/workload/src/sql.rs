@@ -7,7 +7,8 @@ use base::error::Result;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parameter {
     Integer,
-    /// `DECIMAL`, with which the server calculates exactly. With a string the server would use floating point.
+    /// `DECIMAL`. The server calculates exactly with it. If an amount were sent as a string, the server would calculate
+    /// with floating-point numbers.
     Decimal,
     Text,
     DateTime,

@@ -4,8 +4,8 @@
 use base::Random;
 use std::io::Write;
 
-/// The number of groups of eleven digits in column `c`, which has 119 characters with the hyphens between the groups.
-/// (Column `pad` has 59.)
+/// The number of groups in column `c`. A group has eleven digits, and hyphens separate the groups, so the column has
+/// 119 characters.
 const GROUPS_OF_C: usize = 10;
 const GROUPS_OF_PAD: usize = 5;
 const GROUP_LIMIT: u64 = 100_000_000_000;
@@ -22,7 +22,6 @@ impl Table {
         Table { records, seed }
     }
 
-    /// Return the number of records. Records are numbered from 0.
     pub fn records(&self) -> u64 {
         self.records
     }

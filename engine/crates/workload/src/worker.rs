@@ -1,5 +1,5 @@
-//! The worker: the loop that measures, which is the same for all workloads. A worker exists through the whole run, so
-//! its connection stays open while other arms are measured.
+//! The worker: the loop that performs and measures operations, the same for all workloads. A worker exists through the
+//! whole run, so its connection stays open while other variants of the experiment (arms) are measured.
 
 use crate::Workload;
 use crate::schedule::{Schedule, Think};
@@ -15,10 +15,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::Poll;
 
-/// The time for which an operation may continue after its slice has closed. An operation that ends in this time is
-/// counted, because leaving it out would favour short operations. An operation that takes longer is abandoned, which is
-/// an error of class `abandoned`. The time is multiplied by [`Workload::in_a_row`], the number of consecutive queries
-/// in an operation.
+/// The time for which an operation may continue after its slice (a measured window) has closed. An operation that ends
+/// in this time is counted, because leaving it out would favour short operations. An operation that takes longer is
+/// abandoned, which is an error of class `abandoned`. The time is multiplied by [`Workload::in_a_row`], the number of
+/// consecutive queries in an operation.
 const GRACE_NS: u64 = 1_000_000_000;
 /// The pause after a failed operation. It doubles with each consecutive failure, so that a dead server does not cause a
 /// busy loop.
@@ -101,7 +101,6 @@ async fn run<W: Workload>(workload: &mut W, slot: &Slot, window: &Window, think:
     }
 }
 
-/// Wait until the window opens, and return the current time.
 async fn wait_until_open(slot: &Slot, window: &Window) -> u64 {
     let now = clock::now();
     if now >= window.opens_at() {
@@ -111,7 +110,7 @@ async fn wait_until_open(slot: &Slot, window: &Window) -> u64 {
     clock::now()
 }
 
-/// Wait for `lasts` nanoseconds, but not beyond the close of the window, and return the current time.
+/// Wait for `lasts` nanoseconds, but not beyond the end of the window, and return the current time.
 async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     if lasts == 0 {
         return now;
@@ -120,7 +119,8 @@ async fn rest(lasts: u64, slot: &Slot, now: u64, closes_at: u64) -> u64 {
     clock::now()
 }
 
-/// Wait for the scheduled start of an operation and return the current time. Return None if the window closes before.
+/// Wait for the scheduled start of an operation and return the current time. Return None if the window closes before
+/// the start.
 async fn wait_for(slot: &Slot, instant: u64, mut now: u64, closes_at: u64) -> Option<u64> {
     if instant >= closes_at {
         return None;
@@ -143,7 +143,7 @@ fn fail(slot: &Slot, failure: Failure) {
     log.ended(clock::now());
 }
 
-/// A command to a worker: to prepare for a slice, to run it, or to close its persistent connection.
+/// A command to a worker: to prepare for a slice (measured window), to run it, or to close its persistent connection.
 #[derive(Clone)]
 pub enum WorkerCommand {
     Prepare { reconnect: bool },
@@ -151,14 +151,15 @@ pub enum WorkerCommand {
     Disconnect,
 }
 
-/// The period of a slice, and the operations that no worker has claimed yet. All workers of the slice share one window.
+/// A slice (a measured window): when it opens and closes, and which of its operations workers have claimed. All workers
+/// of the slice share one window.
 pub struct Window {
     claimed: AtomicU64,
     operations: u64,
     opens_at: u64,
     closes_at: u64,
     schedule: Option<Schedule>,
-    /// The maximum delay of an operation in nanoseconds. A longer delay ends the slice.
+    /// The maximum delay of an operation in nanoseconds. A longer delay ends the measured window early.
     most_delay: u64,
     given_up: AtomicBool,
     at_once: bool,
@@ -180,12 +181,13 @@ impl Window {
         }
     }
 
-    /// Let operations begin at the times of this schedule, which are counted from the opening of the window.
+    /// Let operations begin at the times of this schedule, counted from the opening of the window.
     pub fn paced(self, schedule: Schedule) -> Self {
         Window { schedule: Some(schedule), ..self }
     }
 
-    /// Let the slice end when an operation would begin more than `most_delay` nanoseconds after its scheduled time.
+    /// End the slice (measured window) early when an operation would begin more than `most_delay` nanoseconds after its
+    /// scheduled time.
     pub fn giving_up_after(self, most_delay: u64) -> Self {
         Window { most_delay, ..self }
     }
@@ -200,15 +202,16 @@ impl Window {
         !self.at_once
     }
 
-    /// Return when this operation is scheduled to begin. Return `u64::MAX` if the schedule does not contain it, and
-    /// None if the window has no schedule.
+    /// Return when this operation is scheduled to begin. Return `u64::MAX` if the schedule does not contain the
+    /// operation, and None if the window has no schedule.
     pub fn instant(&self, operation: u64) -> Option<u64> {
         let schedule = self.schedule.as_ref()?;
         Some(schedule.offset(operation).map_or(u64::MAX, |offset| self.opens_at.saturating_add(offset)))
     }
 
-    /// Return whether an operation was delayed too long, so that the slice ends. The operation is either the next one,
-    /// which would begin `delay` nanoseconds after its scheduled time, or an earlier one of any worker.
+    /// Return whether the slice (measured window) ends early because an operation was delayed too long. `delay` is the
+    /// delay in nanoseconds of the operation that the calling worker would begin next. The slice also ends if this
+    /// function has returned true to another worker.
     pub fn gives_up(&self, delay: u64) -> bool {
         // Relaxed ordering suffices: a worker that reads the old value begins one more operation.
         if delay > self.most_delay {
@@ -217,9 +220,8 @@ impl Window {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Claim the next operations for a worker, at most `batch`, and return their numbers. Return None if the window has
-    /// closed or all operations are claimed. Failed operations stay claimed, so that a slice ends even on a dead
-    /// server.
+    /// Claim at most `batch` operations for a worker, and return their numbers. Return None if the window has closed or
+    /// all operations are claimed. Failed operations stay claimed, so that a slice ends even if the server is dead.
     pub fn claim(&self, batch: u64, now: u64) -> Option<Range<u64>> {
         if now >= self.closes_at {
             return None;
@@ -250,8 +252,8 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Create a slot. `busy` is the number of the thread's workers that have not finished their command. All slots of
-    /// the thread share it.
+    /// Create a slot. `busy` is the number of workers that have not finished their command. All slots of a thread share
+    /// this number.
     pub fn new(reactor: Rc<Reactor>, log: Rc<RefCell<SliceLog>>, busy: Rc<Cell<usize>>, timeout_ns: u64) -> Self {
         Slot { reactor, log, timeout_ns, command: RefCell::default(), busy }
     }

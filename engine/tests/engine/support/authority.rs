@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// The number of days until a valid certificate expires.
 pub const VALID: i64 = 30;
-/// A number of days for [`Authority::identity`] with which the certificate expired yesterday.
+/// A value of `days` for [`Authority::identity`]: the certificate expired yesterday.
 pub const EXPIRED: i64 = -1;
 
 pub struct Authority {

@@ -13,7 +13,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.get()
 }
 
-// SAFETY: it calls the system allocator and changes only a thread-local number, which has no destructor.
+// SAFETY: the function calls the system allocator and changes only a thread-local number, which has no destructor.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);

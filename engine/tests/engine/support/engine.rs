@@ -4,9 +4,10 @@ use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The maximum duration of slices that should end after their number of operations. A slice that reaches it has hung.
+/// The maximum duration in seconds of slices (measured windows) that should end after a number of operations. A slice
+/// that lasts this long has hung.
 pub const HANG_SECONDS: f64 = 600.0;
-/// The number of times that a slice is tried on a machine that stalls during some of them.
+/// The maximum number of attempts to measure a slice without interference from a slow machine.
 const ATTEMPTS: usize = 20;
 
 pub struct Engine {
@@ -57,9 +58,9 @@ impl Engine {
         self.ask(&json!({ "slice": slice }))["slice"].take()
     }
 
-    /// Measure slices that end after a time, until a slice has no errors and satisfies `is_right`. On a machine that
-    /// stalls, an operation may be unfinished when the time allowed after the slice's end is over. Errors of this class
-    /// (`abandoned`) lead to another attempt; any other error fails the test.
+    /// Measure slices (measured windows) that end after `seconds`, until one has no errors and satisfies `is_right`. On
+    /// a slow machine, operations may be unfinished when the extra time after the slice's end is over. Such a slice has
+    /// errors of class `abandoned`, and is repeated. Any other error fails the test.
     pub fn undisturbed(
         &mut self,
         arm: &str,

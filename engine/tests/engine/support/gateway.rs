@@ -1,4 +1,4 @@
-//! A gateway process, and scripted servers behind it.
+//! A process of subcommand `gateway`, and scripted servers behind it.
 
 use crate::support::TIMEOUT_NS;
 use crate::support::engine::Engine;
@@ -61,11 +61,11 @@ pub enum ServerScript {
     SendsWithoutEnd,
 }
 
-/// The purpose of a connection from the gateway to the server.
+/// The user of a connection from the gateway to the server.
 enum ConnectionKind {
-    /// The statements of a client.
+    /// A client, whose statements the gateway forwards.
     Client,
-    /// The gateway's own query for the list of all columns.
+    /// The gateway itself, which queries the list of all columns.
     Catalogue,
 }
 
@@ -78,7 +78,7 @@ pub fn scripted(script: ServerScript) -> (String, Receiver<()>) {
         for stream in listener.incoming().flatten() {
             let (script, ended) = (script.clone(), ended.clone());
             std::thread::spawn(move || {
-                // A client's connection also counts as ended if it ended with an error while the server was sending.
+                // Report the end of a client's connection, even if it ended with an error while the server was sending.
                 if !matches!(run_script(stream, &script), Ok(ConnectionKind::Catalogue)) {
                     let _ = ended.send(());
                 }
@@ -168,7 +168,8 @@ impl Gateway {
         Self::start_under(test, RULES, listener)
     }
 
-    /// Start a gateway without columns to encrypt. Such a gateway does not read the list of columns from the server.
+    /// Start a gateway whose rules protect no columns. Such a gateway does not query the list of columns from the
+    /// server.
     pub fn start_without_rules(test: &str, listener: Value) -> Self {
         Self::start_under(test, "", listener)
     }
@@ -177,7 +178,7 @@ impl Gateway {
         listener["rules_file"] = json!(rules_file(test, rules));
         let limits = &mut listener["limits"];
         if limits["login_seconds"].is_null() {
-            // Only the tests of this limit need a short timeout.
+            // Tests of other limits must not reach the login timeout.
             limits["login_seconds"] = json!(600);
         }
         let mut engine = Engine::start_subcommand("gateway");
@@ -225,8 +226,8 @@ pub fn rules_file(test: &str, rules: &str) -> PathBuf {
     path
 }
 
-/// Return the text of the error at the end of an answer. Check that the packets are in sequence and that a guarded
-/// account got no plaintext.
+/// Return the text of the error at the end of an answer. Check that the packets are in sequence, and that only the
+/// account `u`, which is not guarded, got plaintext.
 pub fn final_error(answer: &[(u8, Vec<u8>)], account: &str) -> String {
     let numbers: Vec<_> = answer.iter().map(|(sequence, _)| *sequence).collect();
     assert_eq!(numbers, (1..=answer.len() as u8).collect::<Vec<_>>());

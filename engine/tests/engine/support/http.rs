@@ -14,7 +14,7 @@ pub const OK_CLOSE: &[u8] = b"HTTP/1.1 200 OK\r\nServer: test\r\nContent-Length:
 
 #[derive(Clone)]
 pub enum Response {
-    /// Send these bytes and keep the connection, unless the request or the response contains `Connection: close`.
+    /// Send these bytes. Keep the connection, unless the request or the response contains `Connection: close`.
     Bytes(&'static [u8]),
     ThenCloses(&'static [u8]),
     ThenResets(&'static [u8]),

@@ -50,7 +50,8 @@ pub struct Mysql {
     pub answers: Answers,
 }
 
-/// A function that returns the answers for a connection, given the `costof_nonce` that the client sent.
+/// A function that returns the answers for a connection. Its argument is the connection attribute `costof_nonce`, if
+/// the client sent it.
 pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
 /// A function that returns the next answer on a connection.
 pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
@@ -178,7 +179,7 @@ impl Mysql {
                 let received = if tls { packets.read()? } else { exchange_key(packets)? };
                 Ok(received == [password, &[0]].concat())
             }
-            // The client does not know this method.
+            // The client supports no other method.
             _ => Ok(false),
         }
     }

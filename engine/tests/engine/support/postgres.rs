@@ -21,8 +21,8 @@ pub struct Postgres {
     pub tls: Option<Arc<SslAcceptor>>,
     /// Bytes that the server sends in plaintext after it has accepted TLS.
     pub extra_bytes: &'static [u8],
-    /// Bytes that the server sends instead of the answer to the first statement that does not query `pg_stat_ssl` (with
-    /// which the client checks the server). The server then closes the connection.
+    /// Bytes that the server sends instead of the answer to the first statement, after which it closes the connection.
+    /// Queries of `pg_stat_ssl`, with which the client checks the server, do not count and are answered.
     pub breaks_with: Option<&'static [u8]>,
 }
 

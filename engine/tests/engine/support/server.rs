@@ -18,8 +18,8 @@ pub enum Behaviour {
     Closes,
     /// Answer the first bytes from the client with these bytes.
     Response(&'static [u8]),
-    /// Send these bytes on a new connection, then wait for bytes from the client or the end of the connection. If there
-    /// are no bytes to send, close the connection at once.
+    /// Send these bytes on a new connection, then wait until the client sends something or closes the connection. If
+    /// there are no bytes to send, close the connection at once.
     Greets(&'static [u8]),
 }
 

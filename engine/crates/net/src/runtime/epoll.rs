@@ -1,5 +1,5 @@
-//! Waiting for events with epoll. Each descriptor is registered once, edge-triggered, so that waiting for it needs no
-//! further system calls.
+//! Waiting for events with epoll. Each descriptor is registered once, edge-triggered. It therefore needs no `epoll_ctl`
+//! call each time that a task waits for it.
 
 use super::reactor::{Alarm, Sources, TaskId};
 use super::watched::Source;
@@ -25,14 +25,14 @@ impl Epoll {
         Ok(Epoll { fd, events: RefCell::new(Vec::with_capacity(EVENTS)) })
     }
 
-    /// Watch a descriptor until it is closed. `key` identifies its events.
+    /// Watch a descriptor until it is closed. Its events contain `key`.
     pub(super) fn watch(&self, fd: BorrowedFd<'_>, key: usize) -> io::Result<()> {
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(key as u64), flags)?)
     }
 
-    /// Wait for events, record which sources are ready, and wake the tasks that wait for them. Return whether the alarm
-    /// (the thread's timer) rang.
+    /// Wait for events, record which sources (watched descriptors) are ready, and wake the tasks that wait for them.
+    /// Return whether the alarm (the thread's timer) rang.
     pub(super) fn wait(&self, sources: &Sources, wake: impl Fn(TaskId)) -> io::Result<bool> {
         let mut events = self.events.borrow_mut();
         events.clear();
@@ -46,8 +46,8 @@ impl Epoll {
             if key == ALARM {
                 rang = true;
             } else if let Some(source) = sources.get(key as usize) {
-                // While a batch of events is handled, a source may be removed and a new source may get the same key.
-                // The new source then gets an event of the old source, which only costs one failing read.
+                // If a source was removed, a new source may have the same key and get an event of the old one. This
+                // only costs one failing read.
                 source.take_edge(event.flags);
                 source.waiter.take().map(&wake);
             }

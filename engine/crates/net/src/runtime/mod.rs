@@ -1,4 +1,4 @@
-//! A small single-threaded runtime. Each thread has one epoll instance, and its workers are ordinary futures.
+//! A small single-threaded runtime. Each thread has one epoll instance and runs its tasks as ordinary futures.
 //!
 //! A general-purpose runtime would add to the engine's own time per operation, which every report shows. Here the
 //! thread that waits for events also polls the tasks. An operation therefore costs one `send`, one `recv`, and a part

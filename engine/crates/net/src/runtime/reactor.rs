@@ -24,7 +24,7 @@ pub type TaskId = usize;
 
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
-/// The watched descriptors of a thread by their keys in epoll events.
+/// The watched descriptors of a thread. The index is the key in epoll events.
 pub(super) type Sources = Slab<Rc<Source>>;
 
 /// The events, timers and deadlines for which the tasks of one thread wait.
@@ -39,8 +39,8 @@ pub struct Reactor {
     current: Cell<TaskId>,
 }
 
-/// The instant at which a task's current operation times out. Deadlines need no timers: all of them are checked every
-/// 20 ms, so a timeout may be slightly late.
+/// The instant at which a task's current operation times out. Deadlines need no timers, because all of them are checked
+/// every 20 ms. A timeout may therefore be slightly late.
 #[derive(Clone, Copy)]
 struct Deadline {
     at: u64,
@@ -72,7 +72,7 @@ impl Reactor {
         self.spawned.borrow_mut().push(Box::pin(task));
     }
 
-    /// Set the current task's deadline. After this instant the task's waits fail with `timeout`.
+    /// Set the current task's deadline. After this instant, whatever the task waits for fails with `timeout`.
     pub fn set_deadline(&self, at: u64) {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
@@ -124,7 +124,7 @@ impl Reactor {
         self.spawned.borrow_mut().pop()
     }
 
-    /// Set the alarm to `instant`, or to the earliest timer if that is earlier.
+    /// Set the alarm (the thread's timer) to `instant`, or to the first instant in `timers` if that is earlier.
     fn ring_at_latest(&self, instant: u64) {
         let timer = self.timers.borrow().peek().map_or(u64::MAX, |Reverse((instant, _))| *instant);
         self.alarm.at_latest(instant.min(timer));
@@ -140,7 +140,7 @@ impl Reactor {
         }
     }
 
-    /// Wake the tasks whose deadline has passed. Their waits then fail with `timeout`.
+    /// Wake the tasks whose deadline has passed. Whatever such a task waits for then fails with `timeout`.
     fn sweep_deadlines(&self, now: u64) {
         for (task, deadline) in self.deadlines.borrow_mut().iter_mut().enumerate() {
             if deadline.at <= now && !deadline.passed {
@@ -150,7 +150,6 @@ impl Reactor {
         }
     }
 
-    /// Wait for events and wake the tasks that wait for them. Return whether the alarm rang.
     fn wait(&self) -> io::Result<bool> {
         let rang = self.epoll.wait(&self.sources.borrow(), |task| self.wake(task))?;
         if rang {
@@ -174,7 +173,7 @@ impl Reactor {
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// The alarm: a timer descriptor, and the instant to which it is set.
+/// The alarm, which is a thread's only timer: a timer descriptor, and the instant to which it is set.
 pub(super) struct Alarm {
     fd: OwnedFd,
     set_to: Cell<u64>,
@@ -203,8 +202,8 @@ impl Alarm {
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // Setting the timer fails only for invalid times. It also makes the descriptor unreadable again, so that the
-        // descriptor need not be read.
+        // Setting the timer fails only for invalid times. Setting it also discards an earlier expiry, so the descriptor
+        // is never read.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }
@@ -240,7 +239,7 @@ impl Executor {
     }
 
     /// Run the tasks until `done` returns true. `done` is called after each batch of events.
-    /// Errors: waiting for events fails, which only a defect of this program can cause.
+    /// Errors: the errors of `epoll_wait`, which only a defect of this program can cause.
     pub fn run_until(&mut self, done: impl Fn() -> bool) -> io::Result<()> {
         self.check_clock();
         loop {
@@ -270,8 +269,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Check deadlines and timers. Call this only when the alarm has rung, so that operations spend no time on these
-    /// checks.
+    /// Wake the tasks whose deadline or timer has expired. Call this only when the alarm has rung, so that operations
+    /// spend no time on these checks.
     fn check_clock(&self) {
         let now = clock::now();
         self.reactor.sweep_deadlines(now);

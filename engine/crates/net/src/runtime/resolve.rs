@@ -1,5 +1,5 @@
-//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread. The other workers of the calling
-//! thread continue meanwhile. The deadline of the current operation also limits the resolution.
+//! Resolution of host names. `getaddrinfo` blocks, so it runs on a separate thread. Meanwhile the other tasks of the
+//! calling thread continue.
 
 use super::{Reactor, Watched};
 use base::error::{Class, Failure, Result};

@@ -47,7 +47,8 @@ impl Semaphore {
         })
         .await
         .inspect_err(|_| self.wake_next())?;
-        // More permits may be free, and nothing else would wake the next waiting task.
+        // Several permits may have become free at once, but only the first waiting task was woken. So this task wakes
+        // the next one.
         self.wake_next();
         Ok(Permit(self))
     }
@@ -111,7 +112,7 @@ mod tests {
                 let outcome = semaphore.acquire().await;
                 outcomes.borrow_mut().push((number, outcome.as_ref().err().map(|failure| failure.class)));
                 if number == 0 {
-                    // Keep the permit until task 1 has timed out.
+                    // Keep the permit until task 1 has timed out while it waits for the permit.
                     while outcomes.borrow().len() < 2 {
                         reactor.yield_now().await.unwrap();
                     }

@@ -88,7 +88,8 @@ fn dropped_connection_closes_at_once_and_does_not_disturb_the_next_connection() 
             reactor.set_deadline(0);
             assert!(ours.readable().await.is_err(), "the peer sent nothing");
             reactor.set_deadline(u64::MAX);
-            // In every second round, an event of this connection is pending when the next connection reuses its key.
+            // The next connection reuses this connection's key in epoll. In every second round, an event of this
+            // connection is still pending then.
             if round % 2 == 0 {
                 theirs.write_all(b"late").unwrap();
             }

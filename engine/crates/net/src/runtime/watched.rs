@@ -54,6 +54,7 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// Register `fd` with the thread's epoll instance.
     /// Errors: the kernel cannot watch this descriptor.
     pub fn new(reactor: &Rc<Reactor>, fd: OwnedFd) -> io::Result<Self> {
         let source = Rc::new(Source::new());
@@ -73,7 +74,7 @@ impl Watched {
         }
         let capacity = buffer.len();
         let outcome = rustix::net::recv(&self.fd, buffer, RecvFlags::empty()).map(|(_, received)| received);
-        // A read that did not fill the buffer has emptied the socket.
+        // A read that did not fill the buffer has emptied the socket, so the next read must wait for an event.
         if outcome.is_ok_and(|received| received < capacity) || outcome == Err(Errno::AGAIN) {
             self.drained();
         }
@@ -98,13 +99,13 @@ impl Watched {
         self.source.readable.get()
     }
 
-    /// Return whether an event has reported that the peer has ended or reset the connection.
+    /// Return whether an epoll event has reported that the peer has ended or reset the connection.
     pub fn is_over(&self) -> bool {
         self.source.hung_up.get()
     }
 
-    /// Mark the descriptor as unreadable until the next event, after a read that emptied it. After a hang-up no event
-    /// follows, so the descriptor stays marked as readable.
+    /// Mark the descriptor as unreadable until the next event. Call this after a read that emptied it. After a hang-up
+    /// no event follows, so the descriptor then stays marked as readable.
     pub fn drained(&self) {
         self.source.readable.set(self.source.hung_up.get());
     }

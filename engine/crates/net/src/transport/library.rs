@@ -1,7 +1,7 @@
 //! The TLS library, and the differences between the supported libraries that crate `openssl` does not hide.
 //!
-//! The default is the system's OpenSSL. Features of Cargo select a statically linked OpenSSL or AWS-LC. AWS-LC's
-//! symbols have a prefix, so its functions are called through `openssl_sys` and never by their C names.
+//! The default is the system's OpenSSL. Cargo features select a statically linked OpenSSL or AWS-LC. The symbols of
+//! AWS-LC have a prefix, so its functions are called through `openssl_sys` and never by their C names.
 
 use crate::settings::Group;
 use foreign_types::ForeignTypeRef;
@@ -62,8 +62,9 @@ fn group_number(ssl: &SslRef) -> i32 {
     i32::from(unsafe { openssl_sys::SSL_get_curve_id(ssl.as_ptr()) })
 }
 
-/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"). Return 0 if no group was negotiated,
-/// or if OpenSSL identifies the group only by an internal number (NID). Settings cannot select such a group.
+/// Return IANA's number of the negotiated group (registry "TLS Supported Groups"), or 0 if no group was negotiated.
+/// Also return 0 for some groups that settings cannot select, because OpenSSL reports only its own number (NID) for
+/// them.
 #[cfg(not(feature = "aws-lc"))]
 fn group_number(ssl: &SslRef) -> i32 {
     // SSL_get_negotiated_group(3) returns a NID, or IANA's number with the bit NO_NID set (ssl.h, tls1.h).

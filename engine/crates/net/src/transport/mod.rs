@@ -22,7 +22,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The transport of an arm's connections. With TLS, all threads share the settings.
+/// The transport of an arm's connections (an arm is one variant of the experiment). With TLS, all threads share the
+/// settings.
 #[derive(Clone, Debug)]
 pub enum Transport {
     Plain,
@@ -39,7 +40,8 @@ impl Transport {
         Self::with(settings, SslMode::empty(), Some(protocol))
     }
 
-    /// Like `new`, but for thousands of mostly idle connections: OpenSSL frees the buffers of idle connections.
+    /// Like `new`, but for thousands of mostly idle connections: OpenSSL frees the buffers of a connection while it is
+    /// idle.
     pub fn for_many(settings: &settings::Transport) -> Result<Self> {
         Self::with(settings, SslMode::RELEASE_BUFFERS, None)
     }
@@ -152,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// Return the application protocol that ALPN negotiated.
+    /// Return the application protocol that ALPN negotiated, or None if none was negotiated.
     pub fn agreed_protocol(&self) -> Option<&[u8]> {
         match &self.layer {
             Layer::Plain(_) => None,
@@ -164,8 +166,8 @@ impl Stream {
         self.send_within(bytes, None).await
     }
 
-    /// Like `send`. If `timeout_ns` is given, it replaces the task's deadline for each wait until the peer accepts more
-    /// bytes.
+    /// Like `send`, but with another timeout: each wait until the peer accepts more bytes fails after `timeout_ns`
+    /// nanoseconds, whatever the task's deadline. If `timeout_ns` is None, the deadline applies.
     pub async fn send_within(&mut self, mut bytes: &[u8], timeout_ns: Option<u64>) -> Result<()> {
         while !bytes.is_empty() {
             match (self.layer.write(bytes)?, timeout_ns) {
@@ -211,7 +213,7 @@ impl Stream {
         self.tcp().watched().is_over()
     }
 
-    /// Wait until `done` returns true. `done` is called after each event on either stream.
+    /// Wait until `done` returns true. `done` is called after each event on one of the two streams.
     pub async fn wait_for(one: &Stream, other: &Stream, done: impl Fn() -> bool) -> Result<()> {
         Watched::wait_for_either([one.tcp().watched(), other.tcp().watched()], done).await
     }
@@ -219,7 +221,7 @@ impl Stream {
     /// Like `receive`, but into the thread's shared buffer. Call `look` with the received bytes (none at the end of the
     /// stream), and return its result.
     pub async fn receive_for<T>(&mut self, look: impl FnOnce(&[u8]) -> T) -> Result<T> {
-        // The buffer is never borrowed across an await.
+        // Other tasks of this thread use the same buffer, so it must not be borrowed while this task waits.
         loop {
             let attempt = SHARED_BUFFER.with_borrow_mut(|buffer| self.layer.read(buffer))?;
             match attempt {
@@ -244,7 +246,7 @@ impl Stream {
             match self.tcp().peek() {
                 Ok(None) => return true,
                 Ok(Some(0)) | Err(_) => return false,
-                // Bytes have arrived, but their event has not been handled yet.
+                // Bytes have arrived, but their event has not been handled yet. Wait for the event, then read them.
                 Ok(Some(_)) => {
                     if self.tcp().watched().readable().await.is_err() {
                         return false;

@@ -27,7 +27,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The TLS settings of an arm, and the sessions that its connections may resume.
+/// The TLS settings of an arm (one variant of the experiment), and the sessions that its connections may resume.
 pub struct TlsClient {
     context: SslContext,
     verify: Verify,
@@ -37,8 +37,8 @@ pub struct TlsClient {
     last_key: Mutex<Option<(Vec<u8>, String)>>,
 }
 
-/// The newest session of each server, for resumption. `server` is the index of the extra data in which OpenSSL keeps,
-/// for each connection, the address of its server.
+/// The newest TLS session of each server, for resumption. The keys of `sessions` are the servers' addresses. OpenSSL
+/// stores the address with each connection, as extra data with the index `server`.
 struct Resumption {
     sessions: Arc<Mutex<HashMap<String, SslSession>>>,
     server: Index<Ssl, String>,
@@ -165,15 +165,15 @@ fn context(version: Option<TlsVersion>, verify: Verify) -> std::result::Result<S
     Ok(builder)
 }
 
-/// Offer only the cipher suite `suite`, and TLS 1.2 at most, because TLS 1.3 has other suites. Versions before TLS 1.2
-/// are allowed too, because old suites belong to these versions.
+/// Offer only the cipher suite `suite`. The maximum version becomes TLS 1.2, because TLS 1.3 has other suites. If
+/// `version` is None, versions before TLS 1.2 are offered too, because old suites belong to these versions.
 fn offer_only(builder: &mut SslContextBuilder, suite: &str, version: Option<TlsVersion>) -> Result<()> {
     let unusable = |why: &str| Failure::new(Class::TlsConfiguration, format!("the cipher suite '{suite}' {why}"));
     if version == Some(TlsVersion::V1_3) {
         return Err(unusable("cannot be used with TLS 1.3; remove the cipher or choose version 1.2"));
     }
-    // The names of cipher suites contain a hyphen, unlike OpenSSL's names for groups of suites. Other characters belong
-    // to the syntax of cipher lists.
+    // The name of a cipher suite contains a hyphen. OpenSSL's names for groups of suites, such as `HIGH`, do not.
+    // Characters other than letters, digits and hyphens belong to the syntax of cipher lists.
     let is_name = suite.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !is_name || !suite.trim_matches('-').contains('-') || suite.starts_with('-') {
         return Err(unusable("is not a name such as DHE-RSA-AES256-SHA"));
@@ -492,8 +492,8 @@ fn server_context() -> std::result::Result<SslContextBuilder, ErrorStack> {
 }
 
 /// Return the 2048-bit Diffie-Hellman group of RFC 3526, which OpenSSL itself chooses for a 2048-bit RSA key
-/// (`SSL_CTX_set_dh_auto`). The group is the same for every key, so that arms with different key sizes differ only in
-/// the key.
+/// (`SSL_CTX_set_dh_auto`). Here the group is the same for every key. Otherwise variants of an experiment with
+/// different key sizes would also differ in the group.
 fn dh_2048() -> std::result::Result<Dh<openssl::pkey::Params>, ErrorStack> {
     Dh::from_pqg(BigNum::get_rfc3526_prime_2048()?, None, BigNum::from_u32(2)?)
 }

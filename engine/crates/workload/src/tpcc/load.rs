@@ -1,6 +1,6 @@
-//! Workload `tpcc` with phase `load`, which writes the data as SQL (clause 4.3.3.1). Each operation writes one unit of
-//! the data ([`Unit`]), such as a district, in one transaction. The transaction consists of several INSERT statements
-//! ([`Part`]). The contents of a unit do not depend on other units.
+//! Workload `tpcc` with phase `load`, which writes TPC-C's data as SQL (clause 4.3.3.1). Each operation writes one
+//! [`Unit`] of the data, such as a district, in one transaction of several INSERT statements. A unit's contents do not
+//! depend on other units, so workers can write units in parallel.
 
 use super::numbers::{
     Constants, LastName, append_data, append_digits, append_letters, append_text, append_zip, between, percent,
@@ -17,7 +17,7 @@ use std::fmt::Arguments;
 use std::io::Write;
 use std::ops::Range;
 
-/// The workload of one worker, which writes units of the data.
+/// One worker's part of the load. It writes units of the data.
 pub struct Loader<C: Client> {
     connection: Connection<C>,
     warehouses: u32,
@@ -90,14 +90,14 @@ const ITEM: &str = "INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data) VA
 const CUSTOMERS_AT_ONCE: u32 = 500;
 /// The number of orders in one statement. The statement with the lines of these orders is about 300 KB long.
 const ORDERS_AT_ONCE: u32 = 300;
-/// The maximum number of statements in the transaction of one unit. A unit of kind `District` has the most statements.
-/// They insert the district's row, the customers and their history, the orders and their lines, and the new orders, and
-/// the last one is `COMMIT`.
+/// The maximum number of statements in the transaction of one unit, reached by units of kind `District`: one for each
+/// of the district's row, the history, the new orders and COMMIT, and several for the customers, the orders and the
+/// order lines.
 pub const MAX_STATEMENTS: u32 = 4 + CUSTOMERS / CUSTOMERS_AT_ONCE + 2 * ORDERS / ORDERS_AT_ONCE;
 
 /// The text of one INSERT statement, with the number of its rows.
 pub struct Part {
-    /// The statement's text in front of the rows.
+    /// The part of the statement in front of the rows, up to `VALUES`.
     pub into: &'static str,
     pub rows: Vec<u8>,
     pub count: u64,
@@ -107,12 +107,13 @@ pub struct Part {
 pub struct Rows {
     constants: Constants,
     random: Random,
-    /// The time of the load, in quotes. All dates in the data are this date.
+    /// The time of the load as an SQL literal in quotes. All dates in the data are this date.
     date: String,
 }
 
 impl Rows {
-    /// Create the generator of the unit with this number. The rows depend only on the seed and the number.
+    /// Create the generator of the unit with this number. Except for dates, which are `now`, the rows depend only on
+    /// the seed and the number.
     pub fn new(seed: u64, number: u64, now: DateTime) -> Self {
         let DateTime { year, month, day, hour, minute, second } = now;
         Rows {

@@ -1,8 +1,8 @@
 //! TPC-C for MySQL and MariaDB as specified in revision 5.11: the data of clause 4.3, and the five transactions of
 //! clause 2 in the mix of clause 5.2. The tables are those of `costof/datasets/tpcc.py`.
 //!
-//! The specification also defines prices, reports and limits on response times. These are not implemented, because
-//! `costof` reports times in its usual form.
+//! The specification also defines prices, reports and limits on response times. These are not implemented: `costof`
+//! reports TPC-C's times like those of any other workload.
 
 mod load;
 mod numbers;
@@ -34,12 +34,11 @@ impl Default for Settings {
     }
 }
 
-/// The maximum number of warehouses, so that the number of a unit cannot overflow. (A hundred warehouses take about 10
-/// GB.)
+/// The maximum number of warehouses. They would take about 10 TB, because a hundred warehouses take about 10 GB.
 const MAX_WAREHOUSES: u32 = 100_000;
 
 impl Settings {
-    /// Check the settings. `paced` is whether the workload has a pace or think times.
+    /// Check the settings. `paced` is whether the workload has a pace (a fixed rate) or think times.
     /// Errors: the reason why the settings are invalid.
     pub fn check(&self, paced: bool) -> Result<(), &'static str> {
         if !(1..=MAX_WAREHOUSES).contains(&self.warehouses) {
@@ -52,7 +51,7 @@ impl Settings {
     }
 }
 
-/// The phase of the benchmark. It determines what an operation is.
+/// The phase of the benchmark. In `load` an operation writes a part of the data; in `run` it is a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TpccPhase {

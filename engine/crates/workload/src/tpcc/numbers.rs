@@ -46,7 +46,7 @@ impl Constants {
         nurand(random, 1023, 1, CUSTOMERS, self.customer)
     }
 
-    /// Draw the number of an item, OL_I_ID (with A = 8191).
+    /// Draw the number of an item for an order line, OL_I_ID (NURand with A = 8191).
     pub fn item(&self, random: &mut Random) -> u32 {
         nurand(random, 8191, 1, ITEMS, self.item)
     }
@@ -60,8 +60,8 @@ impl Constants {
     }
 }
 
-/// Return whether the constants of the last names in the data and in transactions may differ by `delta` (clause
-/// 2.1.6.1).
+/// Return whether the constant for last names in transactions may differ by `delta` from the constant for last names in
+/// the data (clause 2.1.6.1).
 fn is_allowed(delta: u32) -> bool {
     (65..=119).contains(&delta) && delta != 96 && delta != 112
 }
@@ -73,7 +73,7 @@ fn nurand(random: &mut Random, a: u32, x: u32, y: u32, c: u32) -> u32 {
 const LETTERS: &[u8; 26] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const ALPHANUMERIC: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const DIGITS: &[u8; 10] = b"0123456789";
-/// The text that a tenth of all I_DATA and S_DATA contain.
+/// The text that a tenth of all values of I_DATA and S_DATA contain.
 pub const ORIGINAL: &[u8; 8] = b"ORIGINAL";
 
 pub fn append_text(random: &mut Random, low: u32, high: u32, sql: &mut Vec<u8>) {
@@ -135,7 +135,7 @@ fn append_random(random: &mut Random, characters: &[u8], count: u32, sql: &mut V
     }
 }
 
-/// The syllables of last names. The index is the digit that a syllable stands for.
+/// The syllables of last names. The index is the digit that the syllable stands for.
 const SYLLABLES: [&str; 10] = ["BAR", "OUGHT", "ABLE", "PRI", "PRES", "ESE", "ANTI", "CALLY", "ATION", "EING"];
 /// The maximum length of a last name, which has three syllables.
 const LONGEST: usize = 15;

@@ -40,8 +40,8 @@ const FIRST_STOCK: usize = 28;
 const FIRST_UPDATE: usize = FIRST_STOCK + DISTRICTS as usize;
 const FIRST_LINES: usize = FIRST_UPDATE + UPDATE_SIZES.len();
 
-/// The numbers of rows of stock for which an update is prepared. If an order needs fewer rows, the last row is
-/// repeated, without effect.
+/// The numbers of rows for which an update of stock is prepared. If an order needs fewer rows, the last row is
+/// repeated, which has no effect.
 pub const UPDATE_SIZES: [usize; 3] = [5, 10, MAX_LINES];
 /// The minimum number of lines in an INSERT. An order that is rolled back lacks its last line, so the minimum is one
 /// less than the smallest number of lines of an order.
@@ -113,8 +113,8 @@ fn new_order() -> Vec<Statement> {
     ]
 }
 
-/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). For 99 % of an order's lines this is the
-/// terminal's own warehouse.
+/// Return New-Order's query for the stock of one warehouse (clause 2.4.2.2). It reads the column of the customer's
+/// district, S_DIST_01 to S_DIST_10. For 99 % of an order's lines the warehouse is the terminal's own.
 fn stock(district: u32) -> Statement {
     let marks = vec!["?"; MAX_LINES].join(",");
     statement(

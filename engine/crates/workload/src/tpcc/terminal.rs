@@ -114,15 +114,15 @@ struct Buffers {
     same_name: Vec<i64>,
 }
 
-/// The number of a terminal's worker, and the run's seed.
+/// The identity of a terminal: the number of its worker, and the run's seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     pub worker: usize,
-    /// The plan's seed. The constants of `NURand` depend on it.
+    /// The seed of the run. The constants of `NURand` depend on it.
     pub seed: u64,
 }
 
-/// The workload of one worker, which is the terminal of one user.
+/// One worker's part of the workload. It simulates the terminal of one user.
 pub struct Terminal<C: Client> {
     connection: Connection<C>,
     home: Home,
@@ -364,7 +364,7 @@ impl<S: Sql> Preparation<S> for Statements {
     }
 }
 
-/// The persistent session of one worker.
+/// A worker's persistent session, on which the statements are prepared.
 pub type Connection<C> = Persistent<C, Statements>;
 
 impl<C: Client<Session: Sql>> Connection<C> {
@@ -373,7 +373,7 @@ impl<C: Client<Session: Sql>> Connection<C> {
     }
 
     /// Put the session back after a transaction, and return the outcome. If the server answered with an error, roll the
-    /// transaction back first. After any other error the session's state is unknown, so close the session. The server
+    /// transaction back first. After any other error the session's state is unknown, so close it instead. The server
     /// then rolls the transaction back.
     pub async fn settle_transaction<T>(&mut self, mut session: C::Session, outcome: Result<T>) -> Result<T> {
         let keep = match &outcome {

@@ -235,7 +235,7 @@ impl NewOrder {
         }
     }
 
-    /// Compute what each row of stock contains after the order (clause 2.4.2.2).
+    /// Compute the contents of each row of stock after the order (clause 2.4.2.2).
     fn reduce_stock(&self, NewOrderBuffers { lines, stock }: &mut NewOrderBuffers) {
         for (ordered, line) in self.ordered().iter().zip(lines.iter()).filter(|(_, line)| line.exists) {
             let stock = &mut stock[line.stock];
@@ -317,7 +317,7 @@ impl NewOrder {
         self.ordered().iter().zip(&buffers.lines).map(|(ordered, line)| amount_cents(ordered, line)).sum()
     }
 
-    /// Return the number of lines of brand B: both the item's and the stock's data contain ORIGINAL.
+    /// Return the number of lines of brand B, where both I_DATA and S_DATA contain ORIGINAL.
     fn brands(&self, NewOrderBuffers { lines, stock }: &NewOrderBuffers) -> usize {
         lines[..self.count].iter().filter(|line| line.original && stock[line.stock].original).count()
     }
@@ -332,8 +332,9 @@ fn remaining(quantity: i64, ordered: i64) -> i64 {
     if quantity >= ordered + 10 { quantity - ordered } else { quantity - ordered + 91 }
 }
 
-/// Write the rows of stock, and check the server's count of changed rows. For this statement the server counts two for
-/// a changed row, and one for an unchanged row, such as a repeated last row.
+/// Write the rows of stock, and check the number of changed rows that the server reports. For this statement (an INSERT
+/// that updates existing rows) the server counts 2 for each changed row, and 1 for each unchanged row, such as a
+/// repeated last row.
 async fn update_stock(session: &mut impl Sql, stock: &[Stock]) -> Result<()> {
     let (place, rows) = smallest_update(stock.len());
     let unchanged = |last: &Stock| Stock { ordered: 0, orders: 0, remote_orders: 0, ..*last };

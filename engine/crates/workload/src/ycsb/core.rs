@@ -22,8 +22,8 @@ const LONGEST_RECORD: u64 = 16 << 20;
 /// expected (YCSB's "fudge factor").
 const ROOM_FOR_NEW: f64 = 2.0;
 
-/// The settings of a workload after validation. Each worker has a copy, because distributions may change as the table
-/// grows.
+/// The settings of a workload after validation. Each worker has a copy, because a worker updates its Zipfian
+/// distribution as the table grows.
 #[derive(Debug, Clone)]
 pub struct Core {
     pub mix: Mix,
@@ -111,7 +111,7 @@ impl Core {
     }
 }
 
-/// The records that exist before a run, computed from `record_count`, `insert_start` and `insert_count`.
+/// The records of the table (`count`), and those that this workload loads or reads (`loaded`).
 struct Records {
     count: u64,
     loaded: std::ops::Range<u64>,
@@ -195,7 +195,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // YCSB adds one record to the expected number, too.
+            // As YCSB does, expect one more record than computed.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -267,8 +267,8 @@ impl Mix {
     }
 }
 
-/// The validated YCSB workloads. The outer index is the arm, the inner one the workload. None for workloads that are not
-/// YCSB, and for arms whose service has no table of records.
+/// The validated YCSB workloads. The outer index is the arm (variant of the experiment), the inner one the workload.
+/// None for workloads that are not YCSB, and for arms whose service has no table of records.
 pub type Resolved = Vec<Vec<Option<(Core, Shared)>>>;
 
 /// The location of a table: the servers' addresses, the database, and the name of the table or collection.
@@ -279,10 +279,11 @@ pub struct TablePlace<'a> {
     pub table: &'a str,
 }
 
-/// Validate the workloads and create the state that their workers share. This is done once for all workers, because
-/// preparing a Zipfian distribution (its constant zeta) takes long for a large table. `arms` are the tables of the
-/// arms. Arms with the same table share one sequence of new records. This host inserts only records whose numbers
-/// belong to `share`.
+/// Validate the workloads and create the state that their workers share. Call this once for all workers, because
+/// preparing a Zipfian distribution (its constant zeta) takes long for a large table.
+///
+/// `arms` contains the table of each arm (variant of the experiment). Arms with the same table share one sequence of
+/// new records. This host inserts only records whose numbers belong to `share`.
 /// Errors: `plan` if a setting is invalid.
 pub fn resolve<'a>(
     workloads: &[crate::Settings],
@@ -290,8 +291,7 @@ pub fn resolve<'a>(
     arms: impl Iterator<Item = Option<TablePlace<'a>>>,
 ) -> base::error::Result<Resolved> {
     let most_workers = workloads.iter().filter(|workload| workload.kind == Kind::Ycsb).map(|workload| workload.workers);
-    // All workloads must divide the new records among the hosts in the same way. Otherwise two hosts would insert the
-    // same record.
+    // If two workloads divided the new records among the hosts differently, two hosts could insert the same record.
     let numbers = share.divided_into(most_workers.max().unwrap_or(1) as u64).unwrap_or_default();
     let cores = workloads.iter().map(core).collect::<base::error::Result<Vec<_>>>()?;
     let mut sequences: HashMap<TablePlace<'_>, Arc<Sequence>> = HashMap::new();

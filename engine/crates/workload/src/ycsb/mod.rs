@@ -100,7 +100,8 @@ pub enum YcsbPhase {
     Run,
 }
 
-/// The rule by which the number of a record becomes the number in its key.
+/// The rule by which a record's number becomes the number in its key: `hashed` uses the hash of the number, `ordered`
+/// the number itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InsertOrder {

@@ -10,11 +10,11 @@ use record::{Evidence, Phase, Timeline};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The state that all workers of a workload on an arm share.
+/// The state that all workers share if they run the same workload on the same arm (variant of the experiment).
 #[derive(Clone)]
 pub struct Shared {
-    /// The counter that gives each new record of the table its number. All workloads and arms with the same table share
-    /// the counter.
+    /// The counter that gives each new record of the table its number. All workloads and all variants of the experiment
+    /// with the same table share the counter.
     pub sequence: Arc<Sequence>,
     pub position: Arc<SequentialPosition>,
 }
@@ -27,10 +27,10 @@ impl<S: Records> Preparation<S> for Shape {
     }
 }
 
-/// A worker's connection to the server for reads or to the server for writes.
+/// A worker's connection to one server of the service: the one for reads or the one for writes.
 type Member<C> = Persistent<C, Shape>;
 
-/// The workload `ycsb` of one worker.
+/// One worker's part of workload `ycsb`.
 pub struct Ycsb<C: Client<Session: Records>> {
     client: C,
     reads_from: Target,
@@ -83,7 +83,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
             Operation::Read => (Phase::Read, self.read(timeline, evidence).await),
             Operation::Update => (Phase::Update, self.update(timeline, evidence).await),
             Operation::Scan => (Phase::Scan, self.scan(timeline, evidence).await),
-            // A failed read gets phase `Read`. If the update fails, the failure already names the update's phase.
+            // Phase `Read` applies if the read fails. If the update fails, the failure already contains phase `Update`.
             Operation::ReadModifyWrite => (Phase::Read, self.read_modify_write(timeline, evidence).await),
         };
         outcome.map_err(|failure| {
@@ -95,7 +95,7 @@ impl<C: Client<Session: Records>> Workload for Ycsb<C> {
 
 impl<C: Client<Session: Records>> Ycsb<C> {
     async fn insert(&mut self, timeline: &mut Timeline, evidence: &mut Evidence) -> Result<()> {
-        // Connect before claiming a record number, so that a failure to connect does not waste a number.
+        // Connect before claiming a record number. Otherwise a failure to connect would waste a number.
         let mut session = self.writer.take(evidence).await?;
         let index = self.shared.sequence.claim();
         let key = self.core.keys.key(self.shared.sequence.record(index));
@@ -179,7 +179,7 @@ impl<C: Client<Session: Records>> Ycsb<C> {
         if self.one_server { &mut self.writer } else { &mut self.reader }
     }
 
-    /// Determine again whether reads and writes use the same server, because the primary may have changed.
+    /// Check again whether reads and writes use the same server, because the primary may have changed.
     fn update_one_server(&mut self) {
         self.one_server = self.client.is_one_server(self.reads_from, Target::Writer);
     }

@@ -1,5 +1,6 @@
 //! YCSB's records: their keys (`user` and a number, as in `CoreWorkload.buildKeyName`), and the fields and values of an
-//! operation. Also the table of the workloads `connect`, `query` and `load`, whose contents depend only on the seed.
+//! operation. Also the table that the workloads `connect`, `query` and `load` use. Its contents depend only on the
+//! seed.
 
 use super::{InsertOrder, Lengths};
 use crate::Data;
@@ -34,7 +35,7 @@ impl KeyNames {
     }
 }
 
-/// A record's key, stored without heap allocation.
+/// A record's key. It needs no heap allocation.
 #[derive(Debug, Clone, Copy)]
 pub struct Key {
     bytes: [u8; LONGEST_KEY],
@@ -77,7 +78,8 @@ pub enum Fields {
     One(u32),
 }
 
-/// The operations and fields that a workload uses. From these a protocol derives which statements to prepare.
+/// The operations that a workload performs and the fields that it uses. A protocol prepares the statements that these
+/// need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     pub fields: u32,

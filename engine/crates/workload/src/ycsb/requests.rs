@@ -1,5 +1,5 @@
-//! The choice of records to read or update (`CoreWorkload.nextKeynum` and its generators), the numbers of new records,
-//! and which of the new records can already be read (`site.ycsb.generator.AcknowledgedCounterGenerator`).
+//! The choice of records to read or update (`CoreWorkload.nextKeynum` and its generators). Also the numbers of new
+//! records, and the order in which new records become readable (`site.ycsb.generator.AcknowledgedCounterGenerator`).
 
 use super::{ScrambledZipfian, Zipfian};
 use crate::Share;
@@ -20,8 +20,8 @@ pub enum Requests {
     Exponential {
         gamma: f64,
     },
-    /// The records in `hot`, which are the first records, get the fraction `operations` of all requests (YCSB's
-    /// `HotspotIntegerGenerator`).
+    /// The fraction `operations` of all requests is for records in `hot`, which are the first records. The other
+    /// requests are for records in `cold` (YCSB's `HotspotIntegerGenerator`).
     Hotspot {
         hot: Range<u64>,
         cold: Range<u64>,
@@ -83,8 +83,8 @@ impl SequentialPosition {
 
 /// The record numbers of one table, shared by all workers that insert into the table or read from it.
 ///
-/// The sequence gives each record an index: first the loaded records, then the records that this host inserts. If there
-/// is only one host, a record's index is its number.
+/// A record's index is its position in this host's view of the table: first come the loaded records, then the records
+/// that this host inserts. If there is only one host, a record's index equals its number.
 #[derive(Debug, Default)]
 pub struct Sequence {
     share: Share,
@@ -105,7 +105,7 @@ impl Sequence {
         Sequence { share, first_new: AtomicU64::new(share.number(0)), ..Sequence::default() }
     }
 
-    /// Treat all records below `records` as loaded. Do not call this while inserts are in flight.
+    /// Treat all records with numbers below `records` as loaded. Do not call this while inserts are in flight.
     pub fn begin_at_least(&self, records: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if records <= self.loaded.load(Ordering::Relaxed) {
@@ -135,7 +135,7 @@ impl Sequence {
     }
 
     /// Mark the insert of the record with this index as ended, whether it succeeded or not. As in YCSB, later records
-    /// become readable only after this, so a failed insert must be marked as well.
+    /// become readable only after all earlier inserts have ended. So failed inserts must be marked too.
     pub fn acknowledge(&self, index: u64) {
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let readable = self.readable.load(Ordering::Relaxed);
@@ -153,7 +153,7 @@ impl Sequence {
         self.readable.store(readable + more, Ordering::Release);
     }
 
-    /// Return how many records can be read. These are the records whose index is below the returned number.
+    /// Return the number of records that can be read. These are the records with lower indexes than this number.
     pub fn readable(&self) -> u64 {
         self.readable.load(Ordering::Acquire)
     }
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn exponential_requests_choose_the_newest_records_at_the_configured_percentage() {
         let counts = counts(Requests::exponential(95.0, 1000.0 * 0.5), 1000);
-        // Numbers below 0 are drawn again. They are 0.05^2 of all drawn numbers.
+        // Numbers below 0 are drawn again. A share of 0.05^2 of all drawn numbers is below 0.
         let expected = 0.95 / (1.0 - 0.05_f64.powi(2));
         assert!((share(&counts[500..]) - expected).abs() < 0.004, "{}", share(&counts[500..]));
     }
