@@ -23,7 +23,7 @@ class Unprivileged:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words that, put before a command line, run it as this user."""
+        """Return a command prefix that runs the command after it as this user; [] if this process is not root."""
         if not is_root():
             return []
         # Request a signal at the supervisor's death (--pdeathsig) once more: the change of user clears the earlier

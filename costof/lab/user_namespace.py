@@ -103,7 +103,7 @@ def reason(output: str, settings: Path = Path("/proc/sys")) -> str:
 
 
 def prefix() -> list[str]:
-    """Return the words that, put before a command line, run it in a new user namespace with all capabilities."""
+    """Return a command prefix that runs the command after it in a new user namespace, with all capabilities there."""
     unshare = str(find_program("unshare", "util-linux"))
     # With slave propagation, mounts and unmounts outside take effect inside, but not vice versa.
     return [unshare, "--user", "--map-current-user", "--keep-caps", "--mount", "--propagation=slave", "--"]

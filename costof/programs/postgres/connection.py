@@ -56,8 +56,7 @@ class PostgresSettings(ServiceSettings):
     `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session by
     name, such as `synchronous_commit`. They are sent when the session begins, and most poolers refuse them.
     `table_schema` is the schema of all tables and works with a pooler too. `pooled` says whether the client connects to
-    a pooler. Only the code that runs client programs such as pgbench uses `pooled`, so it is not sent to the engine and
-    the drivers.
+    a pooler. It only matters for programs such as pgbench, and is not sent to costof's own clients.
     """
 
     protocol: Literal["postgres"] = "postgres"
