@@ -115,7 +115,7 @@ def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None], 
 
 
 def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
-    """Write a script that executes the program with the libraries in `folder`, which will be moved to `place`."""
+    """Write a script that runs the program with the libraries in `folder`. The folder is later moved to `place`."""
     # Debian's library folders are named by architecture.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))

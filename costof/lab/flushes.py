@@ -38,7 +38,7 @@ REST_SECONDS = 0.5
 #: The number of parts of a measurement. The standard error is computed from the parts' means, since successive flushes
 #: are not independent.
 PARTS = 10
-#: The minimum number of flushes in a part, even if they take longer than planned.
+#: The minimum number of flushes in a part, even if the measurement then takes longer than planned.
 FEWEST_IN_PART = 2
 LONGEST_PATH = 60
 #: File systems in memory, on which a flush does nothing.

@@ -23,7 +23,7 @@ from costof.lab.program import find_program
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 SECCOMP_FILTER = "2"
 
-#: Kernel settings that can forbid user namespaces to ordinary users: the forbidding value, and an allowing one.
+#: Kernel settings that can forbid user namespaces to ordinary users: the value that forbids, and one that allows.
 FORBIDDING = {
     "kernel.unprivileged_userns_clone": ("0", "1"),
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),

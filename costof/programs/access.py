@@ -163,7 +163,7 @@ class LoginUrl:
 
 
 def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
-    """Parse the URL of a target, whose syntax is `form`. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
+    """Parse the URL of a user's server. `form` is the URL's syntax. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     try:
         parts = split_url(access.url, form.example)
         username, host, port = _parse_authority(parts, form)

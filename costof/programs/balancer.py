@@ -36,7 +36,7 @@ EVIDENCE_PATH = "/costof-evidence"
 #: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
 ORIGIN_NAME = "origin"
 # A shell script with kernel settings that let a host open thousands of connections a second. Operators use them too:
-# each closed connection keeps its port in TIME_WAIT for a minute, so that a host would otherwise run out of ports. If
+# each closed connection keeps its port in TIME_WAIT for a minute, and without the settings a host runs out of ports. If
 # /proc/sys is not writable, the kernel's default of 28,000 ports must be enough.
 MANY_PORTS = """
 cd /proc/sys/net/ipv4

@@ -98,7 +98,7 @@ class LabServer(ABC):
     def make_tables(self) -> None:
         """Create empty tables.
 
-        It is called before any client connects, since instruments may look for the tables as soon as they connect.
+        It is called before any client connects, since clients may look for the tables as soon as they connect.
         """
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class Fetchable(Protocol):
 
 
 class TargetUrl(Protocol):
-    """The attributes that the parsed URLs of all programs have. `shown` is the URL without secrets."""
+    """The attributes that a parsed URL has for every server program. `shown` is the URL without secrets."""
 
     @property
     def shown(self) -> str: ...

@@ -329,7 +329,7 @@ def short_error(error: PyMongoError) -> str:
 
 
 ROLE, ROLE_EVERYWHERE = "readWrite", "readWriteAnyDatabase"
-#: The actions that a run, its instruments and its clean-up need.
+#: The actions for which the account needs rights: those of the run, of its measuring clients, and of the clean-up.
 ACTIONS = ("find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection")
 UNAUTHORIZED = 13
 

@@ -46,7 +46,7 @@ def parse_postgres_url(access: Access, study: str) -> LoginUrl:
 
 
 def first_database(url: LoginUrl) -> str:
-    """Return the database for the first log-in: the URL's, or `DATABASE` if the URL names none."""
+    """Return the database for the first log-in: the one in the URL, or else `DATABASE`."""
     return unquote(url.path.strip("/")) or DATABASE
 
 
@@ -364,8 +364,8 @@ class PostgresLeftovers(Leftovers):
         try:
             place.open()
         except CostofError:
-            # The account may not log in to this database, for example because of pg_hba.conf. So no run of this account
-            # has used it.
+            # The account may not log in to this database, for example because of pg_hba.conf. Its runs cannot have left
+            # anything there.
             return []
         try:
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))
