@@ -33,15 +33,16 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 
 #: The kind of a server's key if the study does not choose one.
 DEFAULT_KEY = "rsa-2048"
-#: The text between key kind and number of certificates in a kind of certificate such as 'rsa-2048-chain-3'.
+#: Separates the key's kind from the number of certificates: 'rsa-2048-chain-3' is a chain of three with RSA keys.
 CHAIN = "-chain-"
 
 
 def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
-    """Return the kind of certificate that an arm's `lab` settings require, such as 'rsa-2048' or 'rsa-2048-chain-3'.
+    """Return the kind of certificate that `settings` describe, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
-    The chain has the server's certificate and the intermediate ones, which the server sends, but not the root. Without
-    a kind of key in the settings, return `default`.
+    `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. The number counts the
+    certificates that the server sends: its own and the intermediate ones, not the root. If `settings` have no "key",
+    the key is `default`; without a default, return None.
     """
     key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"
@@ -74,8 +75,6 @@ def _general_name(name: str) -> x509.GeneralName:
 
 @dataclass(frozen=True)
 class _Issuer:
-    """An authority that signs certificates."""
-
     certificate: x509.Certificate
     key: PrivateKey
 
@@ -97,13 +96,13 @@ class Authority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
         )
         self.certificate = builder.sign(self._key, hashes.SHA256())
-        #: The intermediate authorities from the root on, by the kind of their keys.
+        #: For each kind of key, the chain of intermediate authorities. The root signs the first one.
         self._intermediates: dict[str, list[_Issuer]] = {}
         self.ca_file = self.folder / "ca.pem"
         self.ca_file.write_bytes(self.certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue_all(self, label: str, kinds: Iterable[str], names: list[str]) -> dict[str, Path]:
-        """Issue a certificate of each kind (`certificate_kind`). Return the paths of the PEM files by kind."""
+        """Issue a certificate of each kind, such as 'rsa-2048'. Return the paths of the PEM files by kind."""
         return {kind: self.issue(label, kind, names) for kind in kinds}
 
     def issue(self, label: str, kind: str, names: list[str], valid_for: datetime.timedelta = VALID_FOR) -> Path:

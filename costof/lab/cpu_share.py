@@ -12,8 +12,8 @@ from costof.lab.program import find_program
 
 # A short period, so that a host that has used up its share looks to its clients like a slow machine, not a stopped one.
 PERIOD_US = 10_000
-# Each host has a different period. If all periods were equal, the random offsets between them would last for the whole
-# run, and decide whether a host is throttled whenever another host's answer arrives.
+# Each host's period is longer than the previous host's by this step. With equal periods, the random offsets between the
+# hosts' periods would stay the same for the whole run, so that one run's figures would differ from another's by chance.
 PERIOD_STEP_US = 300
 PERIODS = 16
 # The kernel accepts no smaller quota (cpu.cfs_quota_us, cpu.max).
@@ -54,10 +54,11 @@ class CpuShare:
     `period_us` is the length of a scheduling period, in which the group may use its share. Small shares have longer
     periods.
 
-    With `cpu` all processes run on this CPU, as on one slower core. Without `cpu`, threads on one CPU can use up the
-    quota of a period while threads on other CPUs wait. Which threads wait depends on chance, but then the same threads
-    wait for seconds. As a result, the number of requests that a server handles at once changes, and the server's CPU
-    time per request changes by half.
+    If `cpu` is given, all processes run on that CPU. The group then behaves like a machine with one slower core.
+
+    Without `cpu`, the threads on one CPU can use up the group's quota, while the threads on other CPUs have to wait for
+    the next period. The same threads may lose in this way for seconds. The CPU time that a server needs per request
+    then changes by half, depending on chance.
     """
 
     cores: float
@@ -92,9 +93,9 @@ class CpuShare:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words that, put before a command line, run it in the group without a new process (same pid).
+        """Return a command prefix that runs the command after it in the group: `[*prefix, "sleep", "1"]`.
 
-        The words start a shell that enters the group and then executes the command.
+        The prefix starts a shell, which enters the group and then becomes the command (exec), so the pid is the same.
         """
         enter = "".join(f'echo $$ >"{folder}/cgroup.procs" && ' for folder in self.folders)
         pin = [] if self.cpu is None else [str(find_program("taskset", "util-linux")), "-c", str(self.cpu)]
@@ -107,7 +108,7 @@ class CpuShare:
         return int(self._counts(folder)["usage_usec"]) / 1e6
 
     def throttled_seconds(self) -> float:
-        """Return how many seconds, since its creation, the group was ready to run but had used up its share."""
+        """Return for how many seconds since its creation the group was ready to run but had used up its share."""
         counts = self._counts(self.hierarchies.limit / self.group)
         if self.hierarchies.version == 1:
             return int(counts["throttled_time"]) / 1e9

@@ -35,9 +35,9 @@ class Packages:
 
     The packages `names` are unpacked, together with the libraries that they need.
 
-    `programs` are file patterns of the packages' executables. The first pattern is that of the program itself. `beside`
-    are patterns of files that the program expects in its own folder. `extension` is the end of the name of a package
-    for the program's version, such as 'pgaudit' for postgresql-15-pgaudit.
+    `programs` are file patterns of the executables, such as 'usr/sbin/mariadbd'. The first one is for the program
+    itself. `beside` are patterns of other files that the program expects in its own folder. `extension` adds a package
+    whose name begins with that of the program's version: 'pgaudit' adds postgresql-15-pgaudit.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Packages:
             first = folder / self.programs[0]
             for path in (path for pattern in self.beside for path in files.glob(pattern)):
                 first.with_name(path.name).symlink_to(place / path.relative_to(folder))
-            # Programs look for these folders relative to their own folder.
+            # Programs look for these two folders relative to their own location, so link to the unpacked ones.
             for name in ("share", "lib"):
                 if not (folder / "usr" / name).exists():
                     (folder / "usr" / name).symlink_to(place / FILES / "usr" / name)
@@ -115,7 +115,7 @@ def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None], 
 
 
 def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
-    """Write a script that executes the program with the libraries in `folder`, which will be moved to `place`."""
+    """Write a script that runs the program with the libraries in `folder`. The folder is later moved to `place`."""
     # Debian's library folders are named by architecture.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))
@@ -134,12 +134,13 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
     versions = _planned(apt, names)
     if extension is not None:
         with_extension = [*names, *(f"{name}-{extension}" for name in versions if _is_version_of(name, names))]
-        # Without the extension's package, only studies of the extension cannot run, and they report this.
+        # Go on without the extension if there is no such package: only studies of the extension need it, and they
+        # report that it is missing.
         with contextlib.suppress(FetchError):
             versions = _planned(apt, with_extension)
             names = with_extension
-    # Download only dependencies that are libraries. If the requested package is empty, download also the package that
-    # has its programs, such as postgresql-15.
+    # Of the dependencies, download only libraries, and the package that has the programs if the requested one is empty:
+    # 'postgresql' only depends on postgresql-15.
     required = [
         f"{name}={version}"
         for name, version in versions.items()
@@ -150,8 +151,7 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
 
 def _planned(apt: list[str], names: Sequence[str]) -> dict[str, str]:
     """Return the packages that an installation of these packages would download, with their versions."""
-    # Without --reinstall, apt-get would omit packages that are installed already. In its list, apt-get replaces names
-    # of virtual packages by those of real ones.
+    # Without --reinstall, apt-get would omit packages that are installed already.
     arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…
     lines = (line for line in _run([*apt, *arguments], "found").splitlines() if line.startswith("'"))

@@ -1,7 +1,8 @@
-"""Flushes: the time that the disk under the lab's data needs until written bytes survive a power cut.
+"""Measurement of flushes: how long the disk under the lab's data takes until written bytes survive a power cut.
 
-`python -m costof.lab.flushes FOLDER overwrite|append SECONDS` prints it as JSON. A lab runs this command like its
-servers: the kernel shares the CPU between sessions of processes, so a flush may take longer in the run's own process.
+`python -m costof.lab.flushes FOLDER overwrite|append SECONDS` measures for SECONDS and prints a `FlushEvidence` as
+JSON. A lab starts this command as a separate process, like its servers. The kernel divides the CPU among sessions of
+processes, so a flush in the run's own session could take longer than in a server's.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ from costof.model import Finite, Model
 
 #: The size of a write before a flush: PostgreSQL's and MariaDB's logs are written in such blocks.
 WRITE_BYTES = 8192
-#: The size of the file whose bytes are replaced. Logs are allocated in advance, so that a flush of a log writes no
-#: metadata of the file system.
+#: The size of the file for measurements that replace bytes. The file has its full size before the first flush, like a
+#: log that a database allocates in advance. A flush then writes data only, and no metadata of the file system.
 FILE_BYTES = 2**20
-#: The length of the measurements before the first and after the last slice, and of the one after each round. There is
-#: one after each round because the speed of a shared disk varies.
+#: The length of a measurement of flushes in seconds: at the beginning and end of a run, and after each round (one
+#: measured window of every arm). The speed of a shared disk varies, so that two measurements are not enough.
 SECONDS, SECONDS_AFTER_ROUND = 1.0, 0.1
 OVERWRITE, APPEND = "overwrite", "append"
 MODULE = "costof.lab.flushes"
-#: A rest before the measurement. On a busy machine, a process that has just used a CPU, such as for its imports, waits
-#: longer for its next turn: a flush took 5.8 ms without a rest, and 0.5 ms after it. A server, which mostly waits, has
-#: times as after a rest.
+#: The process sleeps for this time before it measures. On a busy machine, the scheduler lets a process wait that has
+#: just used much CPU time, for example for imports: a flush then took 5.8 ms, but 0.5 ms after the sleep. A database
+#: server mostly waits, so its flushes are like those after the sleep.
 REST_SECONDS = 0.5
 #: The number of parts of a measurement. The standard error is computed from the parts' means, since successive flushes
 #: are not independent.
 PARTS = 10
-#: The minimum number of flushes in a part, even if they take longer than planned.
+#: The minimum number of flushes in a part, even if the measurement then takes longer than planned.
 FEWEST_IN_PART = 2
 LONGEST_PATH = 60
 #: File systems in memory, on which a flush does nothing.

@@ -18,7 +18,7 @@ from costof.lab.program import find_program
 
 # Maximum number of packets that a link holds in one direction, netem's `limit`: enough for 240 ms at 500 Mbit/s.
 QUEUE_PACKETS = 10_000
-# The role under which the CPU time of processes that simulate links is counted, separately from that of servers.
+# CPU time is counted by role. This is the role of processes that simulate links, so they do not count as servers.
 LINK_ROLE = "link"
 
 #: The folder of ip-netns(8) for named namespaces. Only root can write to it.
@@ -28,7 +28,7 @@ _setns = ctypes.CDLL(None, use_errno=True).setns
 
 
 def entered(namespace: Path) -> list[str]:
-    """Return the words that, put before a command line, run it in the namespace without a new process (same pid)."""
+    """Return a command prefix that runs the command after it in the namespace, with the same pid (`nsenter`)."""
     return [str(find_program("nsenter", "util-linux")), f"--net={namespace}", "--"]
 
 
@@ -75,7 +75,7 @@ class Host:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words that, put before a command line, run it on this host without a new process (same pid)."""
+        """Return a command prefix that runs the command after it on this host, with the same pid. It may be empty."""
         share = self.cpu_share.prefix if self.cpu_share else []
         return share if self.namespace is None else [*share, *entered(self.namespace)]
 
@@ -104,7 +104,8 @@ def throttled_seconds(hosts: Iterable[tuple[str, Host]]) -> dict[str, float]:
 class Link:
     """A link between two hosts, with an address at each.
 
-    `kind` says how the link is implemented: `loopback`, `veth` (without delay, limit or loss), `netem` or `engine`.
+    `kind` says how the link is implemented: `loopback`, `veth` (without delay, limit or loss), `netem`, or `engine`
+    (simulated by `costof-engine link`).
     """
 
     name: str

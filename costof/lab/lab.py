@@ -95,7 +95,10 @@ class Lab:
 
     processes: dict[str, Process] = field(default_factory=dict)
     on_disk: bool = False
-    """Whether the lab's folders must be on a disk, because the run measures flushes. Raises `NO_DISK` without one."""
+    """Whether the lab's folders must be on a disk, not in memory. A run that measures flushes needs this.
+
+    If no suitable folder is on a disk, entering the lab raises `NO_DISK`.
+    """
 
     def __enter__(self) -> Lab:
         parent = folder_on_disk() if self.on_disk else _temporary_folder()

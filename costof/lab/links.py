@@ -1,6 +1,7 @@
-"""The parts of a link: addresses, queue length, and the commands that create it.
+"""The parts of a link between two hosts: addresses, queue length, and the commands that create it.
 
-Without netem the engine simulates the link. This module has the engine's plan, answers and process for this case.
+On a kernel without netem, the process `costof-engine link` simulates the link. This module starts the process, and has
+the types of the messages to it (`LinksPlan`) and from it (`LinkReady`, `AllCounters`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def link_addresses(run: str, number: int) -> tuple[str, str]:
 
 
 def served_address(run: str, number: int) -> str:
-    """Return address `number` (from 0) of the addresses in the run's /16 that belong to hosts and not to links."""
+    """Return address 10.x.255.(`number` + 1), which belongs to a host and not to a link. `run` determines x."""
     if not 0 <= number < SERVED:
         detail = f"a network has room for {SERVED} addresses in addition to those of its links"
         raise CostofError(ErrorText.LAB_FAILED, detail=detail)
@@ -111,7 +112,10 @@ class LinkEnd(Model):
 
 
 class LinkPlan(Model):
-    """The engine's settings for a link. Delay (half of `round_trip_ms`), bandwidth and loss apply in each direction."""
+    """The properties of a link that `costof-engine link` simulates.
+
+    Delay (half of `round_trip_ms`), bandwidth and loss apply in each direction.
+    """
 
     name: str
     a: LinkEnd
@@ -123,18 +127,19 @@ class LinkPlan(Model):
 
 
 class LinksPlan(Model):
-    """The plan of an engine process that simulates links. `seed` determines which packets are lost."""
+    """The message that tells `costof-engine link` which links to simulate. `seed` determines which packets are lost."""
 
     seed: int
     links: list[LinkPlan]
 
 
 class LinkReady(Model):
-    """The engine's answer when its links work.
+    """The answer of `costof-engine link` when its links work.
 
-    `path_cost_us` is the duration of a round trip without simulated delay. `held_us` has, for each link, the time for
-    which the engine holds a packet in one direction. If `preferred` is false, the process could not raise its
-    scheduling priority, so a busy machine may delay packets by additional milliseconds.
+    `path_cost_us` is the measured round-trip time of a link without simulated delay. `held_us` is, by link, the delay
+    that is added to a packet in one direction: half of the round trip that the study requires, less the path cost. If
+    `preferred` is false, the process could not raise its scheduling priority. A busy machine may then delay packets by
+    additional milliseconds.
     """
 
     path_cost_us: float
@@ -143,7 +148,12 @@ class LinkReady(Model):
 
 
 class DirectionCounters(Model):
-    """Counters of one direction of a link: packets by what happened to them, and the delay beyond the planned delay."""
+    """Counters of packets in one direction of a link.
+
+    `taken` packets entered the link. Of these, `lost` were removed by the simulated loss, `dropped` found a full queue,
+    and the receiving device `refused` others because it was down. `late_sum_ns` and `late_max_ns` say by how much
+    packets were delivered later than planned.
+    """
 
     taken: int
     lost: int
@@ -161,7 +171,7 @@ class LinkCounters(Model):
 
 
 class AllCounters(Model):
-    """Counters of all links, by name, since the links were ready, and the CPU time of the engine's process."""
+    """Counters of all links, by name, since the links were ready, and the CPU time of `costof-engine link`."""
 
     cpu_ns: int
     links: dict[str, LinkCounters]

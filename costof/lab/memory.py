@@ -41,8 +41,9 @@ class Memory:
 def read_memory(processes: Iterable[tuple[str, int]]) -> Memory:
     """Return the memory of processes, given as (role, pid), and of all their descendants.
 
-    Memory that several processes share counts once, in equal parts (PSS), and programs and libraries do not count. If
-    PSS may not be read, or the kernel does not split it (Linux before 5.4), the whole resident set (RSS) counts.
+    The memory of a process is its proportional set size (PSS) without mapped files, such as programs and libraries. In
+    PSS, a page that n processes share counts as 1/n page for each. If PSS may not be read, or the kernel does not
+    report it without files (Linux before 5.4), the whole resident set (RSS) counts.
     """
     family = _families(processes)
     memory = Memory()

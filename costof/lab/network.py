@@ -1,9 +1,10 @@
 """The lab's network: hosts, and links between them with round-trip time, bandwidth and loss.
 
 A host is a network namespace. Root can create it, or an ordinary user in a user namespace (`user_namespace.py`). Each
-link has a separate network, so that a server process bound to all addresses of its host is reached at a different
-address for each distance. All distances exist at the same time. If namespaces cannot be created, a host is a loopback
-address, and all links are local ones without delay.
+link has its own network, with one address at each end. A server that listens on all addresses of its host can therefore
+be reached over several links at the same time, each with another round-trip time.
+
+If namespaces cannot be created, a host is only a loopback address, and links have no delay, loss or limit.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ from costof.lab.links import (
 from costof.lab.program import find_program
 from costof.lab.user_namespace import can_make_hosts, can_share_cpu, why_forbidden
 
-# The last number of the first host's loopback address if there are no namespaces. Server programs use lower numbers.
+# Without namespaces, the first host's loopback address ends with this number. Server programs use lower numbers.
 FIRST_LOOPBACK = 101
-# The longest round trip that the engine accepts.
+# The longest round trip that `costof-engine link` accepts.
 LONGEST_ROUND_TRIP_MS = 10_000.0
 TUN = Path("/dev/net/tun")
 
@@ -52,8 +53,8 @@ __all__ = ["Host", "Link", "Network"]
 class Network:
     """The network of a lab, a context manager. After the last call of `link`, call `start`.
 
-    `start` starts the engine if the engine must simulate links, because the kernel lacks netem or because of
-    `netem=False`. Everything is removed with the lab.
+    Links are made with the kernel's netem. If the kernel lacks netem, or with `netem=False`, `start` starts the process
+    `costof-engine link`, which simulates the links. Everything is removed with the lab.
     """
 
     lab: Lab
@@ -165,9 +166,9 @@ class Network:
         self._do(what, [[*_entered(host), _ip(), *words.split()] for host, words in commands])
 
     def start(self) -> LinkReady | None:
-        """Start one engine process for the links that it must simulate and that were added since the last `start`.
+        """Start a `costof-engine link` process for links without netem that were added since the last `start`.
 
-        Return the engine's answer; None if there are no such links. Raises `INSTRUMENT_FAILED`.
+        Return the process's answer; None if there are no such links. Raises `INSTRUMENT_FAILED`.
         """
         if not self._waiting:
             return None
@@ -181,7 +182,7 @@ class Network:
         return self._carriers[link.name].counters().links[link.name]
 
     def cpu_seconds(self) -> float:
-        """Return the CPU seconds of the engine's processes that simulate links."""
+        """Return the CPU seconds of the `costof-engine link` processes."""
         return sum(process.cpu_seconds() for process in self._link_processes())
 
     def cpu_by_role(self) -> dict[str, float]:
@@ -235,7 +236,7 @@ class Network:
 
 
 def tun_lacks() -> str | None:
-    """Return why the engine cannot simulate links on this machine, and a remedy; None if it can."""
+    """Return why `costof-engine link` cannot run on this machine, and a remedy; None if it can."""
     if not TUN.exists():
         return f"this kernel has neither netem nor {TUN}; load a module: sudo modprobe sch_netem, or tun"
     if not os.access(TUN, os.R_OK | os.W_OK):

@@ -68,13 +68,13 @@ def find_library(name: str, package: str, folders: Sequence[Path]) -> Path:
 def located(find: Callable[[], Path], version: Callable[[Path], str]) -> Callable[[], str]:
     """Return a function that finds a program and returns text such as '5.68 at /usr/bin/stunnel'.
 
-    Modules of programs list such functions in `NEEDED`.
+    `costof/programs/` modules put such functions into their dictionary `NEEDED`, for `costof doctor`.
     """
     return lambda: f"{version(binary := find())} at {binary}"
 
 
 def unpacked_from(folder: Path = UNPACKED) -> dict[str, str]:
-    """Return the package and version of each program in the folder as one text, by program name; '' if unknown."""
+    """Return package and version of each program in the folder: {"haproxy": "haproxy 2.6.12-1"}; '' if unknown."""
     try:
         names = sorted(path.name for path in folder.iterdir() if path.name not in NOT_UNPACKED)
         versions = (folder / VERSIONS).read_text() if (folder / VERSIONS).is_file() else ""

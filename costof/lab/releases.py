@@ -1,8 +1,8 @@
-"""Releases of server programs besides the installed one, so that a study can vary the server's version.
+"""Releases of server programs other than the installed one. They let a study compare versions of a server.
 
-A release is a JAR file in a Maven repository: projects that embed a database in tests publish unmodified server
-programs there. It is pinned by version and SHA-256, and unpacked into the user's cache. A user's own build is the
-folder with its programs, such as /opt/pg19/bin.
+A release is downloaded as a JAR file from a Maven repository. Projects that start databases in unit tests publish
+unmodified server programs there in this format. Version and SHA-256 are fixed, and the JAR is unpacked into the user's
+cache. Instead of a release, users can also name a folder with programs that they have built, such as /opt/pg19/bin.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ class Release:
 
 
 def find_release(version: str, program: str, releases: Mapping[str, Release]) -> Path:
-    """Return the path of `program` in a release: a key of `releases`, or the absolute path of a user's folder.
+    """Return the path of `program` in the given version.
+
+    `version` is a key of `releases`, such as '18', or the absolute path of a folder with the user's own programs.
 
     Raises `UNKNOWN_RELEASE`, `RELEASE_NOT_FETCHED` and `NO_PROGRAM_IN_FOLDER`.
     """

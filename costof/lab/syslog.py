@@ -1,8 +1,8 @@
 """A syslog daemon for one server of a lab: `python -m costof.lab.syslog SOCKET` writes each message as a line.
 
-Programs send messages to /dev/log, a path that is fixed in the C library. `sending_to` therefore gives a program a
-/dev of its own, so that it reaches this daemon and not the machine's. As with other daemons, a program waits while the
-socket's queue is full, so no message is lost.
+Programs send messages to /dev/log, a path that is fixed in the C library. `SyslogDaemon.prefix` therefore gives a
+program a /dev of its own, so that its messages reach this daemon and not the machine's. If the socket's queue is full,
+the program waits, as with other daemons. No message is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from costof.lab.program import find_program
 
 ROLE = "syslog"
 LONGEST_MESSAGE = 65_536
-#: The maximum number of messages that are written at once. Messages are written as soon as none is waiting.
+#: The maximum number of messages in one write. A write takes all messages that are waiting, up to this number.
 BATCH = 256
 STANDARD_OUTPUT = 1
 #: The shell script that replaces /dev by a folder (its first argument) with a few devices and a socket (the second),
@@ -54,7 +54,7 @@ class SyslogDaemon:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words that, put before a command, send its syslog messages to this daemon (same pid)."""
+        """Return a command prefix: the command after it sends its syslog messages to this daemon, with the same pid."""
         unshare = str(find_program("unshare", "util-linux"))
         return [unshare, "--mount", "/bin/sh", "-c", OWN_DEV, "sh", str(self._dev), str(self._socket)]
 

@@ -1,7 +1,7 @@
-"""Topologies: the hosts on which a lab's programs run, the links between them, and the measured distances.
+"""Topologies: the hosts on which a lab's programs run, the links between them, and the links' measured round trips.
 
-In a `Star` clients surround servers. In a `Chain` requests pass from one program to the next. Chained replication
-defines another topology, with nodes around routers.
+In a `Star`, each host of clients has a link to the servers' host. In a `Chain`, requests pass from one program to the
+next. The study of chained replication defines one more topology, in its own module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ MIDDLE_LOOPBACK = 99
 class Topology(Resource):
     """Base class of topologies.
 
-    A topology is a context manager, to be entered inside that of the lab. `seed` determines which packets are lost.
+    A topology is a context manager. Enter it after the lab: `with Lab() as lab, Star(lab, ...)`. `seed` determines
+    which packets are lost.
     """
 
     def __init__(self, lab: Lab, seed: int) -> None:
@@ -53,7 +54,7 @@ class Topology(Resource):
         return self._evidence
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds of the engine's processes that simulate links, by role (always `LINK_ROLE`)."""
+        """Return the CPU seconds of processes that simulate links, as {"link": 1.2}; {} if there are none."""
         return self._network.cpu_by_role()
 
     def lost(self) -> str | None:
@@ -64,22 +65,20 @@ class Topology(Resource):
 
 
 class Star(Topology):
-    """Clients around servers: one host for the servers, and one host for the clients of each distance.
+    """A host for the servers, and around it one host of clients for each distance (round-trip time).
 
-    The servers have the same addresses for the clients of all distances, so that a replica set can announce addresses
-    that every client can use. Each host of clients has one link to the servers' host, and a route over this link to
-    these addresses.
+    `distances` has the round-trip times in milliseconds by name, such as {"lan": 0, "wan": 40}. The names become parts
+    of process names. Clients with a round-trip time of 0 are near, others are far.
 
-    A middle host with a CPU share can be added, for programs between clients and servers. It is near the servers: the
-    distance from a client to the middle host is the same as to the servers.
+    Each host of clients has one link to the servers' host. The servers have the same addresses for all clients, so that
+    a replica set can announce addresses that every client can use.
 
-    In two cases there are no separate hosts, so that servers and clients use loopback addresses. First, namespaces
-    cannot be created. Second, all clients are near, `separate` is false, and there is no middle host.
+    `middle` adds a host with this CPU share (in cores) for programs between clients and servers, such as a balancer.
+    Its distance from a client is the same as that of the servers. Without root its CPU use is not limited.
 
-    `distances` maps the name of each distance to its round-trip time in milliseconds. The names must be valid in
-    process names. `separate` creates hosts even if all clients are near, so that a near client is measured in the same
-    way whether or not the run has far clients. `middle` is the middle host's CPU share in cores; None means no middle
-    host. Without root the middle host has no limit on its CPU use.
+    Without namespaces there are no hosts: servers and clients use loopback addresses. The same is true if all clients
+    are near, `middle` is None and `separate` is false. `separate` creates hosts even then, so that near clients are
+    measured in the same way in runs with and without far clients.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class Star(Topology):
         return self.client(distance).loopback or "127.0.0.1"
 
     def measure(self) -> None:
-        """Measure every link, one after the other. This takes 1 s for distances up to 170 ms."""
+        """Measure the round trips of every link, one after the other. Each link takes 0.2 s and two round trips."""
         self._evidence = [evidence for link in self._links.values() for evidence in measured(link)]
 
     def words(self) -> str:

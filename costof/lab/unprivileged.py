@@ -23,11 +23,11 @@ class Unprivileged:
 
     @property
     def prefix(self) -> list[str]:
-        """Return the words that, put before a command line, run it as this user."""
+        """Return a command prefix that runs the command after it as this user; [] if this process is not root."""
         if not is_root():
             return []
-        # Request a signal at the supervisor's death (--pdeathsig) once more: the change of user clears the earlier
-        # request.
+        # The kernel must kill the program if the supervisor dies (--pdeathsig). The supervisor has requested this, but
+        # the change of user clears the request.
         drop = ["setpriv", f"--reuid={self._user.pw_uid}", f"--regid={self._user.pw_gid}", "--clear-groups"]
         return [*drop, "--no-new-privs", "--pdeathsig=KILL"]
 

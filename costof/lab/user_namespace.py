@@ -23,7 +23,7 @@ from costof.lab.program import find_program
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 SECCOMP_FILTER = "2"
 
-#: Kernel settings that can forbid user namespaces to ordinary users: the forbidding value, and an allowing one.
+#: Kernel settings that can forbid user namespaces to ordinary users: the value that forbids, and one that allows.
 FORBIDDING = {
     "kernel.unprivileged_userns_clone": ("0", "1"),
     "kernel.apparmor_restrict_unprivileged_userns": ("1", "0"),
@@ -103,7 +103,7 @@ def reason(output: str, settings: Path = Path("/proc/sys")) -> str:
 
 
 def prefix() -> list[str]:
-    """Return the words that, put before a command line, run it in a new user namespace with all capabilities."""
+    """Return a command prefix that runs the command after it in a new user namespace, with all capabilities there."""
     unshare = str(find_program("unshare", "util-linux"))
     # With slave propagation, mounts and unmounts outside take effect inside, but not vice versa.
     return [unshare, "--user", "--map-current-user", "--keep-caps", "--mount", "--propagation=slave", "--"]

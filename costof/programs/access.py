@@ -77,7 +77,7 @@ def _read_password_file(path: Path) -> str:
 
 @dataclass(frozen=True)
 class ShownAccess:
-    """The URLs of a target without secrets, as plans and reports show them."""
+    """The URLs of a user's own server (the target) without secrets, for the run's plan and reports."""
 
     url: str
     plain_url: str | None = None
@@ -87,12 +87,14 @@ class ShownAccess:
 
 @dataclass(frozen=True)
 class Access:
-    """The options of a target as the user gave them. The URLs and the password stay out of plans, reports and logs.
+    """The command line options with which users describe their own server (the target).
 
-    `plain_url` is the URL for arms without TLS. `database` is the name that the user chose for the run's database.
-    `allow_plain` permits arms without TLS although the URL requires TLS. `server_cpu` is a command that prints the CPU
-    seconds that the servers have used, `server_memory` one that prints the bytes of their memory. `pooler_url` is the
-    URL of a pooler in front of the server.
+    The URLs and the password are secret: they never appear in plans, reports and logs.
+
+    `plain_url` is the URL for measurements without TLS, and `pooler_url` that of a connection pooler in front of the
+    server. `database` is the name that the user chose for the run's database. `allow_plain` permits measurements
+    without TLS although the URL requires TLS. `server_cpu` is a command that prints the CPU seconds that the servers
+    have used. `server_memory` is a command that prints the bytes of their memory.
     """
 
     url: str = field(repr=False)
@@ -119,7 +121,7 @@ class Access:
 
 @dataclass(frozen=True)
 class UrlForm:
-    """The syntax of the URLs of one kind of server.
+    """The syntax of the URLs of one server program, such as PostgreSQL.
 
     `tls_options` has the options that turn TLS on or off. For each option it has the accepted values, and for each
     value whether it turns TLS on. TLS always verifies the certificate and the host name. Values with which a client may
@@ -161,7 +163,7 @@ class LoginUrl:
 
 
 def parse_login_url(access: Access, study: str, form: UrlForm) -> LoginUrl:
-    """Parse the URL of a target, whose syntax is `form`. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
+    """Parse the URL of a user's server. `form` is the URL's syntax. Raises `BAD_TARGET`, `PASSWORD_TWICE`."""
     try:
         parts = split_url(access.url, form.example)
         username, host, port = _parse_authority(parts, form)

@@ -15,8 +15,8 @@ from costof.lab.log_file import LogFile
 from costof.lab.syslog import SyslogDaemon
 from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 
-#: Names of an audit log's readings (`LabServer.readings`): the count of all entries, their bytes, and the prefix of a
-#: name that ends with a class of entries and has the count of this class.
+#: Names of an audit log's counters in `LabServer.readings`: the number of all entries, and their bytes. The third name
+#: is a prefix: 'audit_entries_read' is the number of entries of the class 'read'.
 ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"
@@ -31,8 +31,8 @@ STATEMENTS_OF_A_FAILURE = 64
 class ServerLog:
     """The log of a lab's server. Each line is read once and passed to all `readers`.
 
-    The process `writer` writes the file. If `writer` is a log collector or a syslog daemon, the server's processes send
-    it the lines, and `send_mark` sends it one more line.
+    The process named `writer` writes the file. It is the server itself, or a log collector or syslog daemon to which
+    the server sends its lines. In the second case, `send_mark` sends this process one more line with the given text.
     """
 
     def __init__(self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None) -> None:
@@ -50,9 +50,9 @@ class ServerLog:
     def read(self) -> None:
         """Read the new lines, including the entries of all statements that the server has answered.
 
-        The server's processes write or send an entry before they answer the statement. A collector or a syslog daemon
-        writes lines in the order in which it gets them. The function therefore sends it a last line, the mark, and
-        reads until the mark is in the file.
+        The server writes or sends an entry before it answers the statement. A collector or a syslog daemon writes lines
+        in the order in which it receives them, but perhaps later. The function therefore sends it one more line, the
+        mark, and reads until the mark is in the file.
         """
         if self._send_mark is None:
             self._read_lines()
@@ -99,10 +99,11 @@ class AuditLog:
 def statements_sent(
     kind: str | None, answer: SliceAnswer, of_program: Mapping[str, int] | None = None
 ) -> dict[str, int] | None:
-    """Return the number of statements of each class that the client has sent in a slice, by its own count.
+    """Return how many statements of each class the client sent in a slice (a measured window), such as {"read": 900}.
 
-    `of_program` has the number of statements of an operation that a load generator reports. Return None for workloads
-    of other kinds, which do not count their statements by class.
+    The number is computed from the client's count of operations. For load generators that only report operations,
+    `of_program` has the statements of one operation, such as {"read": 14, "write": 4}. Return None if the number of
+    statements of an operation is not known for this `kind` of workload.
     """
     if REPORTED in answer.counts:
         failed = sum(error.count for error in answer.errors if error.error_class == REPORTED_FAILURE)
@@ -128,10 +129,11 @@ def statements_sent(
 def entries_mismatch(
     audited: Collection[str], sent: Mapping[str, int], increases: Mapping[str, float], answer: SliceAnswer, log: LogFile
 ) -> str | None:
-    """Return how a slice's audit entries differ from the statements that were sent; None if they match exactly.
+    """Return how a slice's audit entries differ from the statements that were sent; None if they agree.
 
-    `audited` are the audited classes. Statements of other classes must have no entry. A failed operation may have sent
-    statements that the client did not count, and a load generator sends some beside its operations.
+    Each statement of an `audited` class must have one entry, and statements of other classes must have none. Two cases
+    allow more entries: a failed operation may have sent statements that the client did not count, and a load generator
+    sends statements that belong to no operation.
     """
     failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
     uncounted = math.inf if REPORTED in answer.counts else failed

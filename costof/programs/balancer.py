@@ -35,9 +35,9 @@ SUITES = "ALL:@SECLEVEL=0"
 EVIDENCE_PATH = "/costof-evidence"
 #: The name in the origin's certificate, which a balancer verifies if it uses TLS to the origin.
 ORIGIN_NAME = "origin"
-# The shell script that lets a host open thousands of connections a second, with settings that an operator would use
-# too. It is needed because each closed connection keeps its port in TIME_WAIT for a minute. If /proc/sys is not
-# writable, the kernel's default of 28,000 ports must be enough.
+# A shell script with kernel settings that let a host open thousands of connections a second. Operators use them too:
+# each closed connection keeps its port in TIME_WAIT for a minute, and without the settings a host runs out of ports. If
+# /proc/sys is not writable, the kernel's default of 28,000 ports must be enough.
 MANY_PORTS = """
 cd /proc/sys/net/ipv4
 [ ! -w tcp_tw_reuse ] || echo 1 >tcp_tw_reuse
@@ -77,7 +77,7 @@ class Balancer(ABC):
         self._entrances = list(entrances)
         self._ca_file = ca_file
         self._process: Process | None = None
-        #: Number of status requests so far, to subtract: nginx's counter of connections includes status requests.
+        #: Number of status requests so far. nginx counts them as connections, so they are subtracted from its counter.
         self._queries = 0
 
     @abstractmethod

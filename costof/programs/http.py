@@ -1,4 +1,4 @@
-"""Clients of an HTTP server, or of a balancer in front of one: the settings of an instrument, and test connections."""
+"""Clients of an HTTP server or of a balancer in front of it: settings of measuring clients, and test connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine's HTTP server (`origin`) as a service that another service calls, always on a separate host."""
+"""The HTTP server `costof-engine origin` as a service that another service calls, always on a separate host."""
 
 from __future__ import annotations
 

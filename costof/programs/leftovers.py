@@ -18,9 +18,9 @@ from costof.programs.target_database import DEAD_AFTER_SECONDS, Marker
 class Leftover:
     """A database that a run has left behind.
 
-    It has an intact marker, or it is empty and has no marker (`marker` is None). An empty database without a marker
-    counts as a leftover only if its name has the form of costof's generated names. `in_use` is the reason to keep the
-    database, or None if it may be removed.
+    `marker` is the record that the run has written into the database. It is None for an empty database without a
+    marker, which is a leftover only if its name has the form of costof's generated names. `in_use` is the reason to
+    keep the database, or None if it may be removed.
     """
 
     database: str

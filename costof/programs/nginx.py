@@ -85,7 +85,6 @@ class Nginx(Balancer):
     """An nginx process. It counts the connections of all its ports together and does not count TLS handshakes."""
 
     name = "nginx"
-    #: The modules that the configuration loads.
     _modules: Sequence[Path] = ()
 
     def start(self) -> None:

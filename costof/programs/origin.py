@@ -1,4 +1,4 @@
-"""The engine's `origin`: an HTTP server for measurements. Clients reach it directly or through a balancer."""
+"""The process `costof-engine origin`: an HTTP server for measurements, reached directly or through a balancer."""
 
 from __future__ import annotations
 

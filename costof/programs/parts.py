@@ -18,9 +18,9 @@ from costof.model import Model
 
 
 class ServerConfiguration(Model):
-    """The configuration of one server of a lab: the table `lab.server` of an arm's levels.
+    """The configuration of one server of a lab, from the table `lab.server` in the study's TOML file.
 
-    Each program adds the fields of its parts to this type (`configuration_of`).
+    The configuration of a server program also has the fields that its parts add (`configuration_of`).
     """
 
     settings: dict[str, str] = Field(default={}, description="Settings of the server that differ from the lab's usual.")
@@ -28,7 +28,7 @@ class ServerConfiguration(Model):
 
 
 class VersionedConfiguration(ServerConfiguration):
-    """The configuration of a server whose version a study can vary."""
+    """The configuration of a server whose version a study can choose."""
 
     version: str = Field(
         default="",
@@ -44,7 +44,7 @@ Configuration = TypeVar("Configuration", bound=ServerConfiguration)
 class ServerPart(Generic[Configuration]):
     """An optional feature of a lab's server. The methods do nothing unless a subclass overrides them."""
 
-    #: The fields of `lab.server` that configure the part.
+    #: A model with the fields that the part adds to the table `lab.server` of a study.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
     #: The programs that only this part needs, as in `NEEDED` and `FETCHABLE` (`costof/programs/server.py`).
     needed: ClassVar[Mapping[str, Callable[[], str]]] = {}
@@ -78,7 +78,7 @@ class ServerPart(Generic[Configuration]):
         return []
 
     def prefix(self) -> list[str]:
-        """Return the words that, put before the server's command line, start it in the way that the part needs."""
+        """Return a prefix for the server's command line, for example to redirect its syslog messages; [] for none."""
         return []
 
     def started(self) -> None:
@@ -92,14 +92,14 @@ class ServerPart(Generic[Configuration]):
         return {}
 
     def readings(self) -> dict[str, float]:
-        """Return the part's share of `LabServer.readings`: counters of the server so far, by name."""
+        """Return counters of the server so far by name, such as {"flushes": 12}, for `LabServer.readings`."""
         return {}
 
     def finish_counting(self) -> None:
         """Make the server update its counters after a slice, if it otherwise updates them late."""
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice's increase of the readings contradicts the configuration; None if it does not."""
+        """Return how the `increases` of the readings in a slice contradict the configuration; None if they do not."""
         return None
 
     def facts(self) -> dict[str, str]:
@@ -111,12 +111,15 @@ Part = TypeVar("Part", bound=ServerPart[Any])
 
 
 def needed_parts(parts: Iterable[type[Part]], server: Any, configuration: ServerConfiguration) -> Sequence[Part]:
-    """Return the parts that a server with this configuration (a `configuration_of(parts)`) has."""
+    """Create the parts that a server with this configuration needs.
+
+    The type of `configuration` is that returned by `configuration_of(parts)`.
+    """
     return [part(server, configuration) for part in parts if part.is_needed(configuration)]
 
 
 def configuration_of(parts: Iterable[type[ServerPart[Any]]]) -> type[ServerConfiguration]:
-    """Return the type of configuration with the fields of all parts."""
+    """Return a subclass of `ServerConfiguration` that has the fields of all these parts."""
     types = {part.configuration_type for part in parts} - {ServerConfiguration}
     bases = sorted(types, key=lambda each: each.__name__) or [ServerConfiguration]
     text = (ServerConfiguration.__doc__ or "").partition("\n")[0]

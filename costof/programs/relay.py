@@ -1,4 +1,4 @@
-"""The engine's `relay`: a proxy that delays requests to a server by a known time."""
+"""The process `costof-engine relay`: a proxy that delays requests to a server by a known time."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Spells(Model):
 
 
 class Warming(Model):
-    """A delay of `added_ns` for the first `requests` requests after a request of another state."""
+    """A delay of `added_ns` for the first `requests` requests after a request to an entrance with another `state`."""
 
     requests: int
     added_ns: int
@@ -76,7 +76,7 @@ class RelayCost(Model):
 
     @property
     def without_payers(self) -> RelayCost:
-        """Return the control's cost: only `base_ns` and `warming`, without the further delay of some requests."""
+        """Return the cost of the control (the arm without protection): `base_ns` and `warming`, no further delay."""
         return self.model_copy(update={"added_ns": 0, "payers": All()})
 
     @property
@@ -94,7 +94,8 @@ FREE = RelayCost(added_ns=0, payers=All())
 class Entrance(Model):
     """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there.
 
-    Requests at ports of the same `state` do not count as requests of another state.
+    `state` is for `RelayCost.warming`: a request that follows one at an entrance with another `state` is delayed as if
+    caches were cold. Entrances with the same `state` do not make each other cold.
     """
 
     address: str

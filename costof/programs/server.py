@@ -38,13 +38,15 @@ from costof.programs.target_database import choose_database_name
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a server in a lab: its host, and the authority that issues its certificates.
+    """What a server of a lab needs to start: its host, certificates, configuration, and facts about the workloads.
 
     `new_address` returns an unused address of the host that all clients can reach. `keys` are the kinds of certificate
-    key that the server must be able to present; it presents the first one when it starts. `number` is 1 for the lab's
-    first server, 2 for the second. `kinds` are the kinds of the study's workloads by name, and `records` is the number
-    of records that they use. `client_statements` has, by class, the number of statements of an operation that the load
-    generator of `--client` reports.
+    key that the server must be able to present, such as 'rsa-2048'. It presents the first one when it starts. `number`
+    is 1 for the lab's first server, 2 for the second.
+
+    `kinds` maps the name of each workload that costof's engine runs to its kind, such as {"log-in": "connect"}.
+    `records` is the number of records that the workloads use. `client_statements` is for a load generator chosen by
+    `--client`: the number of statements in one operation by class, such as {"read": 14, "write": 4}.
     """
 
     lab: Lab
@@ -59,7 +61,7 @@ class Place:
     client_statements: Mapping[str, int] = field(default_factory=dict)
 
     def kind(self, answer: SliceAnswer) -> str | None:
-        """Return the kind of a slice's workload; None if it is not the engine's."""
+        """Return the kind of a slice's workload, such as 'connect'; None if costof's engine did not run it."""
         # The name in the answer may be followed by the arm's number of workers and options.
         return self.kinds.get(answer.workload.split(" ")[0])
 
@@ -71,15 +73,13 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether near clients always run on another host than the server, which needs root. Without far clients, near
-    #: clients would otherwise share the server's host, and their figures would differ from those of a run with far
-    #: clients.
+    #: Whether clients at round-trip time 0 always get a host of their own. If False, they get one only in runs that
+    #: also have far clients. In other runs they share the server's host, and their figures are not comparable.
     separate_clients: ClassVar[bool] = True
-    #: One description for each write of a run, for --dry-run.
+    #: Texts for --dry-run, one for each place to which the run writes, such as 'the lab's own server: costof.sbtest1'.
     writes: ClassVar[list[str]]
-    #: The fields of `lab.server` in a study's levels. `place.configuration` is of this type.
+    #: The type of `place.configuration`: a model of the table `lab.server` in a study's TOML file.
     configuration_type: ClassVar[type[ServerConfiguration]] = ServerConfiguration
-    #: The parts that this server has.
     parts: Sequence[ServerPart[Any]] = ()
 
     #: Whether a flush of the server's log makes its file longer, instead of replacing bytes in it.
@@ -98,7 +98,7 @@ class LabServer(ABC):
     def make_tables(self) -> None:
         """Create empty tables.
 
-        It is called before any client connects, since instruments may look for the tables as soon as they connect.
+        It is called before any client connects, since clients may look for the tables as soon as they connect.
         """
 
     def close(self) -> None:
@@ -127,8 +127,8 @@ class LabServer(ABC):
     def readings(self) -> dict[str, float]:
         """Return counters of the server so far by name, such as {'flushes': 12} or {'log_bytes': 3400}.
 
-        They are read right before and right after each slice. A metric with the phase 'server.flushes' is the mean
-        increase for each operation.
+        They are read right before and right after each slice (a measured window). The increase divided by the number of
+        operations is a figure of the report: a study's metric can name it as the phase 'server.flushes'.
         """
         return merged(part.readings() for part in self.parts)
 
@@ -138,9 +138,10 @@ class LabServer(ABC):
             part.finish_counting()
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice's increase of the readings contradicts the server's configuration; None if it does not.
+        """Return how a slice contradicts the server's configuration; None if it does not. Such a slice is discarded.
 
-        Such a slice is discarded.
+        `increases` has, by name, by how much each of the `readings` rose in the slice. An example is a server that must
+        flush each commit, but made fewer flushes.
         """
         return first(part.mismatch(increases, answer) for part in self.parts)
 
@@ -191,7 +192,7 @@ class Fetchable(Protocol):
 
 
 class TargetUrl(Protocol):
-    """The attributes that the parsed URLs of all programs have. `shown` is the URL without secrets."""
+    """The attributes that a parsed URL has for every server program. `shown` is the URL without secrets."""
 
     @property
     def shown(self) -> str: ...
@@ -246,7 +247,8 @@ class TargetServer(ABC):
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
-        #: The study's main factor, and the `target` settings of its levels: those that the run measures, and all.
+        #: The study's main factor, such as 'transport', and settings of its levels (table `target`): `levels` has those
+        #: that the run measures, `offered` all that this server may be able to measure.
         self.factor = ""
         self.levels: Mapping[str, Mapping[str, Any]] = {}
         self.offered: Mapping[str, Mapping[str, Any]] = {}
@@ -321,23 +323,23 @@ class TargetServer(ABC):
     def client_settings(self) -> ServiceSettings: ...
 
     def redirects(self, target_settings: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the client settings that differ for an arm with these target settings, such as a pooler's address.
+        """Return the client settings that differ from a direct connection, such as a pooler's address; {} if none do.
 
-        Return {} if the arm connects directly.
+        `target_settings` are the table `target` of a study's level, such as {"pooler": true}.
         """
         return {}
 
     def may_lack(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return what an arm with these target settings needs that not every server has; None if nothing.
+        """Return what these target settings require of the server, such as 'a synchronous standby'; None if nothing.
 
-        It is used for a dry run, which does not connect.
+        A dry run shows this text, since it does not connect to find out whether the server has it.
         """
         return None
 
     def lacks(self, target_settings: Mapping[str, Any]) -> str | None:
-        """Return why this server cannot be used as an arm with these target settings requires; None if it can.
+        """Return why this server cannot be measured with these target settings; None if it can.
 
-        It is called after `reach`, and writes nothing.
+        Called after `reach`. It writes nothing.
         """
         return None
 
@@ -347,14 +349,14 @@ class TargetServer(ABC):
 
     @abstractmethod
     def writes(self) -> list[str]:
-        """Return one description for each write of a run (`--dry-run`)."""
+        """Return texts for --dry-run, one for each thing that the run will create, insert or drop on the server."""
 
     def needs(self) -> list[str]:
-        """Return the grants that the account needs (`--dry-run`)."""
+        """Return the statements that grant the account the rights that a run needs, for --dry-run."""
         return []
 
     def counts_at_disconnect(self, target_settings: Mapping[str, Any]) -> bool:
-        """Return whether the engine must close its connections after a slice, so that the server counts their work."""
+        """Return whether clients must disconnect after each slice, because the server counts their work only then."""
         return False
 
     def readings(self, target_settings: Mapping[str, Any]) -> dict[str, float]:
@@ -367,14 +369,14 @@ class TargetServer(ABC):
     def mismatch(
         self, target_settings: Mapping[str, Any], increases: Mapping[str, float], answer: SliceAnswer
     ) -> str | None:
-        """Return why a slice was not measured as its arm's target settings require; None if it was.
+        """Return how a slice contradicts the target settings with which it was to be measured; None if it does not.
 
         `increases` has, by name, by how much each of the `readings` rose in the slice.
         """
         return None
 
     def evidence(self, target_settings: Mapping[str, Any]) -> dict[str, str]:
-        """Return facts that show the state of the server that an arm needs."""
+        """Return facts from the server that these target settings depend on, such as the state of its standbys."""
         return {}
 
     def counters(self, server: str) -> Counters:

@@ -25,10 +25,10 @@ PACKAGE = "mariadb-server"
 PREFIX = "server-audit-"
 EVENTS = "server-audit-events"
 LOGGING = "server-audit-logging"
-#: The line of an entry. Its fields are user, host, connection, query, operation, database and, for a statement, its
-#: text. Before them, a line in a file has a time and the server's name, and a line from syslog also syslog's fields.
+#: The line of an entry of the audit log. Its fields are time, server, user, host, connection ID, query ID, operation,
+#: database and, if the operation is QUERY, the statement's text. In a line from syslog, syslog's fields come first.
 ENTRY = re.compile(r"^.*?,\d+,\d+,(?:QUERY,[^,]*,'\s*(\w+)|([A-Z_]+),).*$", re.MULTILINE)
-#: The class of an entry by its statement's first word, or by its operation.
+#: The class of an entry, by the first word of its statement ('SELECT') or, without a statement, its operation ('READ').
 CLASSES = {
     "SELECT": "read",
     **dict.fromkeys(("INSERT", "UPDATE", "DELETE", "REPLACE"), "write"),
@@ -58,7 +58,7 @@ COUNTERS = {
         "Com_replace_select",
     ),
 }
-#: The prefix of the names of readings with these counts.
+#: The prefix of these counts' names in `readings`: 'statements_read'.
 COUNTED = "statements_"
 
 
@@ -84,7 +84,7 @@ class AuditConfiguration(ServerConfiguration):
 class Audit(MariadbPart[AuditConfiguration]):
     """The part of a server that loads the audit plugin and checks the plugin's log.
 
-    The plugin is not loaded while the system tables are made.
+    The plugin's options are not `early_options`, so the server that creates the system tables does not load it.
     """
 
     configuration_type = AuditConfiguration
@@ -148,7 +148,8 @@ class Audit(MariadbPart[AuditConfiguration]):
         counted = {name: int(increases.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
         sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
-            # The client counts all its statements, and the server reads and writes. The others are COMMIT and ROLLBACK.
+            # The client only counts all its statements together. Those that the server does not count as reads or
+            # writes are COMMIT and ROLLBACK.
             others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
             sent = {**counted, "misc": others}
         if sent is None:
@@ -158,7 +159,8 @@ class Audit(MariadbPart[AuditConfiguration]):
                 return f"the server counted {count:,} of {sent[name]:,} statements of class {name}"
         audited = self.configuration.audited
         if "table" in audited:
-            # Each read or write uses at least one table.
+            # Each read or write has an entry for every table that it uses. The exact number is not known, so accept any
+            # number that is at least one for each statement.
             tables, fewest = int(increases.get(f"{OF_CLASS}table", 0)), sum(counted.values())
             sent = {**sent, "table": max(tables, fewest)}
         return entries_mismatch(audited, sent, increases, answer, self.log.file)

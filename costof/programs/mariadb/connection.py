@@ -73,7 +73,7 @@ FORM = UrlForm(
 
 
 class Decryption(Model):
-    """The keys with which a client decrypts a gateway's columns.
+    """The keys with which a client decrypts columns that a gateway (an encrypting proxy) has encrypted.
 
     `must_be_encrypted` lists columns as 'database.table.column'. Plaintext in such a column is an error.
     """
@@ -401,7 +401,8 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # The run may have ended after it created the database or the marker's table, before it wrote the marker.
+        # There is no marker. If there are no other tables either, the database counts as the run's: the run has ended
+        # after it created the database or the marker's table, but before it wrote the marker.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""The disk flushes of MariaDB's commits. They are counted if a study's level sets whether a commit waits for them."""
+"""The disk flushes of MariaDB's commits. They are counted in studies that set whether a commit waits for a flush."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Durability(MariadbPart[EncryptionConfiguration]):
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.encrypt is not None:
-            # Flushes prove nothing here: in a mixed workload, writes flush while reads are measured.
+            # In a study of encryption, measurements of reads and writes alternate. The server still flushes pages of
+            # earlier writes while reads are measured, so the number of flushes proves nothing.
             return None
         settings = self.configuration.settings
         return flush_mismatch(increases, answer, "1" in (settings.get(REDO, "1"), settings.get(BINLOG)))

@@ -64,10 +64,10 @@ TABLE = "canaries"
 #: With this many rows, a sort with this buffer writes several parts to a temporary file.
 ROWS = 2000
 SORT_BUFFER = 16384
-#: The bytes that the query adds to each sorted row. The result then exceeds the network's buffers, so that the server
-#: keeps the sort's temporary file open until the client has read all rows.
+#: The bytes that the sorting query adds to each row of its result. The result then exceeds the network's buffers, so
+#: the server has to keep the sort's temporary file open until the client has read all rows.
 PADDING = 10_000
-#: The name of the reading with the pages that the server has read from disk, and the server's name for this count.
+#: The number of pages that the server has read from disk: its name in `readings`, and its name in SHOW STATUS.
 PAGES_READ, READ_PAGES = "pages_read", "Innodb_buffer_pool_reads"
 UNFINISHED = (
     "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION "

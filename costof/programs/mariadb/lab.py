@@ -60,7 +60,7 @@ SETTINGS = {
     "innodb-buffer-pool-dump-at-shutdown": "OFF",
     "innodb-buffer-pool-load-at-startup": "OFF",
 }
-#: Connections needed beyond those of clients: the run's own, and those with which instruments test the server.
+#: Connections needed beyond those of measured clients: administrative ones, and test connections before a measurement.
 RESERVED = 100
 TLS_VERSIONS = "TLSv1.0,TLSv1.1,TLSv1.2,TLSv1.3"
 
@@ -132,7 +132,7 @@ DATABASE = "costof"
 USER = "costof"
 ROLE = "server"
 PROBE_SECONDS = 5.0
-#: The parts that a server may have, in the order of their work.
+#: The optional features that a server may have. Their methods, such as `prepare`, are called in this order.
 PARTS: tuple[type[MariadbPart[Any]], ...] = (Version, EncryptionAtRest, ClientCertificates, Durability, Audit)
 
 
@@ -140,8 +140,8 @@ class MariadbServer:
     """One `mariadbd` in a lab. The lab stops the process.
 
     It listens on the first of `addresses`. Its certificates are valid for all of `addresses`. `keys` are the kinds of
-    certificate key that it can present. It starts with the first one. `settings` override the lab's usual settings and
-    those of its parts.
+    certificate key that it can present, such as 'rsa-2048'. It starts with the first one. `settings` override the lab's
+    usual settings (`SETTINGS`) and the settings of the server's optional features (`parts`).
     """
 
     port, database, user = PORT, DATABASE, USER
@@ -436,7 +436,7 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return facts, read from the running server, in which its configuration differs from other servers'."""
+        """Return the values, in the running server, of the settings that the study sets. Parts add their evidence."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     @property

@@ -1,4 +1,4 @@
-"""The interface of the parts of a lab's MariaDB."""
+"""The base class of parts: optional features of a lab's MariaDB, such as an audit log or encryption."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
 
 class MariadbPart(ServerPart[Configuration]):
-    """A part of a lab's MariaDB."""
-
     server: SysbenchServer
 
     #: The prefix of settings that the server accepts only after this part's `options`, such as a plugin's settings. If

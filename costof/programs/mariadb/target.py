@@ -52,8 +52,8 @@ class MysqlDatabaseTarget(TargetServer):
     def claim(self) -> None:
         """Create and lock the database, write its marker, and create its tables.
 
-        The tables are created before the load, because instruments log in to the database before the load to verify the
-        arms.
+        The tables are created before they are filled, because clients log in to the database earlier, to verify that
+        each arm can be measured.
         """
         if not self._marked.lock():
             raise self._occupied("is used by another run")

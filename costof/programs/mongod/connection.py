@@ -45,8 +45,8 @@ SCHEMES = ("mongodb", "mongodb+srv")
 EXAMPLE = "mongodb://user:password@host:27017/"
 #: The URL options that plans and reports may show. Others, such as authMechanismProperties, may hold secrets.
 SHOWN = ("replicaSet", "authSource", "readPreference", "tls", "tlsCAFile", "w")
-#: Options that disable the verification of certificates. They are refused, since the administrative log-in to a target
-#: always verifies the certificate. A factor of the study (--set verify=none) selects arms without verification.
+#: Options that disable the verification of certificates. They are refused in a URL: the administrative log-in to a
+#: user's server always verifies the certificate. To measure without verification, users give --set verify=none instead.
 UNVERIFIED = ("tlsAllowInvalidCertificates", "tlsAllowInvalidHostnames", "tlsInsecure")
 UNACKNOWLEDGED = "with w=0 the server does not answer writes, so they have no latency to measure"
 
@@ -164,7 +164,6 @@ def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
 
 #: The name of YCSB's collection.
 COLLECTION = "usertable"
-#: The write concern for acknowledgement by a majority of the members.
 MAJORITY = "majority"
 
 
@@ -330,7 +329,7 @@ def short_error(error: PyMongoError) -> str:
 
 
 ROLE, ROLE_EVERYWHERE = "readWrite", "readWriteAnyDatabase"
-#: The actions that a run, its instruments and its clean-up need.
+#: The actions for which the account needs rights: those of the run, of its measuring clients, and of the clean-up.
 ACTIONS = ("find", "insert", "update", "remove", "createCollection", "listCollections", "dropCollection")
 UNAUTHORIZED = 13
 
@@ -351,7 +350,7 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # The list is empty if the user has no roles or if the server does not check privileges.
+        # `privileges` is empty if the user has no roles, and also if the server does not check privileges.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(

@@ -112,7 +112,9 @@ class PoolerProcess:
         self._console: psycopg.Connection[Row] | None = None
 
     def fill(self, pools: Sequence[Pool]) -> None:
-        """Make PgBouncer open all connections to the server, by running that many transactions at the same time.
+        """Make PgBouncer open all connections of the pools to the server.
+
+        For this, as many transactions as a pool has connections run at the same time.
 
         Raises `LAB_FAILED`.
         """
@@ -129,7 +131,10 @@ class PoolerProcess:
             raise CostofError(ErrorText.LAB_FAILED, detail=f"filling the pools of {self.name}: {error}") from error
 
     def is_full(self, pools: Sequence[Pool]) -> bool:
-        """Return whether all connections of the pools to the server are open and idle (in session mode: also reset)."""
+        """Return whether all connections of the pools to the server are open and idle.
+
+        In session mode, PgBouncer resets a connection after its use. It is idle only after the reset.
+        """
         idle = {row["database"]: row["sv_idle"] for row in self.show("POOLS")}
         return all(idle.get(pool.name) == pool.size for pool in pools)
 
@@ -301,7 +306,7 @@ class PgBouncer:
         return {int(row["remote_pid"]): str(row["tls"]) for row in self._show("SERVERS", pool)}
 
     def password_form(self) -> str:
-        """Return in which form the file of users has passwords, read from the file of the first process."""
+        """Return 'SCRAM secrets' or 'plain-text passwords', depending on what the file of users contains."""
         content = (self._processes[0].folder / "users.txt").read_text()
         return "SCRAM secrets" if '"SCRAM-SHA-256$' in content else "plain-text passwords"
 
@@ -314,9 +319,9 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # From a plain-text password PgBouncer has to derive the key at each log-in, on its only thread. The SCRAM
-        # secret is the same as the server's, so that PgBouncer can log in to the server with the key that a client's
-        # log-in has revealed.
+        # With a plain-text password, PgBouncer has to hash it at each log-in of a client, on its only thread. With a
+        # SCRAM secret it need not. The secret must be the one that the server stores: PgBouncer then logs in to the
+        # server with the key that a client has revealed at log-in.
         secret = upstream.password if self._plain_passwords else upstream.secret
         yield "users.txt", f'"{upstream.username}" "{secret.get_secret_value()}"\n'.encode()
         if upstream.ca_file:
@@ -333,7 +338,7 @@ class PgBouncer:
             "password": upstream.password.get_secret_value(),
             "pool_mode": pool.mode,
             "pool_size": pool.size,
-            # With this setting, PgBouncer replaces a connection that breaks.
+            # With this setting, PgBouncer opens a new connection if one breaks.
             "min_pool_size": pool.size,
         }
         return f"{pool.name} = {' '.join(f'{name}={value}' for name, value in settings.items())}"

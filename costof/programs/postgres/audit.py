@@ -22,7 +22,7 @@ LIBRARY = "pgaudit"
 CLASSES = "pgaudit.log"
 #: The line of an entry (pgaudit's README, "Format"), with a prefix from the server or from syslog.
 ENTRY = re.compile(r"^.*AUDIT: SESSION,\d+,\d+,([A-Z_]+),.*$", re.MULTILINE)
-#: The class of an entry by pgaudit's name. The workloads send only statements of these classes.
+#: Our name of each class that pgaudit writes into an entry. The workloads send only statements of these classes.
 CLASS_NAMES = {"READ": "read", "WRITE": "write", "MISC": "misc", "DDL": "ddl", "FUNCTION": "function", "ROLE": "role"}
 #: The logging collector's folder in the data folder, and its file there.
 COLLECTED_FOLDER = "audit-log"
@@ -136,6 +136,7 @@ def find_pgaudit(binary: Path) -> Path:
     """
     installation = binary.resolve().parent.parent
     package = f"postgresql-{installation.name}-pgaudit"
-    # The program that `costof fetch` leaves is a script beside the folder of the package's files.
+    # Search this folder too: `binary` may be a script that `costof fetch` has written. The library is then not beside
+    # the script, but in the folder with the unpacked package.
     fetched = fetched_folder("postgres") / FILES / "usr/lib/postgresql" / installation.name / "lib"
     return find_library(LIBRARY, package, [installation / "lib", UNPACKED, fetched])

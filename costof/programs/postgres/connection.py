@@ -46,7 +46,7 @@ def parse_postgres_url(access: Access, study: str) -> LoginUrl:
 
 
 def first_database(url: LoginUrl) -> str:
-    """Return the database for the first log-in: the URL's, or `DATABASE` if the URL names none."""
+    """Return the database for the first log-in: the one in the URL, or else `DATABASE`."""
     return unquote(url.path.strip("/")) or DATABASE
 
 
@@ -56,8 +56,7 @@ class PostgresSettings(ServiceSettings):
     `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session by
     name, such as `synchronous_commit`. They are sent when the session begins, and most poolers refuse them.
     `table_schema` is the schema of all tables and works with a pooler too. `pooled` says whether the client connects to
-    a pooler. Only the code that runs client programs such as pgbench uses `pooled`, so it is not sent to the engine and
-    the drivers.
+    a pooler. It only matters for programs such as pgbench, and is not sent to costof's own clients.
     """
 
     protocol: Literal["postgres"] = "postgres"
@@ -365,8 +364,8 @@ class PostgresLeftovers(Leftovers):
         try:
             place.open()
         except CostofError:
-            # The account may not log in to this database, for example because of pg_hba.conf. So no run of this account
-            # has used it.
+            # The account may not log in to this database, for example because of pg_hba.conf. Its runs cannot have left
+            # anything there.
             return []
         try:
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))

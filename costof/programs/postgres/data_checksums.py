@@ -1,4 +1,4 @@
-"""Checksums of PostgreSQL's pages of data."""
+"""Data checksums, with which PostgreSQL detects damaged pages in its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CHECKSUMS_BY_DEFAULT = 18
 
 
 class ChecksumConfiguration(ServerConfiguration):
-    """The setting of data checksums. The lab's default is the same for every version of PostgreSQL."""
+    """The setting of data checksums. Its default in a lab does not depend on PostgreSQL's version."""
 
     data_checksums: bool = Field(default=False, description="Whether each page of data has a checksum.")
 

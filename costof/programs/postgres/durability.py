@@ -1,4 +1,4 @@
-"""The disk flushes of PostgreSQL's log. They are counted if a study's level sets whether a commit waits for them."""
+"""The disk flushes of PostgreSQL's log. They are counted in studies that set whether a commit waits for a flush."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from costof.programs.postgres.parts import PostgresPart
 
 #: The settings that decide whether a commit waits for a flush.
 COMMIT_SETTINGS = frozenset({"synchronous_commit", "fsync"})
-#: PostgreSQL's view with the flushes of its log, from version 18 on and before.
+#: The query for the number of flushes of PostgreSQL's log: True from version 18 on, False for earlier versions.
 COUNTED_FLUSHES = {
     True: "SELECT coalesce(sum(fsyncs), 0) FROM pg_stat_io WHERE object = 'wal'",
     False: "SELECT wal_sync FROM pg_stat_wal",
@@ -41,7 +41,8 @@ class Durability(PostgresPart[FileSystemConfiguration]):
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
         if self.configuration.file_system is not None:
-            # Flushes prove nothing here: if reads and writes alternate, reads also write when they prune pages.
+            # In a study of file systems, measurements of reads and writes alternate. After writes, reads prune pages
+            # and so write to the log without a commit. The number of flushes then proves nothing.
             return None
         flushes_commits = not any(self.configuration.settings.get(name) == "off" for name in COMMIT_SETTINGS)
         return flush_mismatch(increases, answer, flushes_commits)

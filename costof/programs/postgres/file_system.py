@@ -68,7 +68,7 @@ def gocryptfs_version(binary: Path) -> str:
 
 
 class FileSystem(PostgresPart[FileSystemConfiguration]):
-    """The part of a server that mounts a file system for the data folder, if a study varies the file system.
+    """The part of a server that mounts a FUSE file system for the data folder, if the study requires one.
 
     `leak` says how the last search for a canary contradicts the configuration; None if it does not.
     """
@@ -77,7 +77,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
     needed = {"bindfs": located(find_bindfs, bindfs_version), "gocryptfs": located(find_gocryptfs, gocryptfs_version)}
     fetchable = [
         Packages("bindfs", ["bindfs"], ["usr/bin/bindfs"]),
-        # gocryptfs mounts by the program fusermount.
+        # gocryptfs runs the program fusermount to mount, so unpack this program beside it.
         Packages("gocryptfs", ["gocryptfs", "fuse3"], ["usr/bin/gocryptfs"], ["bin/fusermount", "usr/bin/fusermount"]),
     ]
     leak: str | None = None
@@ -89,7 +89,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
     def prepare(self) -> None:
         """Start the file system. Raises `PROGRAM_MISSING`, `FUSE_MISSING`, `LAB_FAILED`."""
         kind, server, lab = self.configuration.file_system, self.server, self.server.place.lab
-        #: The folder in which the data is on disk.
+        #: The folder with the files as they are on disk, encrypted if the file system encrypts.
         self._stored = server.data
         if kind == "usual":
             return
@@ -103,7 +103,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
             server.os_user.own(each)
         lab.undo(["/bin/sh", "-c", UNMOUNT, str(mounted)])
         argv = self._command_line(mounted)
-        # gocryptfs mounts by `fusermount`, which is beside it if both were unpacked.
+        # gocryptfs runs `fusermount` to mount. If `costof fetch` has unpacked both, they are in the same folder.
         environment = {"PATH": f"{Path(argv[0]).parent}:{os.environ.get('PATH', os.defpath)}"}
         process = lab.spawn(f"{server.name}-{kind}", ROLE, argv, environment)
         lab.wait_until(f"mounting {kind} for {server.name}", lambda: os.path.ismount(mounted), only=process)

@@ -57,7 +57,7 @@ SETTINGS = {
 }
 
 PORT = 5432
-#: Connections needed beyond those of clients: the run's own, and those with which instruments test the server.
+#: Connections needed beyond those of measured clients: administrative ones, and test connections before a measurement.
 RESERVED = 100
 NAME = "postgres"
 ROLE = "server"
@@ -79,7 +79,7 @@ host all all all scram-sha-256
 #: segment to check that no other server uses its data. The segment's ID is at the end of line 7 of postmaster.pid.
 REMOVE_SEGMENT = 'segment=$(sed -n "7s/.* //p" "$0/postmaster.pid") && exec ipcrm -m "$segment"'
 _AUTHORIZED = re.compile(rf"connection authorized: user={USER} .*?(?:SSL enabled \(protocol=([^,]+),|$)", re.MULTILINE)
-#: The parts that a server may have, in the order of their work.
+#: The optional features that a server may have. Their methods, such as `prepare`, are called in this order.
 PARTS: tuple[type[PostgresPart[Any]], ...] = (
     Version,
     FileSystem,
@@ -110,7 +110,7 @@ class PostgresServer(LabServer):
         self.os_user = Unprivileged()
         self._key = place.keys[0]
         self._admin: psycopg.Connection[Any] | None = None
-        #: The settings of the study's level, and those that the number of connections requires (`accept`).
+        #: The settings that the study requires, and `max_connections` (`accept`). They override all other settings.
         self._chosen = dict(configuration.settings)
         self._log_ins: Counter[str] = Counter()
 
@@ -206,7 +206,7 @@ class PostgresServer(LabServer):
         self._log_ins.update(_AUTHORIZED.findall(lines))
 
     def evidence(self) -> dict[str, str]:
-        """Return facts, read from the running server, in which its configuration differs from other servers'."""
+        """Return the values, in the running server, of the settings that the study sets. Parts add their evidence."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     def show(self, settings: Iterable[str]) -> dict[str, str]:
@@ -231,7 +231,7 @@ class PostgresServer(LabServer):
         )
 
     def show_key(self, kind: str) -> bool:
-        """Present another key from now on, and return whether the key has changed.
+        """Present a certificate with this kind of key from now on, and return whether the key has changed.
 
         The function waits until the server presents the key, because a reload is asynchronous, and the server reports a
         wrong file only in its log.

@@ -1,4 +1,4 @@
-"""The interface of the parts of a lab's PostgreSQL."""
+"""The base class of parts: optional features of a lab's PostgreSQL, such as an audit log or a standby."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 
 class PostgresPart(ServerPart[Configuration]):
-    """A part of a lab's PostgreSQL."""
-
     server: PostgresServer
 
     def initdb_options(self) -> list[str]:

@@ -85,7 +85,8 @@ class Standby(PostgresPart[StandbyConfiguration]):
             return "the synchronous standby was not connected"
         if state != IN_STEP:
             return f"the synchronous standby was {state}"
-        # A standby that answers is behind only for milliseconds. Commits that wait for it longer fail.
+        # If operations failed and the standby is still behind, commits have waited for it in vain. A standby that works
+        # is behind for milliseconds only.
         if answer.errors and (behind := self._bytes_behind()):
             return f"the synchronous standby was {behind:,} bytes of the log behind, so that commits waited in vain"
         return None

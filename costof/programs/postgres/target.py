@@ -35,17 +35,19 @@ from costof.programs.reach import SERVER_ID, VERSION, read_certificate
 from costof.programs.server import TargetServer
 from costof.programs.target_database import MARKER, MARKER_NAME, PREFIX, Maker, Marker
 
-#: The name with which the sessions of arms that set `synchronous_commit` are found on the server.
+#: The setting that names a session. The run sets it in sessions that also set `synchronous_commit`, and then finds them
+#: in pg_stat_activity by this name.
 APPLICATION_NAME = "application_name"
 
 
 class PgbenchTarget(TargetServer):
     """A user's PostgreSQL server with the tables of the study's workloads, in a schema with the run's name.
 
-    They are pgbench's tables, and for a workload of kind `ycsb` YCSB's. If the account may create databases, the schema
-    is in a new database of the same name. The engine's evidence (`server_side`) says whether the server sees TLS.
-    The server's counters of connections are not used: they are up to a second late, so they cannot verify a slice (a
-    measured window).
+    The tables are those of pgbench, or YCSB's table for a workload of kind `ycsb`. If the account may create databases,
+    the schema is in a new database of the same name.
+
+    The server's counters of connections are up to a second late, so they cannot verify that a slice (a measured window)
+    used TLS. Instead, each client asks the server whether its connection uses TLS (the evidence `server_side`).
     """
 
     url: LoginUrl

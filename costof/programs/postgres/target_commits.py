@@ -25,13 +25,14 @@ FIRST_EXACT_VERSION = 150_000
 #: With these methods a write is its own flush, which the server does not count.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
-#: Fewer flushes of other sessions than this share of the run's commits hardly change the flushes a commit.
+#: Flushes by other sessions are reported if there are more of them than this share of the number of the run's commits.
+#: Fewer hardly change the number of flushes per commit.
 NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
 
 def session_settings(target_settings: Mapping[str, Any]) -> dict[str, str]:
-    """Return the settings of the sessions of an arm with these target settings."""
+    """Return an arm's session settings, such as {"synchronous_commit": "off"}, from its table `target`."""
     return dict(target_settings.get("session", {}))
 
 
@@ -43,12 +44,13 @@ class TargetCommits:
         self._name = application_name
         #: Why the server's flushes cannot be counted; None if they can.
         self.hidden: str | None = None
-        #: The most flushes a second while the run's own commits needed none.
+        #: The highest rate of flushes (per second) in a slice whose own commits did not wait for any. Other sessions
+        #: have caused them.
         self.others_per_second = 0.0
         self._read_flushes = ""
 
     def find_counters(self) -> None:
-        """Find out how this server counts flushes, if the account may read it."""
+        """Choose the query for the number of flushes, and test it. Set `hidden` if they cannot be counted."""
         ((version,),) = self._session.ask("SELECT current_setting('server_version_num')::int")
         ((method,),) = self._session.ask("SHOW wal_sync_method")
         self._read_flushes = COUNTED_FLUSHES[version >= 180_000]
@@ -82,7 +84,7 @@ class TargetCommits:
             time.sleep(POLL_SECONDS)
 
     def lacks(self, value: str) -> str | None:
-        """Return why the server's commits would not be as this value of `synchronous_commit` says; None if they are."""
+        """Return why commits would not wait as this value of `synchronous_commit` requires; None if they do."""
         ((fsync, standbys),) = self._session.ask(
             "SELECT current_setting('fsync'), current_setting('synchronous_standby_names')"
         )
@@ -102,9 +104,10 @@ class TargetCommits:
         return f"{synchronous} synchronous of {total}"
 
     def mismatch(self, settings: Mapping[str, str], increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's commits were not as its sessions' settings require; None if they were.
+        """Return why a slice's commits did not wait as its sessions' settings require; None if they did.
 
-        Other sessions may flush the log too. So more flushes than needed prove nothing, but fewer do.
+        Too few flushes show that commits did not wait. More flushes than needed show nothing, since other sessions may
+        flush the log too.
         """
         shown = answer.evidence.get("session_settings")
         expected = ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))

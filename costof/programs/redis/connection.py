@@ -99,8 +99,8 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
     return int(text)
 
 
-#: For each size of a value in bytes, which of the engine's strings (`Strings`) have this size. (N, M, I) means: of each
-#: N consecutive strings, M have this size, starting at index I.
+#: The strings that the run loads into Redis have values of three sizes. By size in bytes, (N, M, I) says: of each N
+#: consecutive strings, M have this size, starting at index I. (The engine's type `Strings` must agree with this.)
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 

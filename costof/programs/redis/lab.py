@@ -79,7 +79,7 @@ class RedisServer(LabServer):
         if place.configuration.client_certificates:
             self._settings |= {"tls-auth-clients": "yes", "tls-ca-cert-file": str(place.authority.ca_file)}
         self._admin: redis.Redis | None = None
-        #: Number of TLS connections before the plain port was last opened again.
+        #: Number of TLS connections in all earlier periods in which the plain port was closed.
         self._tls_connections = 0
         #: The number of all connections when the plain port was closed; None while the plain port is open.
         self._closed_at: int | None = None
@@ -165,17 +165,18 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return facts, read from the running server, in which its configuration differs from other servers'."""
+        """Return the values, in the running server, of the settings that the study sets."""
         configuration = self._place.configuration
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
         return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
 
     def readings(self) -> dict[str, float]:
-        """Return the flushes and the bytes of the append-only file; nothing if no level configures it.
+        """Return the flushes and the bytes of the append-only file; {} if the study does not configure this file.
 
-        Redis does not count flushes, but the kernel counts the pages that its process writes to: each append that
-        follows a flush writes to a page anew, and to one more for each 4,096 bytes. (A page that was not flushed yet
-        does not count again.)
+        Redis does not count flushes. They are computed from the number of pages (of 4,096 bytes) that Redis has made
+        dirty, which the kernel counts. An append makes the file's last page dirty if the page was flushed before;
+        otherwise the page is dirty already and does not count again. Appended bytes also add one page for each 4,096
+        bytes, so the flushes are the number of pages less the file's size in pages.
         """
         if APPEND_ONLY not in self._place.configuration.settings:
             return {}
@@ -202,7 +203,7 @@ class RedisServer(LabServer):
         )
 
     def show_key(self, kind: str) -> bool:
-        """Present another key from now on, and return whether the key has changed.
+        """Present a certificate with this kind of key from now on, and return whether the key has changed.
 
         Certificate and key are set in one command, because Redis refuses a certificate that does not match its key.
         """

@@ -38,8 +38,8 @@ BYTES_A_RECORD = 1000
 class StringsTarget(TargetServer):
     """A user's Redis server that holds the strings of a run.
 
-    The server's counters do not distinguish TLS from plain connections. Instead, the engine's evidence (`server_side`)
-    has the address that a client used, and so shows whether the client used the plain or the TLS port.
+    The server's counters do not distinguish TLS from plain connections. Instead, each client asks the server for the
+    address to which it is connected (the evidence `server_side`). The port shows whether the connection uses TLS.
     """
 
     url: RedisUrl

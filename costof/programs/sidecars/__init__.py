@@ -7,7 +7,7 @@ from costof.programs.sidecars.proxy import Sidecar
 
 __all__ = ["FETCHABLE", "NEEDED", "PROGRAMS"]
 
-#: Classes of sidecars by the name by which studies refer to the program.
+#: The class of each sidecar program, by the program's name in studies ('envoy').
 PROGRAMS: dict[str, type[Sidecar]] = {each.name: each for each in (Envoy, HaproxySidecar)}
 NEEDED = {Envoy.name: located(find_envoy, envoy_version)}
 FETCHABLE = [PROGRAM]

@@ -17,7 +17,7 @@ from costof.programs.sidecars.proxy import (
     Sidecar,
 )
 
-#: The entry that a run adds to HAProxy's list of patterns, so that connections and requests get a line in the log.
+#: The log is switched on by adding this entry to a list of patterns in HAProxy (`add acl`), and off by removing it.
 RECORDED = "recorded"
 _LINE = re.compile(
     r"connection (?P<passage>\S+) client=(?P<client>\S*) server=(?P<server>\S*) (?P<inward>\S+) (?P<outward>\S+)$",
@@ -106,9 +106,9 @@ class HaproxySidecar(Sidecar):
             f"    mode {mode}",
             f"    bind {passage.listen}{inward}",
             f'    log-format "connection {passage.name} client={client} server={server} {sides}"',
-            # No line is written unless the list of patterns has the entry.
+            # HAProxy logs a connection or request only while the list of patterns has the entry.
             f"    {rule} set-log-level silent unless {{ str({RECORDED}) -m str -f {self._patterns} }}",
-            # Another client's certificate is refused, although the authority is the same.
+            # Accept only the certificate of the expected client. Others may be signed by the same authority.
             *(
                 [f"    {rule} {_reject(passage)} unless {{ ssl_c_s_dn(CN) -m str {passage.inward.peer} }}"]
                 if passage.inward
