@@ -175,12 +175,16 @@ def gain(ratio: Estimate) -> Text:
 
 
 def milliseconds(value: float) -> str:
-    """Format a distance as the user wrote it: '44.648 ms', '0 ms'."""
+    """Format a distance (a round-trip time in ms) with up to three decimals and no trailing zeros: '44.648 ms', '0
+    ms'."""
     return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
 
 
 def away(value: float) -> str:
-    """Format a distance for a sentence with two significant digits, such as '45 ms'; from 100 ms on, in whole ms."""
+    """Format a distance (a round-trip time in ms) for a sentence: '4.5 ms', '45 ms', '145 ms'.
+
+    Below 100 ms the number has two significant digits, from there on it is whole.
+    """
     return with_unit(f"{round(value, significant_decimals(value, 2)):,g}", "ms")
 
 
@@ -250,13 +254,13 @@ def listed(parts: list[str], conjunction: str = "and") -> str:
 
 
 def percent(relative: float, *, signed: bool = False) -> str:
-    """Format a relative size in percent with two significant digits: '38 %', '+0.95 %'."""
+    """Format a fraction in percent with two significant digits: 0.38 as '38 %', 0.0095 as '+0.95 %' if `signed`."""
     value = relative * 100
     return with_unit(number(value, min(2, significant_decimals(value, 2)), signed=signed), "%")
 
 
 def percentage(part: Estimate) -> Text:
-    """Format a fraction with its interval: '93 % [90, 96]'."""
+    """Format a fraction and its interval in percent: '93 % [90, 96]'."""
     scaled = part.through(lambda each: each * 100)
     return absolute(scaled, "%", decimals=min(1, estimate_decimals(scaled)))
 

@@ -110,7 +110,7 @@ def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
 
 
 def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool) -> Panel:
-    """Return a panel with a row for each arm and, at the bottom, a row for the control replicate."""
+    """Return a panel with a row for each arm and, at the bottom, a row for the control's identical copy."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
         for arm, effect in _effects(index, metric, context)

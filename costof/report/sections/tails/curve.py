@@ -189,7 +189,8 @@ def percentile_name(percentile: float) -> str:
 
 
 def _sentence(index: Index, curve: Curve) -> str:
-    """Return a sentence that says whether all operations cost the same more and, if not, which cost more or less."""
+    """Return a sentence that says whether fast and slow operations have the same cost and, if not, which cost more or
+    less."""
     metric, points = index.metrics[curve.metric], curve.points
     subject, what = fmt.capital(index.label_at(curve.arm)), index.metric_in_view(curve.metric)
     first, last = (percentile_name(point.percentile) for point in (points[0], points[-1]))
@@ -227,7 +228,11 @@ def _sentence(index: Index, curve: Curve) -> str:
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Return as many points as possible, from the lowest percentile on, whose bands all contain one common cost."""
+    """Return the points from the lowest percentile on, up to the first one that cannot have the same cost as those
+    before it.
+
+    The returned points may all have the same cost: there is a value that lies in all their bands.
+    """
     alike: list[CurvePoint] = []
     low, high = float("-inf"), float("inf")
     for point in points:
