@@ -26,7 +26,7 @@ LEAST_SHARE = 0.10
 CLOCK_JUMP_SECONDS = 0.1
 #: With fewer rounds the median is too uncertain to call a round disturbed.
 FEWEST_ROUNDS = 8
-#: If a larger share of the rounds is disturbed, disturbances are normal on the machine, and all rounds are kept.
+#: If more than this share of the rounds is disturbed, disturbances are normal on the machine, and all rounds are kept.
 MOST_DISCARDED = 0.25
 
 

@@ -149,10 +149,10 @@ class LostRecord(Model):
 
 
 class MemoryRecord(Model):
-    """The growth of the servers' memory in one step that opened idle connections on an arm, or why a step is missing.
+    """One step of a measurement of memory: it opens idle connections on an arm, and the servers' memory grows.
 
-    `missing` is None for a step: then the arm had `connections` idle connections after it, of which the step opened
-    `opened`.
+    The step opened `opened` connections, and the arm then had `connections` idle ones. If the step could not be made,
+    `missing` says why.
     """
 
     record: Literal["memory"] = "memory"
@@ -182,8 +182,8 @@ INTERRUPTED = "interrupted"
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    `error_rate` is the part of the permitted rate of wrong verdicts that the looks (`LookRecord`) left for the final
-    verdicts.
+    The permitted rate of wrong verdicts is divided among the analyses during the run (`LookRecord`) and the final
+    verdicts. `error_rate` is the part for the final verdicts.
     """
 
     record: Literal["end"] = "end"
@@ -193,7 +193,7 @@ class EndRecord(Model):
 
 
 class SizesRecord(Model):
-    """Slice sizes that replace the plan's sizes, because the warm-up showed that these sizes are enough."""
+    """Slice sizes that replace the plan's: the warm-up showed that they are large enough."""
 
     record: Literal["sizes"] = "sizes"
     slices: dict[str, SliceSize]

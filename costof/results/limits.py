@@ -31,9 +31,10 @@ class State(StrEnum):
 class Outcome:
     """The verdict on a limit for one arm.
 
-    `effect` is None if the arm failed or was not measured. `needed_seconds` is the estimated further measuring time
-    until a decision. It is None if the limit is decided or the time is too long. `reason` says why the figure cannot be
-    judged. It is None if the figure can be judged.
+    - `effect` is None if the arm failed or was not measured.
+    - `needed_seconds` is the estimated further measuring time until a decision. It is None if the limit is decided or
+      if the time is too long.
+    - `reason` says why the figure cannot be judged. It is None if the figure can be judged.
     """
 
     limit: Limit
