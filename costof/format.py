@@ -13,7 +13,7 @@ from costof.statistics.estimate import Estimate
 
 MINUS = "\N{MINUS SIGN}"
 NBSP = "\N{NO-BREAK SPACE}"
-"""The space between a number and its unit, at which no line breaks."""
+"""The no-break space that joins a number and its unit, so that no line breaks between them."""
 NONE = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 MULTIPLE_FROM = 2.0
@@ -119,7 +119,10 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
 
 
 def at_most(estimate: Estimate, unit: str) -> str:
-    """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'."""
+    """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'.
+
+    An effect whose interval contains 0 is at most so large in either direction.
+    """
     end = max(abs(estimate.low), abs(estimate.high))
     return with_unit(number(end, significant_decimals(end, 2)), unit)
 
@@ -175,8 +178,7 @@ def gain(ratio: Estimate) -> Text:
 
 
 def milliseconds(value: float) -> str:
-    """Format a distance (a round-trip time in ms) with up to three decimals and no trailing zeros: '44.648 ms', '0
-    ms'."""
+    """Format a distance (a round-trip time in ms) with at most three decimals, such as '44.648 ms' or '0 ms'."""
     return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
 
 

@@ -176,8 +176,7 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 
 
 #: The short answer should fit into this many lines. If it does not, it is made again at the next level of shortness.
-#: `MOST_FIGURES` and `LEFT_OUT` have, for each level, the number of figures that are shown and the lines that are left
-#: out.
+#: `MOST_FIGURES` has the number of figures for each level, `LEFT_OUT` the lines that are left out.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)

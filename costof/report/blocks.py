@@ -103,8 +103,8 @@ class CallOut(Block):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. Only a page shows `code`, a name from the study's file, and `full`, a longer form of
-    `text`."""
+    """A cell of a table. A page also shows `code` (a name from the study's file) and `full` (a longer form of
+    `text`)."""
 
     text: str
     interval: str = ""

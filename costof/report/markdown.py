@@ -47,7 +47,7 @@ def render_blocks(blocks: Iterable[Block]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Return the text with its special characters escaped, so that it is not read as markup, HTML or the end of a
+    """Return the text with special characters escaped, so that it contains no markup or HTML and does not end a
     cell."""
     return SPECIAL.sub(lambda special: "\\" + special.group(), " ".join(text.split()))
 

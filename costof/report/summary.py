@@ -32,8 +32,7 @@ MOST_TILES = 4
 HALVED = 0.5
 """A rate that the protection lowers to this share of the control's rate, or further, is named in the verdict."""
 SAME_FACTOR = 1.25
-"""A rate and a time count as one finding if they change by about the same factor: the two factors differ by less than
-this one."""
+"""A rate and a time count as one finding if the factors by which they change are less than this factor apart."""
 HOW_SURE, REDUCES_COST = "How sure", "What reduces the cost"
 ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
 BESIDE_VERDICT = (HOW_SURE, REDUCES_COST)
@@ -335,8 +334,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures predicted for the distance that the user gave, and then all other figures except measured
-    times.
+    """Return the figures predicted for the distance that the user gave, and then all others except measured times.
 
     Readers would take a time that was measured at another distance for the answer. If no figure is predicted, return
     all.

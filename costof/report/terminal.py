@@ -195,7 +195,8 @@ and the whole note is below the table."""
 BAR = 11
 """Width of an interval's bar."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
-"""Minimum width of the labels of key figures, and the width for which the gaps between the columns are narrowed."""
+"""If the labels of key figures have less room than ENOUGH_LABEL, the gaps between the columns are narrowed, and then
+the relative figures are left out. A label gets at least LEAST_LABEL."""
 
 
 class FigureColumn(NamedTuple):

@@ -14,8 +14,7 @@ from costof.study.sweep import CAPACITY, LatencyLimit, Sweep
 
 
 def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation | None:
-    """Return how many operations a slice has, and how many of them exceed the sweep's limit on latency; None if
-    unknown.
+    """Return the slice's operations, and how many of them exceeded the sweep's limit on latency; None if unknown.
 
     Clients that arrived but were not served count as beyond the limit, with all their operations.
 

@@ -57,7 +57,7 @@ class Context:
     arms: list[Arm]
     shown_arms: list[Arm]
     at: str = ""
-    """The context as part of a sentence: ' at us-us', ' with keep-alive'."""
+    """The context as words to append to a sentence: ' at us-us', ' with keep-alive'."""
 
     @property
     def suffix(self) -> str:
@@ -112,14 +112,12 @@ class Index:
 
     @property
     def many_contexts(self) -> bool:
-        """Return whether there are several contexts, such as distances. Each table then has to name the one that it
-        shows."""
+        """Return whether there are several contexts, such as distances. If so, each table has to name its context."""
         return len(self.contexts) > 1
 
     @property
     def reference(self) -> str | None:
-        """Return the name of the only arm whose costs are main sentences of the answer; None if no section chooses such
-        an arm."""
+        """Return the only arm whose costs are main sentences of the answer; None if no section chooses such an arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
 
     @property
@@ -284,13 +282,13 @@ class Index:
 
     @property
     def many_views(self) -> bool:
-        """Return whether headline metrics have several views (wire, application). Each figure then has to name its
-        view."""
+        """Return whether headline metrics have several views. If so, each figure has to name its view, such as 'on the
+        wire'."""
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property
     def many_arms(self) -> bool:
-        """Return whether the run has several protections. Each row of a table then has to name its arm."""
+        """Return whether the run has several protections. If so, each row of a table has to name its arm."""
         return len(self.protections) > 1
 
     @property

@@ -68,7 +68,10 @@ class ReadyRecord(Model):
 
 
 class SliceRecord(Model):
-    """A measured slice: the instrument's answer, the servers' counters and CPU time, and any mismatch of evidence."""
+    """A measured slice: the instrument's answer, and the servers' counters and CPU time.
+
+    `mismatch` says which evidence does not fit the arm; None if all of it does.
+    """
 
     record: Literal["slice"] = "slice"
     round: int
@@ -193,7 +196,7 @@ class EndRecord(Model):
 
 
 class SizesRecord(Model):
-    """Slice sizes that replace the plan's: the warm-up showed that they are large enough."""
+    """Slice sizes that were chosen after the warm-up, and replace the sizes in the plan."""
 
     record: Literal["sizes"] = "sizes"
     slices: dict[str, SliceSize]

@@ -51,15 +51,14 @@ class Samples:
     """In a sweep, the slices of each arm at different rates (`results/capacity.py`)."""
 
     def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
-        """Add one slice of a sweep. The numbers of `metric` (such as the capacity) are computed later, from all these
-        slices."""
+        """Add one slice of a sweep. The numbers of `metric`, the capacity, are computed from all these slices later."""
         self.observations.setdefault(key.role, []).append(observed)
         if key.stands_for is not None:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add a metric's number of a round. `swapped` says that the other copy of the control was measured in its
-        place."""
+        """Add a metric's number of a round. `swapped`: it was measured on the other one of the two copies of the
+        control."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)

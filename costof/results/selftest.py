@@ -154,11 +154,10 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
 
 
 def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
-    """Return the known cost relative to the control (0.05 is 5 %), as a geometric mean over rounds, like an effect's
-    ratio.
+    """Return the known cost relative to the control (0.05 is 5 %), as a geometric mean over rounds.
 
     `times` are the times of the arm's requests by round, and `held` is how long the relay held them. `usual` is how
-    long the relay held the control's requests on average.
+    long the relay held the control's requests on average. The ratio of an effect is such a geometric mean, too.
     """
     logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
     return math.expm1(fmean(logs))

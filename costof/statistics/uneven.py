@@ -31,7 +31,7 @@ LEAST_OF_FARTHEST = 0.2
 
 
 class UnevenRounds(Model):
-    """The rounds that dominate a mean over rounds. Without such rounds, the figures are those of all rounds."""
+    """The rounds that dominate a mean over rounds. If no rounds dominate it, the figures are those of all rounds."""
 
     rounds: list[int] = Field(
         description="Numbers, from 1, of the rounds (or starts) that are far from the others; empty if there are none, "

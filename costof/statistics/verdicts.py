@@ -105,8 +105,7 @@ class Contrast:
 
     @property
     def distance_of_difference(self) -> float:
-        """The distance of `difference` from 0 in standard errors, negative if its sign is opposite to that of the
-        change.
+        """The distance of `difference` from 0 in standard errors, negative if the change has the opposite sign.
 
         It is infinite if `difference` is None.
         """

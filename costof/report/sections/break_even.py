@@ -231,8 +231,7 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The effects of one arm on the time of a connection with its first operation, and on the time of each later
-    operation.
+    """The effects of one arm on two times: that of a connection with its first operation, and that of each later one.
 
     Both effects are measured in the same view: on the wire or in the application.
     """

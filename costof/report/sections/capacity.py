@@ -32,7 +32,7 @@ from costof.study.several_loads import rate_in_words
 from costof.study.sweep import CAPACITY, Sweep, percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
-#: Slices whose rates differ by less than this factor are one point of a curve.
+#: Slices belong to the same point of a curve if their rates differ by less than this factor.
 SAME_RATE = 1.05
 HEAD = ["", "without", "with", "difference", "relative"]
 METHOD = (

@@ -1,4 +1,7 @@
-"""How sure: the difference in every round (or start), the distribution of all operations, and the noise floor."""
+"""How sure the figures are: the difference in every round, the distribution of all operations, and the noise floor.
+
+If the servers were restarted, the differences are those of their starts instead of those of rounds.
+"""
 
 from __future__ import annotations
 

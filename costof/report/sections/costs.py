@@ -376,7 +376,7 @@ BEFORE_TLS, AFTER_TLS = ("resolve", "tcp", "greeting"), "hello"
 
 @dataclass(frozen=True)
 class View:
-    """The content of one table: the effects in the metrics of a view, in one context."""
+    """The content of one table: the effects in the metrics of one view (such as on the wire), in one context."""
 
     title: str
     context: Context

@@ -250,8 +250,8 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
     for each in data.cores:
         if each.arm == arm.name and each.who == "servers":
             words, of = f"cores of the {each.name}", each.available
-            # The cores of a single role are its CPU time × the load. Both figures must have the same verdict, so the
-            # cores take over that of the CPU time.
+            # The cores of a single role are its CPU time × the load. Take over the verdict on this CPU time, so that
+            # both agree.
             metric_name = f"{WORKLOAD}.{CPU_PREFIX}{each.roles[0]}" if len(each.roles) == 1 else ""
             judged = index.effect(metric_name, arm.name)
             yield KeyFigure(
@@ -304,8 +304,7 @@ def _clause(metric: Metric, effect: Effect, unit: str) -> str:
 
 
 def _why_it_includes_0(uneven: UnevenRounds | None, unit: str) -> str:
-    """Return 'the interval includes 0' or, if it would not without an uneven round, 'round 3 makes the interval include
-    0'."""
+    """Return 'the interval includes 0' or, if that is due to uneven rounds, 'round 3 makes the interval include 0'."""
     if uneven is None or not uneven.rounds or uneven.without.low <= 0 <= uneven.without.high:
         return "the interval includes 0"
     makes = "makes" if len(uneven.rounds) == 1 else "make"
@@ -375,8 +374,8 @@ def _cores_needed(data: AtLoad, carried: Carried) -> str:
         ("the client", carried.client_cores_needed),
         ("the lab's simulated links", carried.link_cores_needed),
     )
-    # The text ends with the share of this machine's cores. If the servers run on other machines, this is the share of
-    # the client alone, so the client comes after the servers.
+    # The last part of the text is the share of this machine's cores. If the servers run on other machines, this is the
+    # share of the client alone, so the client comes after the servers.
     known = [(name, fmt.number(cores, 2)) for name, cores in who if cores is not None]
     if not known:
         return ""

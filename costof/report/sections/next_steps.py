@@ -143,8 +143,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
-    """Return the metrics of the effects in words. Metrics that `others` has too are followed by the arms of the
-    effects."""
+    """Return the metrics of the effects in words. If `others` has the same metric, the effects' arms are named too."""
     ambiguous, names = {other.metric for other in others}, []
     for metric in dict.fromkeys(effect.metric for effect in effects):
         arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]

@@ -61,8 +61,10 @@ class Finding:
 
     @property
     def same(self) -> bool:
-        """Return whether the arm's servers were set up like the control's in all slices, such as with the same
-        replication tree."""
+        """Return whether the arm's servers were set up like the control's in all slices.
+
+        Such a set-up says, for example, which member of a replica set replicates from which.
+        """
         return self.arm.baseline in self.arm.same_set_up
 
 

@@ -51,7 +51,8 @@ from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.study.schema import SERVER_PREFIX
 
-#: Position of the cost model's tables, late in the report. The calculator is at the section's own position, early.
+#: The position of the cost model's tables in the report, which is late. The calculator is early, at the section's
+#: `order`.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 TITLE_WITH_FLUSHES = "The cost on any disk"
@@ -100,8 +101,8 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Begin the answer with the sentences about an example service, if the run has several contexts, such as
-        distances.
+        """Begin the answer with the sentences about an example service, if the run has several contexts (such as
+        distances).
 
         This needs at least one and at most `MOST_SENTENCES` protections, and measured connections. If the run has a
         single context, other sentences do not repeat the effects in these sentences.
@@ -177,7 +178,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
 
 
 def _away(model: CostModel, load: Load) -> str:
-    """Return the distance of the example service as text such as ' 1 ms away'; '' if there is none."""
+    """Return the distance of the example service as text such as ' 1 ms away'; '' without a distance."""
     has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
     return f" {fmt.away(load.round_trip_ms)} away" if has_distance else ""
 

@@ -232,8 +232,8 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load with which the calculator begins: `measured_load`, but at the first distance of `--distance`, if
-    any."""
+    """Return the load with which the calculator begins: `measured_load`, at the first distance of `--distance` if
+    given."""
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 

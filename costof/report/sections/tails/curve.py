@@ -189,7 +189,7 @@ def percentile_name(percentile: float) -> str:
 
 
 def _sentence(index: Index, curve: Curve) -> str:
-    """Return a sentence that says whether fast and slow operations have the same cost and, if not, which cost more or
+    """Return a sentence that says whether fast and slow operations cost the same and, if not, which cost more or
     less."""
     metric, points = index.metrics[curve.metric], curve.points
     subject, what = fmt.capital(index.label_at(curve.arm)), index.metric_in_view(curve.metric)
@@ -228,10 +228,9 @@ def _sentence(index: Index, curve: Curve) -> str:
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Return the points from the lowest percentile on, up to the first one that cannot have the same cost as those
-    before it.
+    """Return as many points as possible, from the lowest percentile on, that may all have the same cost.
 
-    The returned points may all have the same cost: there is a value that lies in all their bands.
+    They may if one value lies in the bands of all of them.
     """
     alike: list[CurvePoint] = []
     low, high = float("-inf"), float("inf")
