@@ -103,8 +103,7 @@ class CallOut(Block):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. A page also shows `code` (a name from the study's file) and `full` (a longer form of
-    `text`)."""
+    """A cell of a table. Only a page shows `code` (a name from the study's file) and `full` (the text in full)."""
 
     text: str
     interval: str = ""

@@ -47,8 +47,7 @@ def render_blocks(blocks: Iterable[Block]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Return the text with special characters escaped, so that it contains no markup or HTML and does not end a
-    cell."""
+    """Return the text with special characters escaped, so that it has no markup, no HTML, and does not end a cell."""
     return SPECIAL.sub(lambda special: "\\" + special.group(), " ".join(text.split()))
 
 

@@ -26,8 +26,7 @@ MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""If a few uneven rounds move a difference by less than this share of it, the summary says how far they move the
-ratio."""
+"""If a few uneven rounds move a difference by less than this share, the summary says how far they move the ratio."""
 MOST_TILES = 4
 HALVED = 0.5
 """A rate that the protection lowers to this share of the control's rate, or further, is named in the verdict."""

@@ -190,8 +190,8 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
 
 
 COMPUTED = "computed"
-"""The first word of the note on a key figure that was not measured. The table shows this word after the figure's name,
-and the whole note is below the table."""
+"""The first word of the note on a key figure that was not measured. The table shows only this word, after the figure's
+name. The whole note is below the table."""
 BAR = 11
 """Width of an interval's bar."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24

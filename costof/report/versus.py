@@ -45,8 +45,7 @@ class Tried:
 
 
 def differences(result: Result, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each headline difference, such as '`b` takes 12.3 ms longer than `a` [11.0, 13.6] (+24 %):
-    costs'.
+    """Yield a line for each headline difference, such as '`b` takes 12.3 ms longer than `a` [11.0, 13.6]: costs'.
 
     `names` has the text that stands for each arm. If there is only one command, yield the time that it takes.
     """

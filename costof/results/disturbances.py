@@ -32,8 +32,7 @@ MOST_DISCARDED = 0.25
 
 @dataclass(frozen=True)
 class Disturbances:
-    """Discarded rounds, and the share of the machine's CPU time that other programs and the hypervisor used in each
-    round."""
+    """The discarded rounds, and by round the share of CPU time that other programs and the hypervisor used."""
 
     discarded: frozenset[int]
     shares: Mapping[int, float]

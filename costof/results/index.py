@@ -19,8 +19,7 @@ VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 Sentences about the figures of a command do not mention the view.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if each member of a replica set replicated from the same member on the arm as on the
-control."""
+"""Text instead of a verdict if the members of a replica set replicated alike on the arm and on the control."""
 
 
 @dataclass(frozen=True)
@@ -282,8 +281,8 @@ class Index:
 
     @property
     def many_views(self) -> bool:
-        """Return whether headline metrics have several views. If so, each figure has to name its view, such as 'on the
-        wire'."""
+        """Return whether headline metrics have several views (wire, application). If so, each figure has to name its
+        view."""
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property
@@ -303,8 +302,10 @@ def in_view(label: str, view: str) -> str:
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """Return the verdict in words, with its margin. If the effect is unresolved, add the reason or the further time
-    that would resolve it."""
+    """Return the verdict in words, with its margin.
+
+    If the effect is unresolved, add the reason or the further time that would resolve it.
+    """
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if hidden_by_noise(effect):

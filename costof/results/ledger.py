@@ -59,8 +59,10 @@ class EnvironmentRecord(Model):
 
 
 class ReadyRecord(Model):
-    """An instrument's answer to the plan, before the first slice. `view` is where the instrument measures: 'wire',
-    'app' or 'command'."""
+    """An instrument's answer to the plan, before the first slice.
+
+    `view` is where the instrument measures: 'wire', 'app' or 'command'.
+    """
 
     record: Literal["ready"] = "ready"
     view: str

@@ -57,8 +57,7 @@ class Samples:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add a metric's number of a round. `swapped`: it was measured on the other one of the two copies of the
-        control."""
+        """Add a metric's number of a round. `swapped` says that the other copy of the control was measured instead."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)

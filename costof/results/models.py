@@ -80,8 +80,7 @@ class Arm(Model):
 
     @property
     def at(self) -> str:
-        """Return the context as words to append to a sentence, such as ' at us-us' or ' with keep-alive'; '' if it has
-        no name."""
+        """Return the context as words to append to a sentence, such as ' at us-us'; '' for an unnamed context."""
         if not self.context:
             return ""
         return f" {self.context_in_words or f'at {self.context}'}"
@@ -341,7 +340,7 @@ class Carried(Model):
 
     @property
     def serves_all(self) -> bool:
-        """Return whether the arm served nearly all arrivals (`CARRIED`) within its slices; True without a fixed
+        """Return whether the arm served nearly all arrivals (`CARRIED`) within its slices. True without a fixed
         rate."""
         return self.offered is None or self.served >= CARRIED * self.offered
 

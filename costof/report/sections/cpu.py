@@ -96,8 +96,7 @@ def _number(seconds: float) -> str:
 
 
 def _limits(cpu: Cpu) -> dict[str, float]:
-    """Return the shares of time in which a CPU was withheld, by column heading, such as 'throttled: server' and
-    'steal'."""
+    """Return the shares of time in which a CPU was withheld, by column heading: 'throttled: server', …, 'steal'."""
     return {**{f"throttled: {role}": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
 
 

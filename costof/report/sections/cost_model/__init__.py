@@ -101,11 +101,11 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Begin the answer with the sentences about an example service, if the run has several contexts (such as
-        distances).
+        """Begin the answer with the sentences about an example service, if the run has several contexts.
 
-        This needs at least one and at most `MOST_SENTENCES` protections, and measured connections. If the run has a
-        single context, other sentences do not repeat the effects in these sentences.
+        Contexts are conditions such as distances. This also needs measured connections, and at least one and at most
+        `MOST_SENTENCES` protections. If the run has a single context, other sentences do not repeat the effects in
+        these sentences.
         """
         if data.load is not None:
             # The run measured the costs at this load, so the answer does not begin with an example service.

@@ -233,7 +233,7 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 def default_load(index: Index, model: CostModel) -> Load:
     """Return the load with which the calculator begins: `measured_load`, at the first distance of `--distance` if
-    given."""
+    any."""
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 

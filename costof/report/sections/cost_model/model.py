@@ -98,8 +98,7 @@ class Prediction(Model):
 
 
 class RequestedLoad(Model):
-    """The load of a run with --load, which measures the CPU time of a connection only together with that of its
-    queries."""
+    """The load of a run with --load. Such a run measures the CPU time of a connection together with its queries."""
 
     connections_per_second: Finite
     queries_per_connection: int

@@ -189,8 +189,7 @@ def percentile_name(percentile: float) -> str:
 
 
 def _sentence(index: Index, curve: Curve) -> str:
-    """Return a sentence that says whether fast and slow operations cost the same and, if not, which cost more or
-    less."""
+    """Return a sentence that says whether fast and slow operations cost the same or, if not, which cost more."""
     metric, points = index.metrics[curve.metric], curve.points
     subject, what = fmt.capital(index.label_at(curve.arm)), index.metric_in_view(curve.metric)
     first, last = (percentile_name(point.percentile) for point in (points[0], points[-1]))
