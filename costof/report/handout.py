@@ -15,7 +15,7 @@ from costof.statistics.estimate import Estimate
 
 HANDOUT_FILE = "costof-{run}"
 MARGIN = 1.08
-"""The scale of a bar ends at the end of the interval times this factor, so that a small gap remains."""
+"""The scale of a bar extends to the end of the interval times this factor, so that a small gap remains beyond it."""
 
 
 def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:

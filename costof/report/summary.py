@@ -335,8 +335,8 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
     """Return the figures predicted for the distance that the user gave, and then all others except measured times.
 
-    Readers would take a time that was measured at another distance for the answer. If no figure is predicted, return
-    all.
+    Readers would take a time that was measured at another distance for the answer. If no figure is predicted, nothing
+    is left out.
     """
     every = [*figures]
     predicted = [figure for figure in every if figure.predicted]
@@ -366,7 +366,8 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
     The largest time added in an application comes first if it clearly exceeds the time added on the wire, because users
     wait for the application. In a run with one arm and several quantities, the figures that the verdict names come
-    first. In a run with several arms, all arms keep the same order, so that their figures are comparable.
+    first. In a run with several arms, the order is otherwise the same for all arms, so that their figures are
+    comparable.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:

@@ -121,7 +121,7 @@ class Index:
 
     @property
     def computed_away(self) -> bool:
-        """Return whether a section computes key figures for a longer distance than the one of the measurements."""
+        """Return whether a section computes key figures for a longer distance than the distance of the measurements."""
         return any(lead.computed_away for lead in self.leads)
 
     @property

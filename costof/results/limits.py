@@ -14,8 +14,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: No limit on an arm counts as kept if at least this share of its operations fails and it fails more often than the
-#: control.
+#: If at least this share of an arm's operations fails, and more of them than with the control, no limit counts as kept
+#: for the arm.
 FAILED_MORE = 0.01
 
 

@@ -84,7 +84,8 @@ def _growing_queues(run: Run) -> set[str]:
         lower: dict[tuple[str, ...], float] = {}
         for arm in sorted(run.plan.arms, key=lambda arm: float(arm.levels[LOAD])):
             key = (arm.label, *(level for factor, level in arm.levels.items() if factor != LOAD))
-            # Read the slices, because an overloaded arm loses its samples.
+            # Compute the mean from the slices: the samples of an overloaded arm may have been removed
+            # (`drop_overloaded`).
             answers = [record.answer for record in run.counted_slices(WORKLOAD, arm.name)]
             phases = [each.phases[metric.phase] for each in answers if metric.phase in each.phases]
             mean_ns = sum(each.sum_ns for each in phases) / max(1, sum(each.count for each in phases))

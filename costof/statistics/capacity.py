@@ -20,8 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Slices count less the farther their rate is from the capacity, and not at all beyond this difference of logarithms,
-#: because the share is linear only nearby (biweight kernel, as in local regression: Cleveland 1979).
+#: Slices count less the farther their rate is from the capacity, and not at all if the logarithms of the two differ by
+#: more than this. The reason is that the fit is a straight line only near the capacity (biweight kernel, as in local
+#: regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
 #: The smallest and the largest percentile that count, as multiples of the limit. A percentile beyond them counts as the

@@ -349,7 +349,8 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
     assert not isinstance(data.load, CommandRate)
     parts = []
     if not carried.serves_all:
-        # Since arrivals are random, the measured rate differs a little from the requested one.
+        # Give the rate that was offered in the measured slices: arrivals are random, so it differs a little from the
+        # requested rate.
         served, offered = fmt.number(carried.served), fmt.number(carried.offered or data.load.per_second or 0.0)
         served_words = f"It served {served} of the {offered} {data.load.operation[1]} a second that arrived"
         parts.append(f"{served_words}; the others waited.")
