@@ -13,7 +13,7 @@ from costof.statistics.estimate import Estimate
 
 MINUS = "\N{MINUS SIGN}"
 NBSP = "\N{NO-BREAK SPACE}"
-"""The space between a number and its unit, at which no line breaks."""
+"""The no-break space that joins a number and its unit, so that no line breaks between them."""
 NONE = "\N{EN DASH}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 MULTIPLE_FROM = 2.0
@@ -119,7 +119,10 @@ def absolute(estimate: Estimate, unit: str = "", *, signed: bool = False, decima
 
 
 def at_most(estimate: Estimate, unit: str) -> str:
-    """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'."""
+    """Return the end of the interval that is farther from 0, without its sign, such as '0.058 ms'.
+
+    An effect whose interval contains 0 is at most so large in either direction.
+    """
     end = max(abs(estimate.low), abs(estimate.high))
     return with_unit(number(end, significant_decimals(end, 2)), unit)
 
@@ -175,12 +178,15 @@ def gain(ratio: Estimate) -> Text:
 
 
 def milliseconds(value: float) -> str:
-    """Format a distance as the user wrote it: '44.648 ms', '0 ms'."""
+    """Format a distance (a round-trip time in ms) with at most three decimals, such as '44.648 ms' or '0 ms'."""
     return with_unit(f"{round(value, 3):,.3f}".rstrip("0").rstrip("."), "ms")
 
 
 def away(value: float) -> str:
-    """Format a distance for a sentence with two significant digits, such as '45 ms'; from 100 ms on, in whole ms."""
+    """Format a distance (a round-trip time in ms) for a sentence: '4.5 ms', '45 ms', '145 ms'.
+
+    Below 100 ms the number has two significant digits, from there on it is whole.
+    """
     return with_unit(f"{round(value, significant_decimals(value, 2)):,g}", "ms")
 
 
@@ -250,13 +256,13 @@ def listed(parts: list[str], conjunction: str = "and") -> str:
 
 
 def percent(relative: float, *, signed: bool = False) -> str:
-    """Format a relative size in percent with two significant digits: '38 %', '+0.95 %'."""
+    """Format a fraction in percent with two significant digits: 0.38 as '38 %', 0.0095 as '+0.95 %' if `signed`."""
     value = relative * 100
     return with_unit(number(value, min(2, significant_decimals(value, 2)), signed=signed), "%")
 
 
 def percentage(part: Estimate) -> Text:
-    """Format a fraction with its interval: '93 % [90, 96]'."""
+    """Format a fraction and its interval in percent: '93 % [90, 96]'."""
     scaled = part.through(lambda each: each * 100)
     return absolute(scaled, "%", decimals=min(1, estimate_decimals(scaled)))
 

@@ -26,8 +26,8 @@ _URL = re.compile(
     r"(?:(?P<username>[^@:/?#+\s]*)(?P<colon>:(?P<password>[^@:/?#+\s]*))?@)?"
     r"(?P<hosts>[^@/?#\s]*)(?P<path>/[^@?#\s]*)?(?:\?(?P<query>[^#\s]*))?"
 )
-#: Text after an @ in the query that could be the hosts of the URL: if the password contains an unencoded '?', then what
-#: looks like the query begins within the password.
+#: Text after an @ in the query that could be the hosts of the URL. If a password contains an unencoded '?', the rest of
+#: the password and the hosts look like a query.
 _HOSTS = re.compile(r"[^@/?#&=\s]+(?=[/?#]|$)")
 # Characters that a path and a query may contain unencoded (RFC 3986, 3.3 and 3.4), and the % of escapes.
 _KEPT = "/?:@!$&'()*+,;=-._~%[]|"

@@ -92,7 +92,10 @@ def _answer(index: Index, sections: Sections) -> list[Sentence]:
 
 
 def _present(sections: Sections) -> Iterator[tuple[Section[Any, Any], Any]]:
-    """Yield each section that has data or needs none, with its data."""
+    """Yield each section of the report with its data. Sections for which this run has no data are left out.
+
+    A section that shows only the core result has no data of its own, and is yielded with None.
+    """
     for section in every_section():
         data = getattr(sections, section.name, None)
         if section.data is None or data is not None:
@@ -141,7 +144,6 @@ def versions(result: Result) -> dict[str, str]:
 
 
 def _handout(result: Result, index: Index) -> Handout:
-    """Return the short form of the report, for users to share with others."""
     return Handout(
         question=result.question,
         run=result.run,
@@ -173,14 +175,14 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: Maximum number of lines of the short answer. A longer answer is made again at the next level of shortness. The level
-#: is an index of `MOST_FIGURES` and `LEFT_OUT`: a higher level has fewer figures and reasons.
+#: The short answer should fit into this many lines. If it does not, it is made again at the next level of shortness.
+#: `MOST_FIGURES` has the number of figures for each level, `LEFT_OUT` the lines that are left out.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)
 LEFT_OUT: tuple[set[str], ...] = (set(), {BREAK_EVEN}, {BREAK_EVEN, ROUNDS}, {BREAK_EVEN, ROUNDS, "Why"})
-#: The first words of the warning that the machine was busy before the run. The short answer leaves this warning out,
-#: because its checks say whether the machine was quiet during the run.
+#: The first words of the warning that the machine was busy before the run. If the short answer has checks, it leaves
+#: this warning out, because one of the checks says whether the machine was quiet during the run.
 BUSY_BEFORE = "the machine was busy"
 
 
@@ -204,11 +206,11 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     blocks += [block for section, data in _present(result.sections) for block in section.brief(index, data)]
     lines: list[tuple[str, str]] = []
     if warnings:
-        # The first sentence of a warning says what is wrong.
+        # Shorten the warning to its first sentence, which says what is wrong.
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
         further = len(warnings) - 1
         more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
-        # Without figures there is room for every warning, and `--full` prints nothing else.
+        # An answer without figures has room for every warning in full, and `--full` would not show more.
         shown = [first + more] if figures else warnings
         lines += [("Warning", text) for text in shown]
     if result.sections.checks and brief.sure:
@@ -221,7 +223,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
     next_steps = [("Next", text) for text in next_lines(index, folder, figures)]
     blocks.append(Lines([*lines, *reasons, report, figures_command, *next_steps]))
     whole, load = _document(result, index, [Part("summary", "", blocks)]), result.sections.load
-    # The full report says why the run ended early.
+    # Cut off why the run ended early ('… of 5 min, ended early because …'): the full report says it.
     subtitle = whole.subtitle.partition(" of ")[0] if result.resolved_early else whole.subtitle
     subtitle = f"{subtitle} · {load.load.in_words}" if load is not None else subtitle
     return replace(whole, title="", subtitle=subtitle)

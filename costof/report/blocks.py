@@ -50,7 +50,7 @@ class Paragraph(Block):
 
 @dataclass(frozen=True)
 class Headlines(Block):
-    """The main sentences of the answer. A page prints `long` ones in smaller letters."""
+    """The main sentences of the answer. If `long` is true, a page prints them in smaller letters."""
 
     lines: list[str]
     long: bool = False
@@ -103,7 +103,7 @@ class CallOut(Block):
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. Only a page shows `code` (a name in the study) and `full`, a longer form of `text`."""
+    """A cell of a table. Only a page shows `code` (a name from the study's file) and `full` (the text in full)."""
 
     text: str
     interval: str = ""
@@ -136,9 +136,9 @@ class Column:
 class Row:
     """A row of a table. A row of the kind "group" has one cell: the heading of the rows below it.
 
-    A row of the kind "published" has figures from the literature, to compare with the row above it. `aside` has these
-    figures as one text, because Markdown prints them in an additional column of the row above. `key` identifies the row
-    for the page's script.
+    A row of the kind "published" has figures from the literature, to compare with the row above it. Markdown prints
+    these figures as one text, `aside`, in an additional column of the row above. By its `key`, the page's script finds
+    the row.
     """
 
     cells: list[Cell]
@@ -149,7 +149,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Table(Block):
-    """A table. `group` is the heading of the column in which Markdown prints the texts of the group rows."""
+    """A table. `group` names what the rows of the kind "group" are, such as 'workload'.
+
+    Markdown prints the texts of group rows in an additional first column, whose heading is `group`.
+    """
 
     columns: list[Column]
     rows: list[Row]
@@ -184,9 +187,9 @@ class Table(Block):
         return any(column.kind == "verdict" for column in self.columns)
 
     def repeats(self, index: int) -> bool:
-        """Return whether a row's first cell can be left blank, because the cell above it is equal.
+        """Return whether a row's first cell equals the cell above it and can be left blank.
 
-        The cell is left blank only in tables whose second column has words.
+        This is so only in tables whose second column has words. These still tell the rows apart.
         """
         two = len(self.columns) > 1 and self.columns[1].kind == "text"
         return two and index > 0 and self.rows[index].cells[0] == self.rows[index - 1].cells[0]
@@ -196,8 +199,8 @@ class Table(Block):
 class Figure(Block):
     """A picture with a caption in sentences. `draw` returns the picture for a width in CSS pixels.
 
-    The picture with the highest `rank` is at the top of a page; a picture with rank 0 never is. `reading` explains how
-    to read the picture.
+    The picture with the highest `rank` is shown at the top of a page, unless its rank is 0. `reading` explains how to
+    read the picture.
     """
 
     name: str
@@ -257,7 +260,10 @@ class Field:
 
 @dataclass(frozen=True)
 class Choice:
-    """A menu that selects the row of the output that the form shows. `options` maps the rows' keys to labels."""
+    """A menu with which the user selects the row of the output table that the form shows.
+
+    `options` maps the keys of the rows to their labels in the menu.
+    """
 
     name: str
     label: str
@@ -267,7 +273,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Presets:
-    """Buttons that set the value of a field. `values` maps their labels to these values."""
+    """Buttons that set the value of a field. `values` maps the label of each button to the value that it sets."""
 
     field: str
     label: str

@@ -326,7 +326,6 @@ class Sheet:
 
 
 def _axes(panel: Panel, left: float, right: float, top: float, bottom: float) -> list[str]:
-    """Return a panel's axes as SVG: a line at the bottom, grid lines, and the labels of the ticks."""
     xs = {value: left + panel.x.share(value) * (right - left) for value in panel.x_marks(right - left)}
     ys = {bottom - panel.y.share(value) * (bottom - top): text for value, text in panel.y_marks(bottom - top).items()}
     lines = [f"M{x:.1f} {top:.1f}V{bottom:.1f}" for x in xs.values()] if "x" in panel.grid else []
@@ -407,7 +406,8 @@ def columns_for(contexts: int) -> int:
 def named(index: int, width: int, columns: int, *, many: bool) -> bool:
     """Return whether the panel at this index shows the names of its rows at its left edge.
 
-    If there are `many` contexts, only the first panel in each row of panels does.
+    In a wide picture of several contexts (`many`), such as distances, only the first panel in each row of panels does
+    so.
     """
     return not many or width < WIDE or index % columns == 0
 

@@ -1,6 +1,7 @@
-"""Export of a run: slices as a table, histograms as an HdrHistogram log, figures as OpenMetrics or for Bencher.
+"""Export of a run: its slices as a table or as an HdrHistogram log, its figures as OpenMetrics or for Bencher.
 
-Names include units. The table also has discarded slices with the reason, so that users can decide whether to use them.
+A slice is a measured window of one workload on one arm. The table also has discarded slices with the reason, so that
+users can decide whether to use them. Names include units.
 """
 
 from __future__ import annotations
@@ -56,9 +57,9 @@ def write_parquet(run: Run, file: IO[bytes]) -> None:
 
 
 def write_hdr(run: Run, file: IO[str]) -> None:
-    """Write an HdrHistogram log, version 1.2: an interval for each phase of each counted slice.
+    """Write an HdrHistogram log, version 1.2: one interval for each phase (timed part of an operation) of each slice.
 
-    Values are in nanoseconds, tags are 'arm/workload/phase'.
+    The warm-up and discarded slices are left out. Values are in nanoseconds. Tags are 'arm/workload/phase'.
     """
     file.write("#[Histogram log format version 1.2]\n")
     file.write('"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n')

@@ -15,7 +15,7 @@ from costof.statistics.estimate import Estimate
 
 HANDOUT_FILE = "costof-{run}"
 MARGIN = 1.08
-"""A bar's scale reaches this many times as far from 0 as the interval that the bar shows."""
+"""The scale of a bar extends to the end of the interval times this factor, so that a small gap remains beyond it."""
 
 
 def tiles(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
@@ -93,7 +93,7 @@ MONO = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 def card(handout: Handout) -> str:
     """Return the answer as an SVG picture.
 
-    It has the verdict, the first figures, how sure they are, what wins the cost back, the versions and the command.
+    It has the verdict, the first figures, how sure they are, what reduces the cost, the versions and the command.
     """
     figures = tiles(handout.summary.figures)
     several = len({figure.arm for figure in handout.summary.figures}) > 1
@@ -134,7 +134,6 @@ def _verdict(text: str) -> Iterator[str]:
 
 
 def _lines(text: str, size: float, width: float) -> list[str]:
-    """Return the text in lines that are at most this wide."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}".strip()

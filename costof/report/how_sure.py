@@ -90,7 +90,8 @@ def _passed(checks: Sequence[Check], failed: Sequence[Check]) -> str:
 def _unresolved(figures: Sequence[KeyFigure]) -> list[KeyFigure]:
     """Return the figures without a verdict.
 
-    Cores alone do not count, because their interval may include 0 if the protection needs next to no CPU time.
+    Return [] if only the figures of CPU cores lack a verdict: their interval may include 0 because the protection needs
+    next to no CPU time.
     """
     unresolved = [figure for figure in figures if figure.verdict is Verdict.UNRESOLVED]
     return unresolved if any(figure.name != CORES for figure in unresolved) else []

@@ -117,7 +117,7 @@ def arrange(document: Document) -> Layout:
                 _place(layout, block, in_head=in_head)
             continue
         layout.form = next((block for block in blocks if isinstance(block, Interactive)), layout.form)
-        # The form at the top of the page already shows a single row of output.
+        # Leave out a form with a single row of output: the top of the page already shows this row.
         rest = [block for block in blocks if not (isinstance(block, Interactive) and len(block.output.rows) == 1)]
         if whole and chosen in rest:
             rest[rest.index(chosen)] = Reference(chosen.name, chosen.title)

@@ -1,4 +1,4 @@
-"""Export of the single executions that `costof versus` timed, in hyperfine's formats for programs that read them.
+"""Export of every execution that `costof versus` timed, in hyperfine's formats, for programs that read these formats.
 
 The JSON has hyperfine's keys and one more, `costof`, with the differences and their intervals. Its times are seconds.
 """
@@ -55,10 +55,11 @@ class CommandRuns:
 
 
 def rows(run: Run, commands: Mapping[str, tuple[str, Mapping[str, str]]]) -> list[CommandRuns]:
-    """Return the counted executions of each command that succeeded at least once.
+    """Return the executions of each command that succeeded at least once.
 
-    `commands` has the command and its parameters, without passwords, by arm. Executions in the warm-up, in discarded
-    rounds and of the control's identical copy do not count.
+    `commands` has, by arm, the command and its parameters, without passwords. Three kinds of executions are left out:
+    those in the warm-up, those in discarded rounds, and those of the control's identical copy, which only shows the
+    noise.
     """
     made = []
     for arm, (command, parameters) in commands.items():

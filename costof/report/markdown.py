@@ -47,7 +47,7 @@ def render_blocks(blocks: Iterable[Block]) -> list[str]:
 
 
 def escape(text: str) -> str:
-    """Return the text with its markup characters escaped, so that it has no markup, no HTML and no end of a cell."""
+    """Return the text with special characters escaped, so that it has no markup, no HTML, and does not end a cell."""
     return SPECIAL.sub(lambda special: "\\" + special.group(), " ".join(text.split()))
 
 
@@ -81,7 +81,11 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """Yield title, table and note. Group rows become a column. Published rows become a cell of the row above them."""
+    """Yield the title, the table and the note.
+
+    The text of a group row becomes the first cell of each row in the group. Figures from the literature ("published"
+    rows) become the last cell of the row above them.
+    """
     if table.title:
         yield f"### {escape(table.title)}"
     words = [column.kind != "figure" for column in table.columns]

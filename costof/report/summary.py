@@ -26,12 +26,12 @@ MOST_SENTENCES = 2
 """The verdict of a run without key figures has at most this many sentences of the answer."""
 CONNECTION, OPERATION, CORES = "connection", "operation", "cores"
 LEAST_MOVE = 0.1
-"""If uneven rounds move a difference by less than this share of it, the summary says how far they move the ratio."""
+"""If a few uneven rounds move a difference by less than this share, the summary says how far they move the ratio."""
 MOST_TILES = 4
 HALVED = 0.5
-"""A rate that falls to this share or less is in the verdict."""
+"""A rate that the protection lowers to this share of the control's rate, or further, is named in the verdict."""
 SAME_FACTOR = 1.25
-"""A rate and a time count as one finding if the factors by which they change differ by less than this factor."""
+"""A rate and a time count as one finding if the factors by which they change are less than this factor apart."""
 HOW_SURE, REDUCES_COST = "How sure", "What reduces the cost"
 ROUNDS, BREAK_EVEN = "Rounds", "Break-even"
 BESIDE_VERDICT = (HOW_SURE, REDUCES_COST)
@@ -136,7 +136,7 @@ class KeyFigure(Model):
 
     @property
     def verdict_word(self) -> str:
-        """Return the verdict without its margin, such as 'no difference'."""
+        """Return the verdict without the words 'above the margin', such as 'no difference'."""
         return self.verdict.words(self.better).removesuffix(" above the margin")
 
     @property
@@ -174,7 +174,7 @@ class Summary(Model):
 
     @property
     def beside_verdict(self) -> list[tuple[str, str]]:
-        """Return (label, text) of the lines below the verdict: how sure it is, and what wins the cost back."""
+        """Return (label, text) of the lines below the verdict: how sure it is, and what reduces the cost."""
         texts = (self.sure, self.mitigation)
         return [(label, text) for label, text in zip(BESIDE_VERDICT, texts, strict=True) if text]
 
@@ -333,9 +333,10 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures that are predicted for the user's distance, and then the others without measured times.
+    """Return the figures predicted for the distance that the user gave, and then all others except measured times.
 
-    A time that was measured at another distance would be read as the answer. If no figure is predicted, return all.
+    Readers would take a time that was measured at another distance for the answer. If no figure is predicted, nothing
+    is left out.
     """
     every = [*figures]
     predicted = [figure for figure in every if figure.predicted]
@@ -345,7 +346,10 @@ def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
-    """Return what reduces the cost; '' if there are no figures, or if a run of commands has no mitigation."""
+    """Return what reduces the cost.
+
+    Return '' if there are no figures, or if the run measured only commands and no mitigation.
+    """
     text = _first(index, "mitigation")
     measures_only_commands = all(metric.view == COMMAND for metric in index.core.metrics)
     if not figures or (measures_only_commands and text in {"", f"{NO_MITIGATION}."}):
@@ -358,11 +362,12 @@ def _mitigation(index: Index, figures: Sequence[KeyFigure]) -> str:
 
 
 def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures of each arm, with the figures of the verdict first.
+    """Return the figures, arm by arm, with the most important ones of each arm first.
 
-    The largest time added in an application comes first if it clearly exceeds the first one on the wire, because users
-    wait for the application. Otherwise the order changes only if there is one arm with several quantities, so that the
-    figures of different arms and contexts stay comparable.
+    The largest time added in an application comes first if it clearly exceeds the time added on the wire, because users
+    wait for the application. In a run with one arm and several quantities, the figures that the verdict names come
+    first. In a run with several arms, the order is otherwise the same for all arms, so that their figures are
+    comparable.
     """
     by_arm: dict[str, list[KeyFigure]] = {}
     for figure in figures:
@@ -375,9 +380,9 @@ def _by_importance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
 
 
 def _decided_first(groups: list[list[KeyFigure]]) -> list[list[KeyFigure]]:
-    """Return the figures of several arms with the quantity first in which the most arms have a verdict.
+    """Return the figures of several arms, all with the same quantity first: that in which the most arms have a verdict.
 
-    The verdict compares arms by their first figures. The order changes only if one of these is unresolved.
+    The order matters because the verdict compares arms by their first figures. It stays if all these have a verdict.
     """
     if len(groups) < 2 or all(group[0].verdict is not Verdict.UNRESOLVED for group in groups):
         return groups
@@ -410,10 +415,10 @@ def _application_first(group: list[KeyFigure]) -> list[KeyFigure]:
 
 
 def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
-    """Return the figures that the verdict on an arm names, at most `most`, with the cores last.
+    """Return the figures that the verdict on an arm names: at most `most`, with the cores last.
 
-    If there are several, resolved effects are preferred to unresolved ones. A rate replaces the cores if mitigations
-    are judged by it, or if the protection halves it or changes it by a larger factor than all other figures.
+    Resolved effects are preferred to unresolved ones. A lowered rate replaces the cores in three cases: mitigations are
+    judged by this rate, it is halved, or it changes by a larger factor than the other figures in the verdict.
     """
     cores = [figure for figure in group if figure.name == CORES][: most - 1]
     others = [figure for figure in group if figure.name != CORES]
@@ -436,7 +441,10 @@ def verdict_figures(group: Sequence[KeyFigure], most: int) -> list[KeyFigure]:
 
 
 def _say_the_same(rate: KeyFigure, time: KeyFigure) -> bool:
-    """Return whether rate and time are one finding, as those of operations that follow one another."""
+    """Return whether a rate and a time are one finding, because they change by about the same factor.
+
+    For example, if operations follow one another, twice the time means half the rate.
+    """
     known = rate.ratio is not None and time.ratio is not None and rate.factor > 0 and time.factor > 0
     return known and 1 / SAME_FACTOR < rate.factor / time.factor < SAME_FACTOR
 
@@ -459,9 +467,9 @@ def _some(figures: Sequence[KeyFigure], most: int) -> Sequence[KeyFigure]:
 
 
 def _driver(figures: Sequence[KeyFigure]) -> str:
-    """Return a sentence about the part of a connection's time in an application that the wire's time does not explain.
+    """Return a sentence about the time that an arm adds to a connection in the application but not on the wire.
 
-    Return '' if the wire's time explains at least half of it.
+    Return '' unless this is clearly more than half of the added time.
     """
     wire = next((f for f in figures if f.name == CONNECTION and f.view == "wire"), None)
     app = figures[0] if figures else None
@@ -501,10 +509,10 @@ def verdict_sentence(figures: Sequence[KeyFigure]) -> str:
 
 
 def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
-    """Return one sentence about arms of which several are unresolved in one quantity; '' if fewer than two are.
+    """Return one sentence that names all arms with an unresolved effect together.
 
-    For example: 'An audit of writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point
-    select'.'
+    Return '' if there are fewer than two, or if they are unresolved in different quantities. For example: 'An audit of
+    writes and an audit of all statements have unresolved effects of at most 0.06 ms on 'point select'.'
     """
     first = {label: group[0] for label, group in groups.items()}
     unresolved = {label: each for label, each in first.items() if each.verdict is Verdict.UNRESOLVED}
@@ -520,7 +528,8 @@ def _unresolved_together(groups: Mapping[str, Sequence[KeyFigure]]) -> str:
 def _predicate(clauses: Sequence[tuple[str, str]], subjects: int) -> str:
     """Return the predicate of a verdict, such as 'adds 5.5 ms (+54 %) to a connection, and needs 0.65 more cores'.
 
-    `clauses` are (verb, object) for a single subject. With several subjects, verbs are in the plural.
+    `clauses` has pairs such as ('adds', '5.5 ms (+54 %) to a connection'), with verbs in the singular. The verbs are
+    put in the plural if there are several `subjects`.
     """
     objects: dict[str, list[str]] = {}
     for verb, words in clauses:

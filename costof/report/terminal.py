@@ -190,11 +190,13 @@ def _block(block: Block, width: int) -> Iterator[RenderableType]:
 
 
 COMPUTED = "computed"
-"""The first word of a key figure's note. The table has only this word, in the figure's label; the note is below it."""
+"""The first word of the note on a key figure that was not measured. The table shows only this word, after the figure's
+name. The whole note is below the table."""
 BAR = 11
 """Width of an interval's bar."""
 LEAST_LABEL, ENOUGH_LABEL = 16, 24
-"""Minimum width of the labels of key figures, and the width for which the gaps between the columns are narrowed."""
+"""If the labels of key figures have less room than ENOUGH_LABEL, the gaps between the columns are narrowed, and then
+the relative figures are left out. A label gets at least LEAST_LABEL."""
 
 
 class FigureColumn(NamedTuple):
@@ -326,8 +328,8 @@ def _sentences(table: Table) -> Iterator[str]:
 def _grids(table: Table, width: int) -> Iterator[RenderableType]:
     """Yield a grid for each group of rows, with the group's name above it.
 
-    If the terminal is wide enough, no cell is wrapped. Otherwise cells are wrapped between words, except figures in
-    tables with verdicts.
+    If the terminal is wide enough, no cell is wrapped. Otherwise cells are wrapped between words. In tables with
+    verdicts, figures are never wrapped.
     """
     gap = 2 if width >= (WIDE if table.has_verdicts else ROOMY) else 0
     heads = [table.group if table.grouped else table.columns[0].text, *(each.text for each in table.columns[1:])]
@@ -354,7 +356,8 @@ def _grid(table: Table, heads: Sequence[str], widths: Sequence[int] | None, gap:
         figure, width = column.kind == "figure", widths[index] if widths else None
         head = heads[index] if heads else ""
         if width:
-            # In a table with verdicts, rich does not wrap columns of figures: it would cut off a longer heading.
+            # Wrap the heading here, because rich does not wrap columns of figures in a table with verdicts (`no_wrap`).
+            # It would cut off a heading that is longer than the figures.
             head = textwrap.fill(head, width, **UNBROKEN)
         grid.add_column(
             _text(head),
@@ -371,8 +374,8 @@ def _widths(
 ) -> list[int] | None:
     """Return widths of the columns that fit into `room` without breaking a word; None if that is not possible.
 
-    The widest columns are narrowed first. Names in the first column are already wrapped, so their lines are not wrapped
-    again. If `whole` is true, figures, intervals and verdicts are not wrapped either.
+    The widest columns are narrowed first. Lines of names in the first column are already wrapped, and stay as they are.
+    If `whole` is true, figures, intervals and verdicts are not wrapped.
     """
     cells = [[text.plain for text in row] for row in rows if len(row) > 1]
     widths, least = [], []

@@ -45,8 +45,7 @@ class Tried:
 
 
 def differences(result: Result, names: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each headline difference, such as '`b` takes 12.3 ms longer than `a` [11.0, 13.6] (+24 %):
-    costs'.
+    """Yield a line for each headline difference, such as '`b` takes 12.3 ms longer than `a` [11.0, 13.6]: costs'.
 
     `names` has the text that stands for each arm. If there is only one command, yield the time that it takes.
     """
@@ -69,7 +68,7 @@ def _difference(effect: Effect, metric: Metric, name: str, control: str) -> str:
         text = f"`{name}` takes {shown.value} {'less' if less else 'longer'} than `{control}`"
     else:
         text = f"`{name}`: '{metric.label}' is {shown.value} {'lower' if less else 'higher'} than with `{control}`"
-    # In noisy data the mean ratio and the mean difference may have opposite signs.
+    # Leave out the ratio if it contradicts the difference: in noisy data, the two may have opposite signs.
     has_share = effect.printed_ratio is not None and (effect.printed_ratio.value < 1) == less
     share = f" ({fmt.relative(effect.printed_ratio).value})" if effect.printed_ratio is not None and has_share else ""
     return _plain(f"{text} {shown.interval}{share}: {verdict_words(effect, metric)}")
@@ -136,7 +135,8 @@ def _outliers(run: Run, metric: str, arm: str) -> Iterator[tuple[float, int, int
     values = np.repeat(lower_bounds(counts.buckets).astype(float), counts.counts)
     beyond = values - np.median(values)
     limit = OUTLIER_DEVIATIONS * MAD_TO_DEVIATION * float(np.median(np.abs(beyond)))
-    # A histogram rounds similar times to the same value, so the measured spread may be 0 although the true one is not.
+    # An outlier must also exceed the median by a share of it. A histogram rounds similar times to the same value, so
+    # the measured spread may be 0 although the true one is not.
     far = beyond > max(limit, CHANGED_MEAN * float(np.median(values)))
     if len(values) < FEWEST_ROUNDS or not far.any():
         return

@@ -95,9 +95,9 @@ def _server_facts(run: Run, arm: PlannedArm) -> dict[str, str]:
 def context_in_words(plan: Plan, arm: PlannedArm, *, with_round_trip: bool = False) -> str:
     """Return the arm's context in words, such as 'with 7 nodes' or 'at 44 ms'; '' if the run has only one context.
 
-    The words name the levels in which the context differs from the run's first context. They name the levels of all
-    varied factors if the arm belongs to the first context, which would have no words otherwise, or if any context
-    differs from the first one in several factors.
+    The words name the levels in which the arm's context differs from the run's first context. In two cases they name
+    the levels of all varied factors: if the arm belongs to the first context, which would have no words otherwise, and
+    if any context differs from the first one in several factors.
 
     `with_round_trip` adds the round-trip time to the name of a distance: 'at us-us (45 ms away)'.
     """

@@ -14,11 +14,12 @@ from costof.study.sweep import CAPACITY, LatencyLimit, Sweep
 
 
 def observation(sweep: Sweep, number: int, per_second: float, answer: SliceAnswer) -> Observation | None:
-    """Return a slice's operations and how many of them exceeded the latency limit of the sweep; None if unknown.
+    """Return the slice's operations, and how many of them exceeded the sweep's limit on latency; None if unknown.
 
-    Clients that arrived but were not served count as beyond the limit, with all their operations. A command reports
-    only a percentile. If its report lacks the percentile, the result is None, unless all operations failed: then the
-    slice counts as beyond the limit, because commands time out under overload.
+    Clients that arrived but were not served count as beyond the limit, with all their operations.
+
+    A command reports only a percentile. If its report lacks the percentile, return None. But if all operations failed,
+    the slice counts as beyond the limit, because commands time out under overload.
     """
     if sweep.limit.figure is not None:
         value = answer.figures.get(sweep.limit.figure)

@@ -24,11 +24,12 @@ from costof.study.plan import Plan
 class Change:
     """The comparison of an arm with its control in one metric.
 
-    `control` and `values` hold one number for each unit (a round or a start of the servers). If `logarithmic`, `ratio`
-    is the mean log ratio. If any number is 0 and so has no logarithm, `ratio` is the mean difference divided by the
-    control's mean. `ratio` is None if the control is always 0 and the arm is not.
+    `control` and `values` hold the control's and the arm's numbers: one for each unit, which is a round or a start of
+    the servers. `ratio` is the mean logarithm of arm over control if `logarithmic` is true. If it is false, because a
+    number is 0 and has no logarithm, `ratio` is the mean difference divided by the control's mean. `ratio` is None if
+    the control is always 0 and the arm is not.
 
-    `widening` says how many times as large the errors of `difference` and `ratio` are as those after a planned end.
+    `widening` is the factor by which the errors of `difference` and `ratio` were enlarged; it is 1 after a planned end.
     """
 
     arm: PlannedArm
@@ -62,8 +63,8 @@ def every_change(
 ) -> Changes:
     """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
 
-    `metrics` limits the result to some metrics of the study. `widen` returns how many times as large errors are, for a
-    number of rounds and degrees of freedom.
+    `metrics` limits the result to some metrics of the study. `widen` returns the factor by which to enlarge the errors,
+    for a number of rounds and degrees of freedom.
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:

@@ -26,14 +26,13 @@ LEAST_SHARE = 0.10
 CLOCK_JUMP_SECONDS = 0.1
 #: With fewer rounds the median is too uncertain to call a round disturbed.
 FEWEST_ROUNDS = 8
-#: If a larger share of the rounds is disturbed, disturbances are normal on the machine, and all rounds are kept.
+#: If more than this share of the rounds is disturbed, disturbances are normal on the machine, and all rounds are kept.
 MOST_DISCARDED = 0.25
 
 
 @dataclass(frozen=True)
 class Disturbances:
-    """Discarded rounds, and the share of the machine's CPU time that other programs and the hypervisor used in each
-    round."""
+    """The discarded rounds, and by round the share of CPU time that other programs and the hypervisor used."""
 
     discarded: frozenset[int]
     shares: Mapping[int, float]

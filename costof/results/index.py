@@ -19,16 +19,15 @@ VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 Sentences about the figures of a command do not mention the view.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if each member of a replica set replicated from the same member on the arm as on the
-control."""
+"""Text instead of a verdict if the members of a replica set replicated alike on the arm and on the control."""
 
 
 @dataclass(frozen=True)
 class Lead:
     """The changes that a section makes to the answer.
 
-    If the section `leads`, its sentences begin the answer, and sentences about costs become details, except those about
-    the arm `reference`.
+    If `leads` is true, the section's sentences begin the answer, and all sentences about costs become details. If
+    `reference` names an arm, only the sentences about this arm's costs are main sentences.
     """
 
     leads: bool = False
@@ -38,7 +37,7 @@ class Lead:
     follow: frozenset[tuple[str, str]] = frozenset()
     """Effects, as (metric, arm), that the answer does not repeat because they follow from other sentences in it."""
     computed_away: bool = False
-    """True if the run measured on one machine, and the section computes its key figures for a longer distance."""
+    """True if the section computes its key figures for a longer distance, because the run measured on one machine."""
     words: Mapping[str, str] = field(default_factory=dict)
     """By metric: the words by which the section's sentences name it, such as 'a new connection'."""
     judged_by: str = ""
@@ -57,7 +56,7 @@ class Context:
     arms: list[Arm]
     shown_arms: list[Arm]
     at: str = ""
-    """The context as part of a sentence: ' at us-us', ' with keep-alive'."""
+    """The context as words to append to a sentence: ' at us-us', ' with keep-alive'."""
 
     @property
     def suffix(self) -> str:
@@ -112,17 +111,17 @@ class Index:
 
     @property
     def many_contexts(self) -> bool:
-        """Return whether there are several contexts, such as distances, so that each table has to name its own."""
+        """Return whether there are several contexts, such as distances. If so, each table has to name its context."""
         return len(self.contexts) > 1
 
     @property
     def reference(self) -> str | None:
-        """Return the only arm whose costs are in the answer, if a section compares all other arms with this arm."""
+        """Return the only arm whose costs are main sentences of the answer; None if no section chooses such an arm."""
         return next((lead.reference for lead in self.leads if lead.reference), None)
 
     @property
     def computed_away(self) -> bool:
-        """Return whether a section shows key figures for a longer distance than that at which the run measured."""
+        """Return whether a section computes key figures for a longer distance than the distance of the measurements."""
         return any(lead.computed_away for lead in self.leads)
 
     @property
@@ -152,7 +151,7 @@ class Index:
     def answered(self) -> list[Arm]:
         """Return the arms that the answer covers, those at the nearest distance first.
 
-        These are the protected arms without an error that no section leaves out.
+        They are the protected arms, without those in error and those that a section leaves out (`Lead.without`).
         """
         without = {name for lead in self.leads for name in lead.without}
         arms = [arm for context in self.contexts for arm in context.arms]
@@ -282,12 +281,13 @@ class Index:
 
     @property
     def many_views(self) -> bool:
-        """Return whether headline metrics have several views, so that each figure has to name its view."""
+        """Return whether headline metrics have several views (wire, application). If so, each figure has to name its
+        view."""
         return len({metric.view for metric in self.headline_metrics}) > 1
 
     @property
     def many_arms(self) -> bool:
-        """Return whether the run has several protections, so that each row of a table has to name its arm."""
+        """Return whether the run has several protections. If so, each row of a table has to name its arm."""
         return len(self.protections) > 1
 
     @property
@@ -302,8 +302,10 @@ def in_view(label: str, view: str) -> str:
 
 
 def verdict_words(effect: Effect, metric: Metric) -> str:
-    """Return the verdict in words, with its margin. If the effect is unresolved, add the reason or the further time
-    that would resolve it."""
+    """Return the verdict in words, with its margin.
+
+    If the effect is unresolved, add the reason or the further time that would resolve it.
+    """
     if effect.verdict in (Verdict.NO_DIFFERENCE, Verdict.NO_COST):
         return effect.verdict.replace("the margin", fmt.share(metric.margin))
     if hidden_by_noise(effect):

@@ -59,8 +59,10 @@ class EnvironmentRecord(Model):
 
 
 class ReadyRecord(Model):
-    """An instrument's answer to the plan, before the first slice. `view` is where the instrument measures: 'wire',
-    'app' or 'command'."""
+    """An instrument's answer to the plan, before the first slice.
+
+    `view` is where the instrument measures: 'wire', 'app' or 'command'.
+    """
 
     record: Literal["ready"] = "ready"
     view: str
@@ -68,7 +70,10 @@ class ReadyRecord(Model):
 
 
 class SliceRecord(Model):
-    """A measured slice: the instrument's answer, the servers' counters and CPU time, and any mismatch of evidence."""
+    """A measured slice: the instrument's answer, and the servers' counters and CPU time.
+
+    `mismatch` says which evidence does not fit the arm; None if all of it does.
+    """
 
     record: Literal["slice"] = "slice"
     round: int
@@ -149,10 +154,10 @@ class LostRecord(Model):
 
 
 class MemoryRecord(Model):
-    """The growth of the servers' memory in one step that opened idle connections on an arm, or why a step is missing.
+    """One step of a measurement of memory: it opens idle connections on an arm, and the servers' memory grows.
 
-    `missing` is None for a step: then the arm had `connections` idle connections after it, of which the step opened
-    `opened`.
+    The step opened `opened` connections, and the arm then had `connections` idle ones. If the step could not be made,
+    `missing` says why.
     """
 
     record: Literal["memory"] = "memory"
@@ -182,8 +187,8 @@ INTERRUPTED = "interrupted"
 class EndRecord(Model):
     """The end of a run. `partial` is the reason why the run is incomplete, or None.
 
-    `error_rate` is the part of the permitted rate of wrong verdicts that the looks (`LookRecord`) left for the final
-    verdicts.
+    The permitted rate of wrong verdicts is divided among the analyses during the run (`LookRecord`) and the final
+    verdicts. `error_rate` is the part for the final verdicts.
     """
 
     record: Literal["end"] = "end"
@@ -193,7 +198,7 @@ class EndRecord(Model):
 
 
 class SizesRecord(Model):
-    """Slice sizes that replace the plan's sizes, because the warm-up showed that these sizes are enough."""
+    """Slice sizes that were chosen after the warm-up, and replace the sizes in the plan."""
 
     record: Literal["sizes"] = "sizes"
     slices: dict[str, SliceSize]

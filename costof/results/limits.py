@@ -14,8 +14,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: No limit on an arm counts as kept if at least this share of its operations fails and it fails more often than the
-#: control.
+#: If at least this share of an arm's operations fails, and more of them than with the control, no limit counts as kept
+#: for the arm.
 FAILED_MORE = 0.01
 
 
@@ -31,9 +31,10 @@ class State(StrEnum):
 class Outcome:
     """The verdict on a limit for one arm.
 
-    `effect` is None if the arm failed or was not measured. `needed_seconds` is the estimated further measuring time
-    until a decision. It is None if the limit is decided or the time is too long. `reason` says why the figure cannot be
-    judged. It is None if the figure can be judged.
+    - `effect` is None if the arm failed or was not measured.
+    - `needed_seconds` is the estimated further measuring time until a decision. It is None if the limit is decided or
+      if the time is too long.
+    - `reason` says why the figure cannot be judged. It is None if the figure can be judged.
     """
 
     limit: Limit

@@ -37,16 +37,17 @@ def round_trip_to_target_ms(run: Run) -> float:
 CLIENT = "client"
 
 
-#: If the rate that a command reports differs from the requested one by more than this share even at the lowest load,
-#: it counts something else, such as the requests of a transaction, and does not tell whether a load is carried.
+#: A command may report the rate of something else, such as of the requests in a transaction. This is assumed if its
+#: rate differs from the requested one by more than this share even at the lowest load. Such a rate does not tell
+#: whether an arm carries a load.
 OTHER_RATE = 0.1
 
 
 def carried_loads(run: Run) -> list[Carried]:
     """Return the load that each arm was offered and served.
 
-    The list is empty if the run has no load or a range of loads. For commands, what they served is known only in a run
-    with several loads.
+    The list is empty without a load, and in a sweep. It has commands only if the run has several loads, because only
+    then is it known what they served.
     """
     if run.plan.load is None or run.plan.sweep is not None:
         return []
@@ -62,16 +63,18 @@ def carried_loads(run: Run) -> list[Carried]:
     return [each.model_copy(update={"queue_grows": each.arm in growing}) for each in found if each is not None]
 
 
-#: At an overload of 10 %, a slice can still serve nearly all operations, because it completes those that wait in the
-#: server at its end. But the queue grows: on average, operations then wait for a twentieth of the slice.
+#: A queue grows if operations take more than GROWN_SHARE of a slice on average, and more than GROWN_TIMES as long as at
+#: the next lower load. The number of served operations does not show this: at an overload of 10 %, a slice can still
+#: serve nearly all, because it completes those that wait in the server at its end. On average, these operations wait
+#: for a twentieth of the slice.
 GROWN_SHARE, GROWN_TIMES = 0.05, 3.0
 
 
 def _growing_queues(run: Run) -> set[str]:
     """Return the arms at whose load the queue grew as long as the slices lasted.
 
-    Their mean time is more than `GROWN_SHARE` of a slice, and more than `GROWN_TIMES` that at the next lower load. A
-    server that is slow at any load does not meet the second condition.
+    `GROWN_SHARE` and `GROWN_TIMES` say when this is so. A server that is slow at any load does not meet the second
+    condition.
     """
     growing: set[str] = set()
     for metric in run.plan.study.metrics.values() if run.plan.rates else []:
@@ -81,7 +84,8 @@ def _growing_queues(run: Run) -> set[str]:
         lower: dict[tuple[str, ...], float] = {}
         for arm in sorted(run.plan.arms, key=lambda arm: float(arm.levels[LOAD])):
             key = (arm.label, *(level for factor, level in arm.levels.items() if factor != LOAD))
-            # Read the slices, because an overloaded arm loses its samples.
+            # Compute the mean from the slices: the samples of an overloaded arm may have been removed
+            # (`drop_overloaded`).
             answers = [record.answer for record in run.counted_slices(WORKLOAD, arm.name)]
             phases = [each.phases[metric.phase] for each in answers if metric.phase in each.phases]
             mean_ns = sum(each.sum_ns for each in phases) / max(1, sum(each.count for each in phases))
@@ -111,7 +115,8 @@ def _carried(run: Run, load: Arrivals | Pool, arm: PlannedArm) -> Carried | None
     if not records:
         return None
     seconds = (run.sizes or run.plan.slices)[WORKLOAD].seconds * len(records)
-    # Arrivals are random, so their number differs from round to round. It is the same for all arms of a round.
+    # Use the arrivals of these slices and not the requested rate, because arrivals are random: their number differs
+    # from round to round. It is the same for all arms of a round.
     scheduled = [count for record in records if (count := record.answer.count(SCHEDULED)) is not None]
     offered = sum(scheduled) / seconds if len(scheduled) == len(records) else load.per_second
     operations = sum(record.answer.operations for record in records)

@@ -13,10 +13,12 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, difference, estimate
 from costof.study.arms import PlannedArm
 
-#: Number of first steps that the memory of a connection leaves out. The first connections come together with what a
-#: server does only once. On a target they use memory that earlier connections of the run have left.
+#: Number of first steps that do not count for the memory of a connection. With its first connections, a server
+#: allocates memory that it needs only once. On a target, the first connections reuse memory from earlier connections of
+#: the run.
 LEAD_IN, LEAD_IN_OF_TARGET = 1, 5
-#: The total growth is reported at the last step that has at most so many connections.
+#: Numbers of connections at which the total growth is reported. If no step ended at exactly this number, the last step
+#: with fewer connections is reported.
 LANDMARKS = (10, 100, 1_000, 10_000)
 
 

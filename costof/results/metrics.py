@@ -51,13 +51,13 @@ class Samples:
     """In a sweep, the slices of each arm at different rates (`results/capacity.py`)."""
 
     def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
-        """Add a slice of a sweep, from which a number of `metric` will be computed."""
+        """Add one slice of a sweep. The numbers of `metric`, the capacity, are computed from all these slices later."""
         self.observations.setdefault(key.role, []).append(observed)
         if key.stands_for is not None:
             self._swapped.setdefault((metric, key.role), set()).add(observed.round)
 
     def add(self, metric: str, arm: str, round_number: int, value: float, swapped: bool = False) -> None:
-        """Add a metric's number of a round. `swapped` says that it was measured on the other copy of the control."""
+        """Add a metric's number of a round. `swapped` says that the other copy of the control was measured instead."""
         self._values.setdefault((metric, arm), {})[round_number] = value
         if swapped:
             self._swapped.setdefault((metric, arm), set()).add(round_number)

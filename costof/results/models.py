@@ -80,20 +80,19 @@ class Arm(Model):
 
     @property
     def at(self) -> str:
-        """Return the context as part of a sentence: ' at us-us', ' with keep-alive'; '' for an unnamed context."""
+        """Return the context as words to append to a sentence, such as ' at us-us'; '' for an unnamed context."""
         if not self.context:
             return ""
         return f" {self.context_in_words or f'at {self.context}'}"
 
     @property
     def at_place(self) -> str:
-        """Return the context as `at` does, with the round-trip time of a named distance: ' at us-us (44 ms away)'."""
+        """Return the words of `at`, with the round-trip time of a named distance: ' at us-us (44 ms away)'."""
         return f" {self.place}" if self.context and self.place else self.at
 
     @property
     def where(self) -> str:
-        """Return the context as part of a sentence. The first context, which has no name, is described: ' with 3
-        nodes'."""
+        """Return the words of `at` or, for the first context, which has no name, a description: ' with 3 nodes'."""
         return self.at or f" {self.context_in_words}".rstrip()
 
 
@@ -185,7 +184,10 @@ class Effect(Model):
 
     @property
     def printed_ratio(self) -> Estimate | None:
-        """Return the ratio to print beside the difference and the two means; None if there is none that fits them."""
+        """Return the ratio to print beside the difference and the two means; None if there is none.
+
+        If `ratio` contradicts these figures, it is the ratio of the means.
+        """
         return self.ratio_of_means if self.ratio_disagrees else self.ratio
 
     @property
@@ -231,7 +233,7 @@ class CarryOver(Model):
 
 
 class BetweenStarts(Model):
-    """The part of a metric's variation between starts of the servers that the variation of rounds does not explain."""
+    """How much a metric varies between starts of the servers, beyond the variation that is due to single rounds."""
 
     metric: str
     share: Estimate = Field(
@@ -289,8 +291,8 @@ class FailedOperations(Model):
 #: An arm carries a load if it serves at least this share of the offered load. The share is below 1, because a slice
 #: ends before its last clients have finished.
 CARRIED = 0.95
-#: From this share of the machine's cores on, an arm does not carry its load, even if a slice served all arrivals: the
-#: queue for a CPU grows with the length of the slice, so that times have no meaning.
+#: An arm does not carry its load if the load needs this share of the machine's cores or more, even if a slice served
+#: all arrivals. The queue for a CPU then grows with the length of the slice, so that times have no meaning.
 MOST_CORES_NEEDED = 0.95
 
 
@@ -338,7 +340,8 @@ class Carried(Model):
 
     @property
     def serves_all(self) -> bool:
-        """Return whether the arm served what arrived within its slices."""
+        """Return whether the arm served nearly all arrivals (`CARRIED`) within its slices. True without a fixed
+        rate."""
         return self.offered is None or self.served >= CARRIED * self.offered
 
 
@@ -358,10 +361,10 @@ class MissingFigure(Model):
 
 
 class Sentence(Model):
-    """A sentence of the answer. `kind` decides its place and style. A `detail` comes below the main sentences.
+    """A sentence of the answer. `kind` decides its place and style.
 
-    `verdict`, `limits`, `why` and `mitigation` are only in the summary. A `leading_warning` comes
-    before the answer and before the verdict, because it changes what their figures mean.
+    A `detail` comes below the main sentences. `verdict`, `limits`, `why` and `mitigation` are only in the summary. A
+    `leading_warning` comes before everything else, because it changes what the figures mean.
     """
 
     kind: Literal[

@@ -119,8 +119,8 @@ class Run:
         return by_round
 
     def refusal_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an instrument refused the arm before the first slice; None if it was not refused."""
-        # Do not count a refusal in these views (such as the application's): the arm still has figures in the other
+        """Return why an instrument (a measuring process) refused the arm before the first slice; None if none did."""
+        # A refusal in these views (such as the application's) does not count: the arm still has figures in the other
         # views.
         optional = {"app", "command"} if self.plan.client else {"app"}
         for record in self.ready:
@@ -155,9 +155,9 @@ class Run:
     def changes(self) -> Changes:
         """Return the changes of each arm, with the standard errors from which their intervals are computed.
 
-        If someone may have ended the run because of its figures, the errors are larger, so that the intervals hold
-        whenever a run is ended. If the run was continued after its planned end, the errors are those for its verdicts'
-        error rate.
+        The errors are larger than usual in two cases. If someone may have ended the run because of its figures, they
+        are those of intervals that hold whenever a run is ended. If the run was continued after its planned end, they
+        are those for the error rate of its verdicts.
         """
         if self.end_was_chosen:
             return every_change(self.plan, self.samples, widen=widening)
@@ -172,14 +172,18 @@ class Run:
 
     @property
     def judged_changes(self) -> Changes:
-        """Return the changes with errors for verdicts at the run's error rate."""
+        """Return the changes with the standard errors on which verdicts are based.
+
+        They are larger than usual if someone may have ended the run because of its figures. A continued run has usual
+        errors, but a lower error rate.
+        """
         return self.changes if self.end_was_chosen else self.planned_changes
 
     def common_values(self, *pairs: tuple[str, str], fewest: int) -> list[list[float]] | None:
-        """Return one value per unit for each (metric, arm), over the rounds in which all these pairs have a number.
+        """Return the values of each (metric, arm) in `pairs`, over the rounds in which all of them have a number.
 
-        A unit is a round, or a start of the servers if there are several. The result is None with fewer than `fewest`
-        units.
+        There is one value for each unit: a round, or a start of the servers if there are several. Return None if there
+        are fewer than `fewest` units.
         """
         values = self.samples.common_values(*pairs)
         return values if len(values[0]) >= fewest else None
@@ -225,10 +229,10 @@ class Run:
 
     @property
     def resolved_early(self) -> bool:
-        """Return whether an interim analysis (look) ended the run, because every headline effect had a verdict.
+        """Return whether an analysis during the run (a look) ended it, because every headline effect had a verdict.
 
-        Such a look follows the last round and has the error rate of the final verdicts. By chance both also hold for
-        the look at the end of a complete run that was resumed.
+        The last look ended the run if it follows the last round and has the error rate of the final verdicts. Both are
+        also true, by chance, of the look at the end of a complete run that was resumed.
         """
         if self.end is None or self.end.partial is not None or not self.looks:
             return False
@@ -243,11 +247,11 @@ class Run:
 
     @property
     def error_rate_if_resumed(self) -> float:
-        """Return the error rate of the final verdicts if the run is resumed.
+        """Return the error rate (the permitted rate of wrong verdicts) of the final verdicts if the run is resumed.
 
-        A complete run has spent its whole permitted error rate, the last part of it on the final verdicts, which its
-        user has seen. The longer run may spend half of that last part once more. So the total of all continuations
-        stays below twice the error rate.
+        An incomplete run has the part that its looks have left. A complete run has spent this part on its final
+        verdicts, which the user has seen. The longer run may spend half of it once more, so that the total of all
+        continuations stays below twice the error rate.
         """
         left = ERROR_RATE - self.error_rate_spent
         return left / 2 if self.partial is None else left
@@ -272,10 +276,10 @@ class Run:
 
     @property
     def end_was_chosen(self) -> bool:
-        """Return whether the figures may have decided when the run, or the reading of its results, ended.
+        """Return whether the figures may have decided when the run ended, or when its results were read.
 
-        This is so after Ctrl-C, and while a run has no end yet. A failure of the servers does not depend on the
-        figures.
+        This is possible after Ctrl-C, and as long as the run has no end. It is not possible if servers failed, because
+        their failure does not depend on the figures.
         """
         return self.partial in (INTERRUPTED, UNFINISHED)
 

@@ -1,9 +1,9 @@
 """The judgement of a self-test: whether verdicts and intervals of a run agree with its known costs.
 
-In a self-test, a relay between client and server delays requests and records for how long. The known cost of an arm is
-how much longer the relay held the arm's requests than the control's. It is computed over exactly the rounds of the
-arm's effect, and without any measured latency. The known cost between identical arms is 0. A known cost must lie within
-the interval of its effect.
+In a self-test, a relay between client and server delays requests, and records for how long it holds them. The known
+cost of an arm is how much longer the relay held the arm's requests than the control's. It is computed over exactly the
+rounds of the arm's effect, and not from any measured latency. The known cost between identical arms is 0. A known cost
+must lie within the interval of its effect.
 
 Verdicts are computed as in every run, but at a lower error rate. At the usual 5 %, one self-test in twenty would call
 identical arms different.
@@ -30,9 +30,9 @@ from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_de
 #: together and 5 % for each interval, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
-#: A run must find a known cost if the cost is so large that this share of such runs finds it.
+#: A self-test fails if it does not find a known cost that is so large that this share of runs finds it.
 SURELY = 0.99
-#: The smallest effect that a self-test reports is one that this share of such runs finds.
+#: A self-test reports the smallest effect that this share of runs would find.
 MOSTLY = 0.9
 #: Measuring times in seconds. For each, a self-test reports the smallest effect that a run of this length finds.
 TIMES = (10, 60, 300)
@@ -154,10 +154,10 @@ def _known_cost(judged: JudgedChange, held: str, confidence: float, count: int, 
 
 
 def _known_ratio(times: list[float], held: list[float], usual: float) -> float:
-    """Return the known cost relative to the control, as a geometric mean over rounds, like the ratio of an effect.
+    """Return the known cost relative to the control (0.05 is 5 %), as a geometric mean over rounds.
 
-    `times` are the times of the arm's requests by round. The relay held these requests for `held`, and those of the
-    control for `usual` on average.
+    `times` are the times of the arm's requests by round, and `held` is how long the relay held them. `usual` is how
+    long the relay held the control's requests on average. The ratio of an effect is such a geometric mean, too.
     """
     logs = [math.log(time / max(usual, time - max(0.0, hold - usual))) for time, hold in zip(times, held, strict=True)]
     return math.expm1(fmean(logs))
@@ -188,7 +188,7 @@ def outcome_of(
 def _smallest_effects(run: Run, effects: list[JudgedChange], times: float) -> list[SmallestEffect]:
     """Return the smallest effect that runs of other lengths would find, given the noise between the two identical arms.
 
-    `times` is the time of a request, divided by this time without the part for which the relay holds the request.
+    `times` is how many times as long a request takes as it would take without the relay's delay.
     """
     contrast = next((each.contrast for each in effects if _is_identical(each, run)), effects[0].contrast)
     seconds = _seconds_of_a_round(run)

@@ -26,8 +26,8 @@ class DiscardedPart:
 class Tally:
     """The figures of a run in progress.
 
-    A slice's record is only stored until its round is complete, so that nothing is computed between slices. Then its
-    numbers are added to the samples, and the record is dropped.
+    The records of slices are only stored until their round is complete, so that no computation disturbs the
+    measurements. Then their numbers are added to the samples, and the records are dropped.
     """
 
     def __init__(self, plan: Plan, earlier: Run | None = None) -> None:
@@ -54,7 +54,7 @@ class Tally:
             case EnvironmentRecord():
                 self._start, self._cores = record.start, int(record.facts.get("cores", 1))
             case LostRecord(host=str()):
-                # This round will be measured again.
+                # Drop the slices of this round, because it will be measured again.
                 self._pending.clear()
 
     def finish_round(self) -> None:

@@ -1,10 +1,12 @@
 """Intervals of runs that end because of their figures: confidence sequences, which hold at any end.
 
-An ordinary 95 % interval holds for a planned end. A confidence sequence contains the truth after all rounds at once in
-95 % of runs, so it holds at any end. This one belongs to Student's t test: it has all effects that the mixture of
-likelihood ratios over normal effects does not exclude (Lai 1976, "On confidence sequences"; Lindon, Ham, Tingley &
-Bojinov 2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). For
-normal differences it is exact after any number of rounds, and the variance need not be known.
+An ordinary 95 % interval holds only for a planned end. A confidence sequence has an interval after every round. In 95 %
+of runs, all of these intervals contain the truth, so the last one holds whenever a run is ended.
+
+This sequence belongs to Student's t test. Its intervals have all effects that are not excluded by a mixture of
+likelihood ratios over normally distributed effects (Lai 1976, "On confidence sequences"; Lindon, Ham, Tingley & Bojinov
+2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). For normal
+differences it is exact after any number of rounds, and the variance need not be known.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from functools import cache
 
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, t_quantile
 
-#: Weight of the mixture's effects, in rounds. With 1, the sequence is bounded from five rounds on, and its width
-#: relative to an ordinary interval hardly changes from 10 to 200 rounds.
+#: The weight that the mixture gives to its distribution of effects, as a number of rounds. With 1, intervals are
+#: bounded from five rounds on, and their width relative to ordinary intervals hardly changes from 10 to 200 rounds.
 MIXTURE_ROUNDS = 1.0
 
 
@@ -24,7 +26,7 @@ def widening(rounds: int, freedom: float) -> float:
     """Return the width of an interval that holds at any end, as a multiple of an ordinary 95 % interval.
 
     `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms share their variances.
-    With fewer rounds than a verdict needs, return the number for a verdict's fewest rounds.
+    With fewer rounds than a verdict needs, return the width for `FEWEST_ROUNDS`.
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)

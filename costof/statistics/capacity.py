@@ -4,11 +4,11 @@ Near a server's capacity the share of operations beyond a latency limit rises by
 rate: the tail of a queue's waiting time is exponential, and its decay rate falls about linearly as the rate rises
 (Asmussen, "Applied Probability and Queues", 2003, XIII). So the logarithm of the share is fitted as linear in the
 logarithm of the rate, by the estimating equations of a Poisson regression with log link (quasi-likelihood: Wedderburn
-1974). They are unbiased however strongly the operations of a slice depend on each other. The median of the slices'
-percentiles is not: in simulated queues it found a capacity that was 2 to 3 % too high.
+1974). This fit is unbiased however strongly the operations of a slice depend on each other. The median of the slices'
+percentiles would be biased: in simulated queues it found a capacity that was 2 to 3 % too high.
 
-Programs that print only percentiles leave no choice. Then the logarithm of the percentile is fitted as linear in the
-logarithm of the rate, by weighted least squares.
+For programs that print only percentiles, there is no such share. The logarithm of the percentile is then fitted as
+linear in the logarithm of the rate, by weighted least squares.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-#: Slices count less the farther their rate is from the capacity, and not at all beyond this difference of logarithms,
-#: because the share is linear only nearby (biweight kernel, as in local regression: Cleveland 1979).
+#: Slices count less the farther their rate is from the capacity, and not at all if the logarithms of the two differ by
+#: more than this. The reason is that the fit is a straight line only near the capacity (biweight kernel, as in local
+#: regression: Cleveland 1979).
 WINDOW = 0.4
 MOST_STEPS, MOST_WINDOWS = 50, 30
-#: The smallest and the largest percentile that count, as multiples of the limit. Beyond them, a percentile counts as
-#: the nearer of the two: that of an overloaded server only tells how long its queue could grow.
+#: The smallest and the largest percentile that count, as multiples of the limit. A percentile beyond them counts as the
+#: nearer of the two, because the percentile of an overloaded server only tells how long its queue could grow.
 SHOWN_RATIOS = (1 / 3, 3.0)
 #: The smallest slope that counts: a share that hardly depends on the rate shows no capacity.
 LEAST_SLOPE = 1.0
@@ -38,8 +39,8 @@ USUAL_SLOPE, PENALTY = 15.0, 1.0
 class Observation(NamedTuple):
     """One slice: its round, its rate a second, its operations, and how many of them took longer than the limit.
 
-    If only a percentile of the slice is known, `ratio` is this percentile divided by the limit. The slice then counts
-    as one operation, which is beyond the limit if the percentile is.
+    If only a percentile of the slice is known, `ratio` is this percentile divided by the limit. `operations` is then 1,
+    and `beyond` is 1 if the percentile exceeds the limit, otherwise 0.
     """
 
     round: int
@@ -124,11 +125,14 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
 def by_round(observations: Sequence[Observation], share: float, near: float) -> dict[int, float]:
     """Return a capacity for each round; their geometric mean is the capacity.
 
-    A round has too few operations beyond the limit for a fit of its own. Its value says how the fit changes without
-    this round: the jackknife's pseudo-value (Tukey 1958). Pseudo-values are nearly independent, so that a t-interval
-    over them holds. Their mean also corrects the fit's bias, which helps if slices have only percentiles. If operations
-    are counted, this correction is left out: in simulated sweeps it increased the error by half. Return an empty dict
-    if there are fewer than three rounds, or if there is no fit.
+    A round has too few operations beyond the limit for a fit of its own. Its value is computed from the change of the
+    fit when this round is left out: it is the jackknife's pseudo-value (Tukey 1958). Pseudo-values are nearly
+    independent, so that a t-interval over them holds.
+
+    The mean of pseudo-values also corrects the fit's bias. This helps if slices have only percentiles. If operations
+    are counted, the correction is left out: in simulated sweeps it increased the error by half.
+
+    Return an empty dict if there are fewer than three rounds, or if there is no fit.
     """
     rounds = sorted({each.round for each in observations})
     whole = crossing(observations, share, near)

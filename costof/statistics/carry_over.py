@@ -18,14 +18,15 @@ MOST_SWEEPS, TOLERANCE = 100, 1e-10
 def carry_over(
     logs: Sequence[float], rounds: Sequence[int], arms: Sequence[int], after_other: Sequence[bool]
 ) -> Mean | None:
-    """Return how much higher a figure's logarithm is in slices that follow another arm's slice than in other slices.
+    """Return how much higher a figure's logarithm is after another arm's slice than after a slice of the same arm.
 
-    The other slices follow a slice of the same arm. The sequences have a value for each slice: the logarithm of its
-    figure, its round, its arm, and whether the slice before it was one of another arm. The method is least squares with
-    an effect for each round and each arm (the first-order carry-over model of crossover designs: Jones & Kenward 2014,
-    "Design and analysis of cross-over trials", chapter 5). The result is None if rounds and arms alone determine which
-    slices follow another arm's. The effect of following another arm then cannot be separated from the effects of rounds
-    and arms.
+    Each sequence has a value for each slice: the logarithm of its figure, its round, its arm, and whether the slice
+    before it was one of another arm. The method is least squares with an effect for each round and each arm (the
+    first-order carry-over model of crossover designs: Jones & Kenward 2014, "Design and analysis of cross-over trials",
+    chapter 5).
+
+    Return None if round and arm alone determine which slices follow another arm's. The carry-over then cannot be
+    separated from the effects of rounds and arms.
     """
     _, round_index = np.unique(rounds, return_inverse=True)
     _, arm_index = np.unique(arms, return_inverse=True)

@@ -29,9 +29,9 @@ from costof.statistics.outliers import MAD_TO_DEVIATION
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Numbers of random draws: FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in all. If the p-value equals the
-#: error rate, about DRAWS_BEYOND of the draws exceed the arm, so that the p-value is known to about a third of its
-#: size.
+#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH. The total is chosen so that about DRAWS_BEYOND
+#: draws exceed the arm if the p-value equals the error rate, but is at most MOST_DRAWS. With so many draws, the p-value
+#: is known to about a third of its size.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
 #: Drawing stops early if the p-value is more than this many times the error rate, because more draws would not make it
 #: significant.
@@ -40,10 +40,10 @@ HOPELESS = 4
 
 @dataclass(frozen=True)
 class Intermittent:
-    """The outliers among an arm's slices: `slices` of `of` slices.
+    """The outlying slices of an arm: `slices` out of all `of` slices.
 
-    The median of the outliers is `times` times the median of the arm's other slices. Of the `usual_of` slices of
-    control and replicate, `usual` are outliers.
+    Their median is `times` times the median of the arm's other slices. For comparison, `usual` out of `usual_of` slices
+    of the control and its replicate are outliers.
     """
 
     slices: int
@@ -74,7 +74,7 @@ def intermittent(
     # The excess of each of arm, control and replicate over the mean of the other two.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
-    # The limit for outliers grows with an arm's scatter. Arms that scatter less than the median arm get its limit.
+    # The limit for outliers grows with an arm's scatter, but is at least the limit of the arm with the median scatter.
     spread = np.maximum(spreads, np.median(spreads))
     limit = np.maximum(OUTLYING * spread, LEAST)
     outlying = beyond > limit

@@ -30,7 +30,7 @@ CURVE = (
 )  # fmt: skip
 #: Width of a histogram's bucket, relative to its time (at most).
 RESOLUTION = 1 / HALF
-#: The strictest level of a band at one percentile, so that every band is finite.
+#: The smallest error probability of a band at a single percentile. With 0, the band would be infinitely wide.
 LEAST_LEVEL = 1e-9
 
 
@@ -84,7 +84,7 @@ class Band:
 
 
 def places_on_curve(operations: int) -> list[int]:
-    """Return the places in `CURVE` of the percentiles beyond which, on either side, enough operations lie."""
+    """Return the places in `CURVE` of the percentiles that have enough operations both below and above them."""
     return [
         place
         for place, percentile in enumerate(CURVE)
@@ -97,9 +97,11 @@ def difference_band(control: Percentiles, arm: Percentiles, units: int) -> Band:
 
     The band is the same number of standard errors wide at all percentiles: so many that it contains the whole curve of
     95 % of the resamples (a sup-t band: Montiel Olea & Plagborg-Møller 2019, "Simultaneous confidence bands: Theory,
-    implementation, and an application to SVARs"). Like `bootstrap_shares`, it corrects for few rounds (or starts), of
-    which there are `units`: it takes the quantile of Student's t at the level that the number has for a normal
-    distribution.
+    implementation, and an application to SVARs").
+
+    With few `units` (rounds, or starts of the servers), this number is too small. It is corrected as in
+    `bootstrap_shares`: a quantile of the normal distribution is replaced by the quantile of Student's t at the same
+    level.
     """
     from scipy.special import ndtr
 
@@ -109,7 +111,7 @@ def difference_band(control: Percentiles, arm: Percentiles, units: int) -> Band:
     errors = np.maximum(resampled.std(axis=0), least)
     farthest = np.abs((resampled - values) / errors).max(axis=1)
     level = 2 * float(ndtr(-np.quantile(farthest, CONFIDENCE)))
-    # A band is at least as wide as intervals of single percentiles.
+    # Limit the level, because a band must not be narrower than the intervals of single percentiles.
     level = min(max(level, LEAST_LEVEL), 1 - CONFIDENCE)
     half = math.sqrt(units / (units - 1)) * t_quantile(units - 1, 1 - level) * errors
     return Band(values, values - half, values + half)

@@ -1,8 +1,9 @@
-"""Uneven rounds: a mean over rounds that a few of them dominate, such as a round in which a server stalled.
+"""Uneven rounds: a few rounds that dominate a mean over rounds, such as a round in which a server stalled.
 
 The mean counts every round, since a stall that happens again costs again. Readers nevertheless need to know that one
-round makes most of a cost, or that only one round makes its interval include 0. They also compare the figures that are
-printed beside each other: the quotient of two means differs from the mean ratio of the rounds if rounds are uneven.
+round makes most of a cost, or that only one round makes its interval include 0. They also compare figures that are
+printed beside each other. If rounds are uneven, the quotient of the two printed means differs from the printed ratio,
+which is the mean ratio of the rounds.
 """
 
 from __future__ import annotations
@@ -17,18 +18,20 @@ from costof.model import Finite, Model
 from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS, TRIMMED, difference, share_of_whole, trimmed_mean
 
-#: Readers see that a ratio is not the quotient of the means beside it if one exceeds the other by more than this share.
+#: Readers notice that a ratio is not the quotient of the two means beside it if they differ by more than this share.
 VISIBLY = 0.1
-#: Two figures of the same effect need an explanation if one exceeds the other by more than this share.
+#: Two figures of the same effect, such as its mean and its trimmed mean, need an explanation if they differ by more
+#: than this share.
 CLEARLY = 0.2
-#: A round is far from the others if its distance from the medians is this many times the median distance.
+#: A round is far from the others if its distance from the medians of control and arm is this many times the median
+#: distance.
 FAR = 5.0
 #: A far round counts only if its distance is more than this share of the farthest round's distance.
 LEAST_OF_FARTHEST = 0.2
 
 
 class UnevenRounds(Model):
-    """The rounds that dominate a mean over rounds, or the range of all rounds if no few rounds dominate it."""
+    """The rounds that dominate a mean over rounds. If no rounds dominate it, the figures are those of all rounds."""
 
     rounds: list[int] = Field(
         description="Numbers, from 1, of the rounds (or starts) that are far from the others; empty if there are none, "
@@ -55,8 +58,8 @@ def disagrees(
 ) -> bool:
     """Return whether a ratio contradicts the difference and the two means that are printed beside it.
 
-    It does if it differs from the quotient of the means by more than the share `least`, or if only the difference's
-    interval includes no effect.
+    It does if it differs from the quotient of the means by more than the share `least`. It also does if the interval of
+    the difference includes 0, but the interval of the ratio does not include 1.
     """
     if ratio is None or ratio.value <= 0 or fmean(control) <= 0 or fmean(values) <= 0:
         return False
@@ -69,7 +72,7 @@ def disagrees(
 def ratio_of_means(control: Sequence[float], values: Sequence[float]) -> Estimate | None:
     """Return the arm's mean divided by the control's, with Fieller's interval; None if the interval is not bounded.
 
-    Like the interval of the difference, it includes no effect only if the difference may be 0.
+    The interval includes 1 only if the difference may be 0, and so agrees with the interval of the difference.
     """
     found = share_of_whole(values, control) if len(values) > 1 else None
     return found and found.model_copy(update={"low": max(0.0, found.low)})
@@ -121,7 +124,10 @@ def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
 
 
 def _spread(numbers: Sequence[float], far: Sequence[int]) -> float:
-    """Return how far the farthest of these places is from the median; without places, the range of all numbers."""
+    """Return the largest distance from the median among the numbers at the places `far`.
+
+    Without places, return the range of all numbers.
+    """
     if not far:
         return max(numbers) - min(numbers)
     usual = median(numbers)

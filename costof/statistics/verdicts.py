@@ -105,7 +105,10 @@ class Contrast:
 
     @property
     def distance_of_difference(self) -> float:
-        """The distance of `difference` from 0 in the change's direction, in standard errors; infinite if it is None."""
+        """The distance of `difference` from 0 in standard errors, negative if the change has the opposite sign.
+
+        It is infinite if `difference` is None.
+        """
         if self.difference is None:
             return math.inf
         return _in_errors(math.copysign(1.0, self.change.value) * self.difference.value, self.difference.error)
@@ -195,9 +198,9 @@ def rounds_needed(effect: Contrast, count: int, most: int, error_rate: float = E
     if effect.rounds < FEWEST_ROUNDS or effect.change.error == 0:
         return None
     level = error_rate / max(1, count)
-    # Each test is a list of pairs. A pair has the confidence of a two-sided interval, and the largest half-width of
-    # this interval, in standard errors, at which the test is significant. A one-sided test at a level uses the interval
-    # of confidence 1 - 2 * level.
+    # Each test is a list of pairs (confidence of a two-sided interval, distance in standard errors). It is significant
+    # if, for each pair, half the width of the interval is at most the distance. A one-sided test at a level uses the
+    # interval of confidence 1 - 2 * level.
     no_effect = [(1 - level, effect.distance_from_none), (CONFIDENCE, effect.distance_of_difference)]
     margin = [(1 - 2 * level, effect.distance_from_margin(effect.cost))]
     shared_freedom = effect.change.freedom - (effect.rounds - 1)
@@ -246,7 +249,7 @@ def smallest_detectable(
     one that detect a cost of this size.
     """
     least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
-    # Use the two-sided interval whose upper end is the quantile `detected_in`.
+    # The upper end of a two-sided interval of this confidence is the quantile `detected_in`.
     half = least + effect.change.half(2 * detected_in - 1)
     return math.expm1(half) if effect.better == "lower" else -math.expm1(-half)
 
@@ -256,8 +259,8 @@ def is_detected_in(
 ) -> bool:
     """Return whether at least `share` of the runs with the noise of `effect` would judge a cost of this size 'costs'.
 
-    The size is given twice: relative (`cost`), and in the unit of the difference (`difference`). For the verdict, both
-    must exceed their noise. The significance level is that of `smallest_detectable`.
+    The size is given twice: as a share of the control's figure (`cost`), and in the unit of the metric (`difference`).
+    Both must exceed their noise. The significance level is that of `smallest_detectable`.
     """
     if cost < smallest_detectable(effect, count, error_rate, share):
         return False

@@ -23,11 +23,12 @@ Data = TypeVar("Data")
 
 
 class Section(Generic[Spec, Data]):
-    """A part of the report with its own numbers, sentences and blocks.
+    """A section of the report, with its own numbers, sentences and blocks.
 
-    `spec` is the type of the table `[sections.<name>]` in a study's file. A section without `spec` is in every report.
-    If a study has no such table, its spec is `default`; if that is None, its reports leave the section out. `data` is
-    the type of the section's numbers in result.json. A section without `data` shows only the core result.
+    `data` is the type of the section's numbers in result.json; None if the section shows only the core result. `spec`
+    is the type of the table `[sections.<name>]` in a study's file. If `spec` is None, every report has the section.
+    Otherwise `default` replaces the table in studies that lack it; if `default` is None, their reports do not have the
+    section.
     """
 
     name: ClassVar[str]
@@ -46,7 +47,10 @@ class Section(Generic[Spec, Data]):
         return None
 
     def lead(self, index: Index, data: Data) -> Lead:
-        """Return what this section changes in the answer's sentences about costs, which the section `costs` writes."""
+        """Return how this section changes the answer's sentences about costs, for example which arms they leave out.
+
+        The sentences themselves are written by the section `costs`.
+        """
         return Lead()
 
     def answer(self, index: Index, data: Data) -> Sequence[Sentence]:

@@ -27,7 +27,10 @@ class AnswerSection(Section[None, None]):
     name, title, order = "answer", "", 0
 
     def answer(self, index: Index, data: None) -> list[Sentence]:
-        """Return the figures of the only arm, if the run has just one. Other sections say what protections cost."""
+        """Return the figures of the arm if the run has only one, a control. Otherwise return [].
+
+        The sentences about the costs of protections come from other sections.
+        """
         arms = [arm for arm in index.core.arms if not arm.replicate]
         is_alone = len(arms) == 1 and arms[0].control
         lines = figures_alone(index.core, arms[0].name, arms[0].label) if is_alone else []
@@ -57,9 +60,9 @@ class AnswerSection(Section[None, None]):
 
 
 def chosen_end(core: Core) -> str:
-    """Return a sentence that says why intervals are wider, if the user may have ended the run because of its figures.
+    """Return a sentence that says how much wider intervals are because the user may have ended the run for its figures.
 
-    The sentence begins with a space, because it continues a text. Return '' for all other runs.
+    The sentence begins with a space, because it is appended to a text. Return '' for all other runs.
     """
     return CHOSEN_END.format(times=fmt.number(core.widening, 1)) if core.partial and core.widening > 1 else ""
 

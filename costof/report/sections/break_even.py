@@ -219,9 +219,10 @@ def _cell(item: Point | None) -> str:
 
 CONNECTION = (("connect_and_first_operation", "connect_and_first_query"), ("connect", "connect"))
 OPERATION = (("operation", "reused_query"),)
-"""Metrics to draw, each as (phase, end of the metric's name); the first pair that fits some metric is used.
+"""Metrics to draw, as (phase, end of the metric's name), such as ('operation', 'reused_query').
 
-The end of the name is for metrics of an application's driver, which have no such phase.
+A metric fits by its phase or by the end of its name, because metrics of an application's driver have no such phase. The
+first pair that fits some metric is used.
 """
 MOST_NUMBERS = 2
 """In a panel with more curves than this, the marks have no numbers, because numbers would overlap."""
@@ -230,9 +231,9 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The effects of one arm on a connection with its first operation, and on each later operation.
+    """The effects of one arm on two times: that of a connection with its first operation, and that of each later one.
 
-    Both are measured in the same view: on the wire or in the application.
+    Both effects are measured in the same view: on the wire or in the application.
     """
 
     view: str

@@ -32,7 +32,7 @@ from costof.study.several_loads import rate_in_words
 from costof.study.sweep import CAPACITY, Sweep, percentile_figures
 
 PERCENTILES = (50.0, 95.0, 99.0)
-#: Slices whose rates differ by less than this factor are one point of a curve.
+#: Slices belong to the same point of a curve if their rates differ by less than this factor.
 SAME_RATE = 1.05
 HEAD = ["", "without", "with", "difference", "relative"]
 METHOD = (
@@ -49,7 +49,10 @@ HOW_TO_READ = (
 
 
 class Curve(Model):
-    """One point of a curve: an arm's latency at one rate, over all slices at about this rate, with the warm-up."""
+    """One point of an arm's latency curve: its percentiles at one rate.
+
+    They cover all slices at about this rate, including those of the warm-up.
+    """
 
     per_second: Finite
     p50_ms: Finite | None = Field(description="None if a command does not report it.")
@@ -61,7 +64,10 @@ class Curve(Model):
 
 
 class ArmCapacity(Model):
-    """The latencies of one arm, and whether the run found the load that it carries within the limit (`found`)."""
+    """The latencies of one arm at several rates.
+
+    `found` says whether the run found the highest load that the arm carries within the limit on latency.
+    """
 
     arm: str
     found: bool
@@ -71,7 +77,10 @@ class ArmCapacity(Model):
 
 
 class Capacities(Model):
-    """The sweep of the run and the latencies of each arm. The core result has the capacities, as a metric's values."""
+    """The sweep (the range of loads and the limit on latency), and the latencies of each arm.
+
+    The capacities themselves are in the core result, as values of a metric.
+    """
 
     load: Load
     sweep: Sweep
@@ -182,7 +191,10 @@ def _arm(run: Run, sweep: Sweep, arm: PlannedArm) -> ArmCapacity:
 
 
 def _percentiles(run: Run, sweep: Sweep, answers: Sequence[SliceAnswer]) -> dict[float, float]:
-    """Return percentiles in ms over all operations of these slices; for a command, the means of what it reports."""
+    """Return percentiles of the latency in ms over all operations of these slices.
+
+    A command reports only percentiles of a slice. For commands, return the means of these over the slices.
+    """
     limit = sweep.limit
     if limit.figure is None:
         histograms = [each.phases[limit.phase].histogram for each in answers if limit.phase in each.phases]

@@ -1,4 +1,7 @@
-"""How sure: the difference in every round (or start), the distribution of all operations, and the noise floor."""
+"""How sure the figures are: the difference in every round, the distribution of all operations, and the noise floor.
+
+If the servers were restarted, the differences are those of their starts instead of those of rounds.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +113,7 @@ def _draw_differences(index: Index, shown: Panels, width: int) -> Sheet:
 
 
 def _rounds_panel(index: Index, metric: Metric, context: Context, *, names: bool) -> Panel:
-    """Return a panel with a row for each arm and, at the bottom, a row for the control replicate."""
+    """Return a panel with a row for each arm and, at the bottom, a row for the control's identical copy."""
     rows = [
         (arm.protection, effect.difference, effect.differences, colour_of(index, arm))
         for arm, effect in _effects(index, metric, context)

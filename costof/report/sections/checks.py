@@ -37,10 +37,10 @@ class ChecksSection(Section[None, list[Check]]):
 
 
 def _verified(run: Run, core: Core) -> Check:
-    """Check that every arm has evidence.
+    """Check that there is evidence of what each arm used, such as the TLS version that was negotiated.
 
     Clients and servers report evidence before and after every slice. For commands, the evidence is the output of
-    further commands (`proof`) that the study defines. A command without a proof needs no evidence.
+    further commands (`proof`) that the study defines. Commands without a `proof` are not checked.
     """
     with_evidence = {arm.name for arm in run.plan.arms if run.plan.study.service.kind != COMMAND or arm.settings.proof}
     unverified = [arm.label + arm.at for arm in core.arms if not arm.evidence and arm.name in with_evidence]
@@ -117,9 +117,9 @@ def _disturbed_rounds(run: Run) -> tuple[str, str] | None:
 
 
 def _own_servers(run: Run) -> str:
-    """Return text such as ' (including your own servers)', for servers whose CPU time this run cannot tell apart.
+    """Return text such as ' (including your own servers)' if the CPU time of other programs may include such servers.
 
-    Return '' if the run knows the CPU time of the servers, or if they are those of a lab.
+    Return '' if this run reads the CPU time of the servers separately, or if it started them itself (a lab).
     """
     if run.plan.study.service.kind == COMMAND:
         return " (including your own servers)"

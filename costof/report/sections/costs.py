@@ -59,7 +59,7 @@ class CostsSection(Section[None, None]):
         return statements(index)
 
     def key_figures(self, index: Index, data: None) -> list[KeyFigure]:
-        """Return the effects in headline metrics, without those of which another section makes key figures."""
+        """Return the effects in headline metrics, except those that another section shows as its key figures."""
         reference = index.reference
         return [
             of_effect(index, metric, effect)
@@ -142,10 +142,9 @@ class Line(NamedTuple):
 def statements(index: Index) -> list[Sentence]:
     """Return the sentences about each arm's costs, on the wire and in the application.
 
-    If there are many, only the most important ones are main sentences, and the others are details.
-
-    If another section begins the answer (`Lead.leads`), all sentences are details. If it names a reference arm, the
-    sentences about this arm are main sentences.
+    Each is a main sentence (`answer`) or a detail. If there are many, only the most important ones are main sentences.
+    Two cases are different. If a section names a reference arm (`Lead.reference`), the main sentences are those about
+    this arm. If another section begins the answer (`Lead.leads`), all sentences here are details.
     """
     arms, lines = index.answered, _lines(index)
     reference = index.reference
@@ -215,10 +214,10 @@ def _overlap(one: Line, other: Line) -> bool:
 
 
 def sentence(line: Line, lines: list[Line]) -> str:
-    """Return a line as a sentence.
+    """Return the sentence about a line.
 
-    If `lines`, which are all lines of the answer, are partly on the wire and partly in the application, the sentence
-    ends with the words for where its line was measured.
+    `lines` has all lines of the answer. If some are measured on the wire and others in the application, the sentence
+    ends with the place where its own line is measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".") + _noise(line)
@@ -299,7 +298,7 @@ def _places(effects: list[tuple[Arm, Effect]]) -> str:
 def _place(arm: Arm) -> str:
     """Return the arm's context in words, such as 'at us-us'.
 
-    The name of the first context is empty, so the words are of its levels, such as 'with 3 nodes'.
+    The first context may have no name. It is described by its levels, such as 'with 3 nodes'.
     """
     return arm.at_place.strip() or arm.context_in_words
 
@@ -307,7 +306,7 @@ def _place(arm: Arm) -> str:
 def _amount(metric: Metric, effect: Effect) -> str:
     """Return the size of an effect: '24.1 % [23.5, 24.8]' for a rate, '14.2 ms [13.8, 14.7] (2.1×)' for a time.
 
-    If the effect is unresolved, return the relative change with its sign for both.
+    For an unresolved effect, rate or time, return the relative change with its sign.
     """
     saves = effect.verdict is Verdict.SAVES
     if effect.verdict is Verdict.UNRESOLVED:
@@ -321,7 +320,7 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the headline metrics that no line in `shown` is about.
+    """Return a sentence about the largest cost in the headline metrics that `shown` has no line about.
 
     Return None if there are no such metrics.
     """
@@ -377,7 +376,7 @@ BEFORE_TLS, AFTER_TLS = ("resolve", "tcp", "greeting"), "hello"
 
 @dataclass(frozen=True)
 class View:
-    """The content of one table: the effects in the metrics of a view, in one context."""
+    """The content of one table: the effects in the metrics of one view (such as on the wire), in one context."""
 
     title: str
     context: Context
@@ -461,7 +460,10 @@ def _row(index: Index, metric: Metric, effect: Effect | None, arm: Arm, name: Ce
 
 
 def side_effects_note(shown: list[View]) -> str:
-    """Return a note on the side effects in these tables, with the reasons for them; '' if there are none."""
+    """Return a note on the side effects of TLS in these tables, with the reasons for them; '' if there are none.
+
+    A side effect is a change in a phase of the connection that TLS itself does not change (`is_side_effect`).
+    """
     longer: dict[str, None] = {}
     shorter: dict[str, None] = {}
     found = False
@@ -483,9 +485,9 @@ def side_effects_note(shown: list[View]) -> str:
 
 
 def is_side_effect(effect: Effect, metric: Metric, arm: Arm) -> bool:
-    """Return whether the effect of an arm with TLS is a cost or saving in a phase that TLS itself does not change.
+    """Return whether an arm with TLS costs or saves time in a phase of the connection that TLS itself does not change.
 
-    Such phases are those before TLS. The first phase after TLS is one too, if it became shorter.
+    These are the phases before TLS begins. A shorter time in the first phase after TLS counts too.
     """
     speaks_tls = any(each.view == metric.view and "protocol" in each.facts for each in arm.evidence)
     if effect.verdict not in (Verdict.COSTS, Verdict.SAVES) or metric.headline or not speaks_tls:
@@ -501,7 +503,8 @@ def _two_digits(value: float, decimals: int) -> int:
 def _published(figures: list[PublishedFigure], *, together: bool) -> Iterator[Row]:
     """Yield a row for each figure from the literature, to compare it with the measured figure.
 
-    If `together` is true and all of several figures are ratios, yield one row with the lowest and the highest ratio.
+    If `together` is true and there are several figures, all of them with a ratio, yield a single row with the lowest
+    and the highest ratio.
     """
     ratios = sorted(figure.ratio for figure in figures if figure.ratio is not None)
     if together and len(figures) > 1 and len(ratios) == len(figures):

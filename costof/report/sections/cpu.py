@@ -1,4 +1,8 @@
-"""CPU by role (client, server, …): CPU seconds per 1,000 operations, and the share of time without a CPU."""
+"""CPU by role (client, server, …): CPU seconds per 1,000 operations, and the share of time in which a CPU was withheld.
+
+A CPU is withheld from a role that has used up its CPU quota (throttling), and from the whole machine by the hypervisor
+(steal).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ MEANINGS = {
     "steal": "Steal: share of the machine's CPU time that the hypervisor used for others.",
 }
 Bars = tuple[str, Context, list[Cpu]]
-"""Content of one panel of the figure: a workload, a context, and the CPU time of each arm."""
+"""The content of one panel of the figure: a workload, a context (such as a distance), and the CPU time of each arm."""
 
 HOW_TO_READ = "Each bar is the CPU time of all programs together for 1,000 operations; its colours are the programs."
 
@@ -64,7 +68,7 @@ def _roles(cpu: list[Cpu]) -> list[str]:
 def _table(index: Index, context: Context) -> Table:
     arms = {arm.name for arm in index.core.arms if arm.context == context.name and not arm.replicate}
     roles = _roles(index.core.cpu)
-    # The throttling of a role, and steal, have a column only if they are large enough in some arm.
+    # There is a column for the throttling of a role, or for steal, only if its share is large enough on some arm.
     waits = [_limits(cpu) for cpu in index.core.cpu]
     limits = [
         name
@@ -92,7 +96,7 @@ def _number(seconds: float) -> str:
 
 
 def _limits(cpu: Cpu) -> dict[str, float]:
-    """Return the shares of time without a CPU, by heading of their column: throttling of each role, and steal."""
+    """Return the shares of time in which a CPU was withheld, by column heading: 'throttled: server', …, 'steal'."""
     return {**{f"throttled: {role}": share for role, share in cpu.throttled.items()}, "steal": cpu.steal}
 
 

@@ -250,7 +250,8 @@ def _key_figures(index: Index, data: AtLoad, arm: Arm) -> Iterator[KeyFigure]:
     for each in data.cores:
         if each.arm == arm.name and each.who == "servers":
             words, of = f"cores of the {each.name}", each.available
-            # The cores of a single role are its CPU time × the load, so both figures need the same verdict.
+            # The cores of a single role are its CPU time × the load. Take over the verdict on this CPU time, so that
+            # both agree.
             metric_name = f"{WORKLOAD}.{CPU_PREFIX}{each.roles[0]}" if len(each.roles) == 1 else ""
             judged = index.effect(metric_name, arm.name)
             yield KeyFigure(
@@ -303,7 +304,7 @@ def _clause(metric: Metric, effect: Effect, unit: str) -> str:
 
 
 def _why_it_includes_0(uneven: UnevenRounds | None, unit: str) -> str:
-    """Return 'the interval includes 0' or, if it is because of one round, 'round 3 makes the interval include 0'."""
+    """Return 'the interval includes 0' or, if that is due to uneven rounds, 'round 3 makes the interval include 0'."""
     if uneven is None or not uneven.rounds or uneven.without.low <= 0 <= uneven.without.high:
         return "the interval includes 0"
     makes = "makes" if len(uneven.rounds) == 1 else "make"
@@ -348,7 +349,8 @@ def _overloaded(data: AtLoad, carried: Carried) -> str:
     assert not isinstance(data.load, CommandRate)
     parts = []
     if not carried.serves_all:
-        # Since arrivals are random, the measured rate differs a little from the requested one.
+        # Give the rate that was offered in the measured slices: arrivals are random, so it differs a little from the
+        # requested rate.
         served, offered = fmt.number(carried.served), fmt.number(carried.offered or data.load.per_second or 0.0)
         served_words = f"It served {served} of the {offered} {data.load.operation[1]} a second that arrived"
         parts.append(f"{served_words}; the others waited.")
@@ -373,7 +375,8 @@ def _cores_needed(data: AtLoad, carried: Carried) -> str:
         ("the client", carried.client_cores_needed),
         ("the lab's simulated links", carried.link_cores_needed),
     )
-    # Only the client's machine is known if the servers run on other machines, so the client comes last.
+    # The last part of the text is the share of this machine's cores. If the servers run on other machines, this is the
+    # share of the client alone, so the client comes after the servers.
     known = [(name, fmt.number(cores, 2)) for name, cores in who if cores is not None]
     if not known:
         return ""

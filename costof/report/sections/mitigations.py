@@ -1,8 +1,9 @@
-"""Mitigations: the share of a protection's cost that one change of a setting recovers.
+"""Mitigations: the share of a protection's cost that one change of a setting recovers, such as another type of key.
 
-The reference is the protected arm with the first level of every factor. A mitigation is an arm that differs from the
-reference in one level. The gain of a mitigation is the ratio of its figure to the reference's figure, paired by round
-in the same run. The share of the loss that it recovers has Fieller's interval (`statistics/intervals.py`).
+A factor is a setting, and its levels are the values of the setting. The reference is the protected arm with the first
+level of every factor. A mitigation is an arm that differs from the reference in one level. The gain of a mitigation is
+the ratio of its figure to the reference's figure, paired by round in the same run. The share of the loss that it
+recovers has Fieller's interval (`statistics/intervals.py`).
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ ROW_HEIGHT = 40
 class Spec(Model):
     """The factors of a study whose levels may be mitigations, and the metric by which mitigations are judged.
 
-    `measure` is a value for `--set` that makes a run measure a mitigation; reports of runs without one recommend it.
-    `unprotected` has the levels that give up the whole protection, by factor. `gives_up` has the levels that give up a
-    part of it, with the name of this part.
+    `measure` is a value for `--set` with which a run measures a mitigation. Reports of runs without a mitigation
+    recommend it. `unprotected` has, by factor, the levels that give up the whole protection. `gives_up` has, by factor
+    and level, the name of the part that is given up.
     """
 
     metric: str
@@ -98,7 +99,7 @@ class Mitigation(Model):
 
 
 class Mitigations(Model):
-    """All mitigations of a protection, the one with the largest gain first; empty if the run measured none."""
+    """All mitigations of a protection that the run measured, the one with the largest gain first."""
 
     metric: str
     reference: str = Field(description="The protected arm without a mitigation.")
@@ -121,7 +122,7 @@ class Mitigations(Model):
 
     @property
     def without_protection(self) -> list[Mitigation]:
-        """Return the arms that give up the whole protection, which show what of its cost is not the protection's."""
+        """Return the arms that give up the whole protection. Their cost is not that of the protection itself."""
         return [each for each in self.mitigations if each.gives_up == WHOLE]
 
     @property
@@ -161,7 +162,7 @@ class MitigationsSection(Section[Spec, Mitigations]):
         advice = spec.measure
         factor, _, levels = advice.partition("=")
         known = {arm.levels[factor] for arm in run.plan.arms if factor in arm.levels}
-        # A run cannot change the settings of a target's servers.
+        # On a target, recommend no mitigation: a run cannot change the settings of the user's servers.
         measure = "" if run.plan.target or known >= set(levels.split(",")) else advice
         return Mitigations(
             metric=spec.metric,
@@ -241,9 +242,9 @@ def _installed(study: str) -> Spec | None:
 
 
 def reference_of(plan: Plan, spec: Spec) -> PlannedArm | None:
-    """Return the first protected arm of the first context that has all factors of the spec; None if there is none.
+    """Return the reference, which is the protected arm without a mitigation; None if there is none.
 
-    It is the arm without a mitigation.
+    It is the first protected arm of the first context that has all factors of the spec.
     """
     first = plan.controls[0].context
     fitting = (arm for arm in plan.protected if arm.context == first and set(spec.factors) <= set(arm.levels))
@@ -277,8 +278,8 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
         contexts = (reference.context, candidate.arm.context)
         floors = (floor for floor in core.noise_floor if floor.metric == spec.metric and floor.context in contexts)
         noise = max((floor.relative for floor in floors), default=0.0)
-        # The contrast compares the arm without the mitigation to the arm with it, so "costs" means that the mitigation
-        # helps. `INVERSE` turns the verdict around.
+        # The verdict is on the change from the arm with the mitigation to the reference without it. So "costs" means
+        # that the mitigation helps, and `INVERSE` turns the verdict around.
         without = mean_over_rounds([-each for each in logs])
         contrasts.append(Contrast(without, len(logs), metric.margin, noise, metric.headline, metric.better))
     mitigations = []
@@ -307,10 +308,10 @@ def _mitigations(run: Run, core: Core, spec: Spec, reference: PlannedArm) -> lis
 
 
 def _gives_up(spec: Spec, reference: PlannedArm, candidate: Candidate) -> str:
-    """Return the part of the protection that a mitigation gives up; '' if it gives up nothing.
+    """Return the part of the protection that a mitigation gives up; '' if none, or if the reference gives it up too.
 
-    Clients without TLS give up the encryption of their connections, unless a tunnel begins on their own host. A part
-    that the reference lacks too is not given up.
+    A mitigation whose clients do not use TLS gives up the encryption of the clients' connections, unless a tunnel
+    begins on the clients' own host.
     """
     if candidate.level in spec.unprotected.get(candidate.factor, []):
         return WHOLE
@@ -397,7 +398,7 @@ def _texts(index: Index, data: Mitigations) -> list[str]:
                 whole = round(each.recovered.value, 2) >= ALL
                 clause = f"{each.label} recovers {f'all of {cost} ({share})' if whole else f'{share} of {cost}'}"
             else:
-                # A share such as 333 % of the loss is hard to read, so the gain itself is given.
+                # A share such as 333 % of the loss is hard to read, so the clause has the gain in the metric instead.
                 is_first = not any(compared in clause for clause in clauses)
                 what = f"{compared}, {each.label} {improves} {metric}" if is_first else f"{each.label} {improves} it"
                 clause = f"{what} by {_improvement(index, data, each)}"
@@ -441,7 +442,7 @@ def _at_reference(data: Mitigations, each: Mitigation) -> str:
 
 
 def _whose_loss(index: Index, data: Mitigations) -> str:
-    """Return the loss of which shares are recovered, such as ' of 11,057 /s in 'commits a second' with one client'."""
+    """Return the loss that mitigations reduce, such as " of 11,057 /s in 'commits a second' by TLS with one client"."""
     effect, metric = index.effect(data.metric, data.reference), index.metrics[data.metric]
     if effect is None:
         return ""
@@ -453,7 +454,10 @@ def _whose_loss(index: Index, data: Mitigations) -> str:
 
 
 def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
-    """Return text such as ', a gain of 77 % of what is lost with one client'; '' if the loss is of the same context."""
+    """Return text such as ', a gain of 77 % of what is lost with one client'.
+
+    Return '' if the mitigation has the same context as the reference, or if its share of the loss is unknown.
+    """
     level = data.reference_levels.get(best.factor, "")
     if not level or best.recovered is None:
         return ""
@@ -463,7 +467,10 @@ def _share_of_loss(data: Mitigations, best: Mitigation) -> str:
 
 
 def remaining(index: Index, data: Mitigations) -> list[str]:
-    """Return how much of the loss remains without the protection, so that it is not the protection's own cost."""
+    """Return how much of the loss remains on arms that give up the whole protection.
+
+    This part of the loss is not the cost of the protection itself.
+    """
     return [
         f"{fmt.capital(each.label)} has {fmt.percentage(each.recovered.through(lambda share: 1 - share))} of the loss"
         f"{_whose_loss(index, data)}, so that much of it is not the cost of the protection itself."
@@ -473,9 +480,10 @@ def remaining(index: Index, data: Mitigations) -> list[str]:
 
 
 def _but(index: Index, data: Mitigations, each: Mitigation) -> str:
-    """Return the reservations about a mitigation, to be added to its gain; '' if there are none.
+    """Return the reservations about a mitigation, as text to append to its gain; '' if there are none.
 
-    They are what it gives up, and what the protection still costs if the control has the mitigation too.
+    They say which part of the protection it gives up, and what the protection still costs if the control is changed in
+    the same way.
     """
     text = f", but gives up {each.gives_up}" if each.gives_up else ""
     effect, arm = index.effect(data.metric, each.arm), index.arm(each.arm)

@@ -15,8 +15,8 @@ from costof.results.index import Index
 from costof.results.models import LONGEST_WAIT, Effect, Sentence
 from costof.statistics.estimate import Verdict
 
-#: The advised budget allows for this multiple of the estimated further time, because an effect has a verdict after the
-#: estimated time in only half of the runs, and because the preparation between slices takes time too.
+#: The advised budget allows for the estimated further time multiplied by this factor. First, an effect has a verdict
+#: after the estimated time in only half of the runs. Second, the preparation between slices takes time too.
 RESERVE = 1.5
 #: (longest budget in seconds, step in seconds): an advised budget is rounded up to a multiple of the step.
 STEPS = ((90, 10), (10 * 60, 60), (60 * 60, 5 * 60), (math.inf, 30 * 60))
@@ -42,10 +42,11 @@ class NextSection(Section[None, None]):
 
 
 def next_lines(index: Index, folder: Path, figures: Sequence[KeyFigure]) -> list[str]:
-    """Return the line 'Next' of the short answer: the command that resolves headline effects, or what else would help.
+    """Return the line 'Next' of the short answer, or [] if there is nothing to advise.
 
-    Return [] if there is nothing to resolve, or if more rounds do not help and all `figures` of the short answer have a
-    verdict. `folder` is the run's folder.
+    If more rounds resolve headline effects, the line is the command that measures them. If only a quieter machine or
+    longer slices help, the line says so, but only if some of the `figures` of the short answer are unresolved. `folder`
+    is the run's folder.
     """
     waiting, noisy = _unresolved(index)
     lines = []
@@ -142,7 +143,7 @@ def _less_noise(index: Index, noisy: Sequence[Effect], waiting: Sequence[Effect]
 
 
 def _names(index: Index, effects: Sequence[Effect], others: Sequence[Effect] = ()) -> str:
-    """Return the metrics of the effects in words, with the effects' arms if `others` has the same metric."""
+    """Return the metrics of the effects in words. If `others` has the same metric, the effects' arms are named too."""
     ambiguous, names = {other.metric for other in others}, []
     for metric in dict.fromkeys(effect.metric for effect in effects):
         arms = [f"'{index.label_at(effect.arm)}'" for effect in effects if effect.metric == metric]

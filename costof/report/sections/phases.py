@@ -21,7 +21,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, sh
 COLOURS = {
     "tcp": "tcp",
     "greeting": "greeting",
-    # No protocol has both a greeting and a TLS request, so they share a colour.
+    # It has the colour of `greeting`, because no protocol has both phases.
     "tls_request": "greeting",
     "tls": "tls",
     "hello": "hello",
@@ -229,7 +229,6 @@ def _caption(index: Index, metrics: list[Metric], arms: list[Arm], title: str) -
 
 
 def _panel(index: Index, metrics: list[Metric], arms: list[Arm], title: str, width: int, *, two_lines: bool) -> Panel:
-    """Return a panel with a bar for each arm. The arm's label and total time are above its bar."""
     longest = max(sum(value.mean.value for _, value in _values(index, metrics, arm)) for arm in arms)
     panel = Panel(
         title=title,

@@ -61,7 +61,10 @@ class Finding:
 
     @property
     def same(self) -> bool:
-        """Return whether the arm's servers had the same set-up as the control's in all slices."""
+        """Return whether the arm's servers were set up like the control's in all slices.
+
+        Such a set-up says, for example, which member of a replica set replicates from which.
+        """
         return self.arm.baseline in self.arm.same_set_up
 
 
@@ -212,7 +215,7 @@ def _at(some: Sequence[Finding], unit: str) -> str:
 def _amounts(metric: Metric, some: Sequence[Finding], unit: str) -> str:
     """Return findings in words, such as "'operations a second' with 7 nodes +38 % [35, 41] and with 9 nodes +44 %".
 
-    If there is only one finding, the text does not have its size.
+    The size is left out if there is only one finding.
     """
     parts = []
     for each in some:

@@ -1,7 +1,7 @@
 """Saturation: workloads whose workers are always busy, with their highest rate and the resource that limits it.
 
-If the workers are always busy, workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). Rate and
-time are therefore one finding, and the answer has only the rate.
+If the workers are always busy, workers = rate x time (Little 1961, "A proof for the queuing formula L = λW"). The time
+then follows from the rate, so the answer has only the rate.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Exclude times from the answer that follow from a rate in the answer, because workers were always busy."""
+        """Leave times out of the answer that follow from a rate in the answer, because the workers were always busy."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:
@@ -145,7 +145,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Return the headline metrics that are the time of the loop's operation and follow from its rate.
+    """Return the headline metrics whose times follow from the rate of a loop: those of the same operation.
 
     Return [] if the rate is not a headline metric, or if the control's workers are not always busy.
     """

@@ -1,9 +1,10 @@
-"""Split: how much of a protection's cost comes from the additional programs, and how much from what they do.
+"""Split: which part of a protection's cost comes from additional programs, and which part from the protection itself.
 
-An arm between control and protected arm has only the programs, such as two proxies that do not encrypt. The first step
-of the cost is the difference between this arm and the control, the second step that between the protected arm and this
-arm. Both are paired by round. The share of the second step has Fieller's interval. Percentiles cover all operations and
-have a bootstrap over rounds (`statistics/tails.py`).
+For this, the run has an arm between the control and the protected arm. It has the additional programs without the
+protection, such as two proxies that do not encrypt. The first step of the cost is the difference between this arm and
+the control. The second step is the difference between the protected arm and this arm. Both are paired by round. The
+share of the second step has Fieller's interval. Percentiles cover all operations and have a bootstrap over rounds
+(`statistics/tails.py`).
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class Split(Model):
 
 
 class SplitSection(Section[list[Spec], list[Split]]):
-    # The short answer has the first section's reason, so this section is before that of the cost model.
+    # The short answer shows the reason of only one section, the first. This section therefore comes before the cost
+    # model.
     name, title, order = "split", "Where the cost comes from", -1
     spec, data = list[Spec], list[Split]
 
@@ -118,7 +120,7 @@ class SplitSection(Section[list[Spec], list[Split]]):
     def lead(self, index: Index, data: list[Split]) -> Lead:
         """Exclude the arms in between from the answer, because they are not protections.
 
-        If the cost of the run's first arm is split, the answer is about this arm alone.
+        If the cost of the run's first arm is split, the main sentences of the answer are about this arm alone.
         """
         reference = data[0].protected if _is_first(index, data[0]) else None
         return Lead(reference=reference, without=frozenset(each.between for each in data))
@@ -146,7 +148,10 @@ def _is_first(index: Index, split: Split) -> bool:
 
 
 def _arm_between(run: Run, spec: Spec, arm: PlannedArm) -> PlannedArm | None:
-    """Return the arm of the same context that has only the first step, with the other levels of `arm`; None if none."""
+    """Return the arm that has the additional programs of `arm` without its protection; None if there is none.
+
+    It has the same context and, except for the main factor, the same levels as `arm`.
+    """
     main = run.plan.study.main_factor
     for other in run.plan.protected:
         same = all(arm.levels.get(name) == level for name, level in other.levels.items() if name != main)

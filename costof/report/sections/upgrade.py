@@ -1,7 +1,7 @@
 """Upgrades: what a variant, such as TLS, costs or gains on another version of the server.
 
-All versions run at the same time in one lab, and their figures are paired by round, so the drift of the machine affects
-both alike.
+All versions run at the same time in one lab, and their figures are paired by round, so that a drift of the machine
+affects all versions alike.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ METHOD = (
 
 
 class Spec(Model):
-    """The factor whose levels are versions of the server. It must be a context, so each version has its own control."""
+    """The factor whose levels are versions of the server.
+
+    The factor must be a context: it applies to control and arms alike, so that each version has its own control.
+    """
 
     factor: str
 
@@ -119,7 +122,10 @@ class UpgradeSection(Section[Spec, Upgrade]):
 
 
 def version_pairs(arms: Sequence[PlannedArm], factor: str) -> list[tuple[PlannedArm, PlannedArm]]:
-    """Return the pairs of arms that differ only in this factor. The first arm of a pair has the run's first level."""
+    """Return the pairs of arms that differ only in this factor.
+
+    The first arm of each pair has the level of the run's first arm.
+    """
     measured = [arm for arm in arms if not arm.replicate and factor in arm.levels]
     if not measured:
         return []

@@ -51,7 +51,8 @@ from costof.results.run import Run
 from costof.statistics.estimate import Estimate
 from costof.study.schema import SERVER_PREFIX
 
-#: Position of the cost model's tables, late in the report. The calculator is at the section's own position, early.
+#: The position of the cost model's tables in the report, which is late. The calculator is early, at the section's
+#: `order`.
 DETAILS = 100
 FORMULA = "Time of an operation = own time + round trips × round-trip time (+ bytes ÷ bandwidth)."
 TITLE_WITH_FLUSHES = "The cost on any disk"
@@ -66,7 +67,7 @@ SOURCES = (
     "TCP connections on the links. Intervals include the uncertainty of the own time and of the round-trip time."
 )
 
-#: The formula then has no flushes.
+#: The note for runs that could not measure the time of a flush. In their reports, the formula has no flushes.
 FLUSH_NOT_MEASURED = (
     "The time of a flush was not measured, because this needs access to the server's disk; own time includes it."
 )
@@ -100,9 +101,11 @@ class CostModelSection(Section[list[Operation], CostModel]):
         yield from predictions(index, data)
 
     def lead(self, index: Index, data: CostModel) -> Lead:
-        """Begin the answer if the run has several distances and at most `MOST_SENTENCES` protections.
+        """Begin the answer with the sentences about an example service, if the run has several contexts.
 
-        In any case, other sentences do not repeat the effects that the sentences about the example service have.
+        Contexts are conditions such as distances. This also needs measured connections, and at least one and at most
+        `MOST_SENTENCES` protections. If the run has a single context, other sentences do not repeat the effects in
+        these sentences.
         """
         if data.load is not None:
             # The run measured the costs at this load, so the answer does not begin with an example service.
@@ -117,7 +120,7 @@ class CostModelSection(Section[list[Operation], CostModel]):
         away = bool(_away(data, measured_load(index, data)))
         return Lead(
             leads=leads,
-            # If there are several distances, other sentences compare them, so these may repeat effects.
+            # With several contexts, such as distances, other sentences compare them, and may repeat effects.
             follow=frozenset() if index.many_contexts else measured,
             computed_away=away and not distances(index, data),
             words=words,
@@ -152,7 +155,7 @@ MOST_SENTENCES = 3
 def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
     """Yield a sentence for each protection, such as 'TLS adds 3.3 ms to a new connection, …, calculated for …'.
 
-    The service has the load and distance of `measured_load`.
+    The costs are calculated for an example service. `measured_load` returns its load and distance.
     """
     load = measured_load(index, model)
     far = f",{away}" if (away := _away(model, load)) else ""
@@ -175,7 +178,7 @@ def for_a_service(index: Index, model: CostModel) -> Iterator[str]:
 
 
 def _away(model: CostModel, load: Load) -> str:
-    """Return the distance of the example service as text such as ' 1 ms away'; '' if there is none."""
+    """Return the distance of the example service as text such as ' 1 ms away'; '' without a distance."""
     has_distance = model.way_ms is None and load.round_trip_ms >= LEAST_DISTANCE_MS
     return f" {fmt.away(load.round_trip_ms)} away" if has_distance else ""
 
@@ -199,12 +202,12 @@ def flush_sources(index: Index, model: CostModel) -> list[str]:
 def key_figures(index: Index, model: CostModel) -> Iterator[KeyFigure]:
     """Yield the time that each protection adds to a connection and to an operation, and the cores that it adds.
 
-    They are for the load and distance of `measured_load`.
+    The figures are calculated for the load and the distance that `measured_load` returns.
     """
     load = measured_load(index, model)
     reference, away = index.reference, _away(model, load)
-    # If the answer also has figures of another distance or of an application's driver, the label says that this figure
-    # is computed, or that it is measured on the wire.
+    # The label tells these figures from others in the answer. If the run measured at another distance, the label says
+    # 'computed'. Otherwise, if the answer also has figures of an application's driver, the label says 'on the wire'.
     computed = index.computed_away
     at = ", on the wire" if index.many_views and not computed else ""
     first_arms = {arm.protection: arm for arm in reversed(index.arms)}
@@ -362,7 +365,8 @@ def predictions(index: Index, model: CostModel) -> Iterator[Table]:
     protections = dict.fromkeys(each.arm.split("@")[0] for each in model.predictions)
     order = {name: number for number, name in enumerate(protections)}
     head = ["with", "at", "predicted", "measured", "error"]
-    # A metric without predictions for other distances than the model's own has nothing to compare.
+    # Leave out metrics that are predicted only for the distance from which the model was computed (`local`): there is
+    # no prediction to test.
     tested = dict.fromkeys(each.metric for each in model.predictions if not each.local)
     for name in tested:
         shown = [each for each in model.predictions if each.metric == name]

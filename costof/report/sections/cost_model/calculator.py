@@ -41,7 +41,7 @@ WITHOUT = {
     "queries.",
     "clients": "“clients={value}” in this page's address has no effect: a run at a load has no number of clients.",
 }
-"""Messages for values in the page's address that a run at a load cannot use, by the key of their field."""
+"""Messages for values in the page's address that a run with --load cannot use, by the key of their field."""
 #: Typical disks with the time of a flush in ms. These are orders of magnitude, not measurements.
 USUAL_DISKS = {"fast NVMe, 0.05 ms": 0.05, "cloud volume, 1.2 ms": 1.2, "hard disk, 8 ms": 8.0}
 FLUSH = (
@@ -57,7 +57,8 @@ Term = tuple[float, Estimate]
 class Load:
     """The service for which costs are calculated: its load, distance, bandwidth, disk and price of CPU time.
 
-    If the study opens no connections, each operation counts as a connection with one operation, which costs nothing.
+    In a study that opens no connections, each operation counts as one connection, with one operation. Such a connection
+    itself costs nothing.
     """
 
     round_trip_ms: float
@@ -73,8 +74,8 @@ class Load:
 class Extras:
     """The cost that a protection adds to a connection and to an operation.
 
-    `inside` is the number of operations (0 or 1) that the measured cost of the connection already includes.
-    `memory_bytes` is what the protection adds to the servers' memory of a connection; None if it was not measured.
+    `inside` is 1 if the measured cost of a connection includes its first operation, otherwise 0. `memory_bytes` is the
+    memory that the protection adds to each connection on the servers; None if it was not measured.
     """
 
     protection: str
@@ -89,10 +90,10 @@ class Extras:
 class Added:
     """The cost that a protection adds under a load.
 
-    `cores` are those of all roles together. `servers` and `client` are their parts in a run at a load, as far as they
-    are known. `money` is the price of the servers' cores if these are known, and otherwise of `cores`.
+    `cores` are the cores that client and servers need together. Only runs with --load know the cores of each: `servers`
+    and `client` are None in other runs. `money` is the price of `servers` or, if that is None, of `cores`.
     `reconnect_seconds` is the CPU time, in seconds of one core, that is added when all clients reconnect at once.
-    `memory_gb` is the memory of the servers for all clients' connections; None if it was not measured.
+    `memory_gb` is the servers' memory for the connections of all clients; None if it was not measured.
     """
 
     connection_ms: Estimate
@@ -144,7 +145,7 @@ def added(extra: Extras, load: Load) -> Added:
     cpu = _sum([(1.0, extra.connection.cpu_ms), (later, extra.operation.cpu_ms)])
     rate = load.connections_per_second / 1000
     cores = _sum([(rate, cpu)])
-    # At a load, the CPU time of a connection includes its queries.
+    # With --load, the CPU time of a connection includes its queries, so these need no term of their own.
     parts = (extra.connection.servers_cpu_ms, extra.connection.client_cpu_ms)
     servers, client = (_sum([(rate, part)]) if part is not None else None for part in parts)
     return Added(
@@ -183,7 +184,7 @@ def _sum(terms: list[Term]) -> Estimate:
 
 @dataclass(frozen=True)
 class Output:
-    """A figure of the calculator. `calculator.js` computes it under the same name."""
+    """A figure that the calculator shows. `calculator.js` refers to it by the same `name`."""
 
     name: str
     heading: str
@@ -192,9 +193,9 @@ class Output:
 
 
 def outputs(model: CostModel) -> list[Output]:
-    """Return the figures that the calculator of this run has.
+    """Return the figures that the calculator shows for this run.
 
-    In a run at a load, the servers' cores and the client's are separate figures, as in the answer.
+    In a run with --load, the cores of the servers and of the client are separate figures, as in the report's answer.
     """
     roles = {role for extra in model.extras for role in extra.roles}
     times = [
@@ -231,7 +232,8 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load with which the calculator begins: `measured_load`, at the distance that the user gave, if any."""
+    """Return the load with which the calculator begins: `measured_load`, at the first distance of `--distance` if
+    any."""
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 
@@ -342,7 +344,7 @@ def calculator(index: Index, model: CostModel) -> Iterator[Block]:
 def _fixed(model: CostModel) -> dict[str, float]:
     """Return the values of the fields that the user cannot change, by field.
 
-    In a run at a load, the CPU time of a connection includes its queries, so their number is fixed.
+    In a run with --load, the CPU time of a connection includes its queries, so their number is fixed.
     """
     disk = {} if model.flush_ms else {"flush_ms": 0.0}
     if not has_connections(model):

@@ -98,7 +98,7 @@ class Prediction(Model):
 
 
 class RequestedLoad(Model):
-    """The load of a run with --load, which measures the CPU time of a connection only together with its queries."""
+    """The load of a run with --load. Such a run measures the CPU time of a connection together with its queries."""
 
     connections_per_second: Finite
     queries_per_connection: int
@@ -179,10 +179,10 @@ def _operation_cost(run: Run, operation: Operation, arm: PlannedArm) -> Operatio
 
 
 def round_trip(run: Run, arm: PlannedArm) -> Mean:
-    """Return the mean round-trip time of the arm's link in milliseconds, by TCP's own estimates in all starts.
+    """Return the mean round-trip time of the arm's link in milliseconds, by TCP's own estimates.
 
-    If it was not measured, return the configured time, without uncertainty. For a target, return the round-trip time to
-    the target.
+    It is the mean over all starts of the servers. If it was not measured, return the configured time, without
+    uncertainty. For a target (the user's own servers), return the round-trip time to the target.
     """
     if run.plan.target is not None:
         return Mean(round_trip_to_target_ms(run), 0.0, math.inf)
@@ -211,11 +211,11 @@ def flush_time(run: Run) -> Mean:
 
 
 def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
-    """Return the number of flushes that one operation waits for.
+    """Return the number of flushes of the disk that one operation waits for.
 
-    An operation that is alone waits for each of its flushes. Operations that are in flight together share flushes, so
-    each has only a part of one, but waits for all flushes in its time: its part times the operations in flight, up to
-    `MOST_WAITS`.
+    Operations in flight at the same time share flushes, so the servers count only a part of a flush for each, such as
+    1/4. But each operation waits for whole flushes. The counted number is therefore multiplied by the number of
+    operations in flight, up to `MOST_WAITS`. An operation that is alone waits for all its flushes.
     """
     workload = run.plan.study.metrics[operation.metric].workload
     records = [
@@ -234,7 +234,7 @@ def _flushes(run: Run, operation: Operation, arm: PlannedArm) -> float:
 def _slices(run: Run, operation: Operation, arm: PlannedArm) -> list[SliceRecord]:
     """Return the slices that measured the operation's CPU time.
 
-    Return [] for the queries of a run with --load, whose CPU time is part of their connection's.
+    Return [] for the queries of a run with --load: their CPU time was measured as a part of their connection's.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return []
@@ -249,7 +249,8 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     trips = mean_count(phases, "round_trips") or 0.0
     transferred = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
-    # The client's end of a tunnel answers the TCP handshake, so the handshake's round trip does not cross the link.
+    # Leave out the round trip of the TCP handshake if a tunnel's end at the client answers it: it does not cross the
+    # link.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, transferred
 
@@ -292,10 +293,9 @@ def _extra_cpu_ms(
 ) -> Estimate:
     """Return the CPU milliseconds that the arm adds to one operation, paired by round.
 
-    They are those of all roles together or, if `only` is given, of these roles.
-
-    Rounds without a reading of every role are left out. If too few rounds remain, roles without a reading in every
-    round are left out instead.
+    The CPU time is that of all roles (client, server, …) together or, if `only` is given, of the roles in it. Rounds in
+    which a role has no reading are left out. If too few rounds remain, roles that lack a reading in any round are left
+    out instead.
     """
     if run.plan.load is not None and operation.operation == "operation":
         return Estimate(value=0.0, low=0.0, high=0.0, rounds=run.rounds)

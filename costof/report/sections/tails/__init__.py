@@ -153,7 +153,7 @@ class TailsSection(Section[None, Tails]):
 
 
 def _in_head(index: Index, data: Tails) -> Iterator[Block]:
-    """Yield a table with p50, p95 and p99 of the first arm of the answer that has percentiles."""
+    """Yield a table with p50, p95 and p99 of one arm: the first arm of the answer that has percentiles."""
     arm = next((each for each in index.answered if any(tail.arm == each.name for tail in data.percentiles)), None)
     if arm is None:
         return
@@ -214,7 +214,10 @@ def _curve(
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return the highest percentile of each metric and arm, if its relative cost clearly exceeds the mean's."""
+    """Return the highest percentile of each metric and arm, if the arm raises it clearly more than the mean.
+
+    It does if the interval of the percentile's ratio to the control lies above the interval of the mean's ratio.
+    """
     highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []
     for tail in highest.values():

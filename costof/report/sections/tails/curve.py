@@ -189,7 +189,7 @@ def percentile_name(percentile: float) -> str:
 
 
 def _sentence(index: Index, curve: Curve) -> str:
-    """Return a sentence that says whether all operations cost the same more and, if not, which cost more or less."""
+    """Return a sentence that says whether fast and slow operations cost the same or, if not, which cost more."""
     metric, points = index.metrics[curve.metric], curve.points
     subject, what = fmt.capital(index.label_at(curve.arm)), index.metric_in_view(curve.metric)
     first, last = (percentile_name(point.percentile) for point in (points[0], points[-1]))
@@ -227,7 +227,10 @@ def _sentence(index: Index, curve: Curve) -> str:
 
 
 def alike_from_the_first(points: Sequence[CurvePoint]) -> list[CurvePoint]:
-    """Return as many points as possible, from the lowest percentile on, whose bands all contain one common cost."""
+    """Return as many points as possible, from the lowest percentile on, that may all have the same cost.
+
+    They may if one value lies in the bands of all of them.
+    """
     alike: list[CurvePoint] = []
     low, high = float("-inf"), float("inf")
     for point in points:
