@@ -78,7 +78,7 @@ def quick_profiles(rows: Iterable[QuickRow]) -> list[QuickProfile]:
 
 @dataclass(frozen=True)
 class Commands:
-    """All comparisons of two commands with one true cost, in one place."""
+    """All comparisons of two commands with one true cost, either all with or all without the disturbing process."""
 
     cost: tuple[str, float, bool]
     disturbed: bool

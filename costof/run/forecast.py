@@ -101,9 +101,9 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the interim analyses (looks) that are still to come, as (share, previous share).
+    """Return the interim analyses (looks) that are still to come, each as (share, share of the look before it).
 
-    A look is due at its share of the budget. The previous share is that of the look before it.
+    A look is due when this share of the budget is spent.
     """
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:

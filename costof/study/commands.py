@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from costof.instruments.commands.readers import Figure
 from costof.instruments.commands.settings import CommandProgram
 
-#: Prefix of a metric's phase for a figure that a command reports, such as 'figure.tps'.
+#: Prefix of `Metric.phase` for a figure that a command reports, such as 'figure.tps'.
 FIGURE_PREFIX = "figure."
 #: In a study of commands: the kind of its service, and also the view and the kind of its workloads.
 COMMAND = "command"

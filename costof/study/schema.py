@@ -185,9 +185,10 @@ def _fill_in_level(effect: Any, level: str) -> Any:
 
 
 class Level(CommandLevel):
-    """The effects of one level of a factor. The `label` of a level of the main factor names an arm.
+    """What one level of a factor (such as 'tls') changes in client, server and lab.
 
-    The fields are those of `ArmSettings` before merging. No code refers to a level by its name, only to these effects.
+    An arm has several levels; their fields are merged into its `ArmSettings`. No code refers to a level by its name,
+    only to these fields. The `label` of a level of the main factor names an arm.
     """
 
     label: str = ""
@@ -206,7 +207,7 @@ class Level(CommandLevel):
 
     @property
     def exists_only_on_target(self) -> bool:
-        """True if only a user's own servers have it, such as their pooler. Others say what a lab does instead."""
+        """True if only the user's own servers can have this level, such as their own pooler, and no lab can."""
         return bool(self.target) and not self.lab
 
 
@@ -290,7 +291,8 @@ class Factor(Model):
     def allows(self, level: str) -> bool:
         """Return whether `level` is a level of the factor.
 
-        It may be a name, for a distance a number of milliseconds, and for a factor of `paths` an absolute path.
+        It may be a name of the study. A distance may also be a number of milliseconds, such as '20', and a level of a
+        factor with `paths` an absolute path.
         """
         if level in self.levels or (self.milliseconds and round_trip_ms(level) is not None):
             return True
