@@ -15,7 +15,7 @@ TITLE = "Your own servers"
 #: The factor of studies that compare TLS with connections without TLS. On the user's own servers, such connections need
 #: the option --allow-plain.
 TRANSPORT = "transport"
-#: An example of a target by the program of a study's service, or by the kind of a service that has no program.
+#: Example URLs of a user's own servers, by the program of a study's service or, if it has none, by the service's kind.
 URLS = {
     "postgres": "postgresql://user@db/shop",
     "mariadb": "mysql://user@db:3306/",

@@ -104,7 +104,7 @@ STUDIES = (
 )
 #: Trials that compare a command with itself: their name, and the time of each comparison of commands.
 IDENTICAL, PAIR_SECONDS = "identical commands", 3
-#: The last commit before the current estimator. A trial whose `tool` is this commit uses the commit's slice sizes.
+#: The last commit before the current estimator was written. A trial whose `tool` is this commit uses its slice sizes.
 EARLIER = "44d93af"
 
 

@@ -362,7 +362,7 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
 
 
 def _needed(effect: RunningEffect) -> str:
-    """Return how much longer the run must measure to resolve the effect, such as 'needs 3 min'."""
+    """Return how much longer the run must measure until the effect has a verdict, such as 'needs 3 min'."""
     if effect.difference.rounds < FEWEST_ROUNDS:
         return ""
     if effect.needed_seconds is None:

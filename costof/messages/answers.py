@@ -128,7 +128,7 @@ class Window(Model):
 
 
 class CommandRun(Model):
-    """A successful run of a command.
+    """A run of a command that counts as successful. With --ignore-failure, this may also be a run that failed.
 
     `peak_memory_bytes` is 0 if the peak is too small to measure. `status` is None if a signal ended the run.
     """
@@ -199,13 +199,16 @@ class PhaseSum(Model):
 
 
 class HostPart(Model):
-    """One host's part in a slice.
+    """One host's part in a slice (a measured window).
 
-    Three times are nanoseconds after the instant at which all hosts' windows should have opened: `late_ns`, when this
-    host's window opened; `first_ns`, when its first operation began (None if it had none); and `ended_ns`, when its
-    window ended. `clock_offset_ns` is the host's clock minus this machine's, known to within `clock_error_ns`.
-    `machine_busy` is the share of the host's CPU time that was busy, and `steal` the share that the hypervisor gave to
-    other machines.
+    Three times are nanoseconds after the instant at which the windows of all hosts should have opened:
+
+    - `late_ns`: this host's window opened;
+    - `first_ns`: its first operation began (None if it had none);
+    - `ended_ns`: its window ended.
+
+    `clock_offset_ns` is the host's clock minus this machine's, known to within `clock_error_ns`. `machine_busy` is the
+    share of the host's CPU time that was busy, and `steal` the share that the hypervisor gave to other machines.
     """
 
     host: str

@@ -116,7 +116,7 @@ class Endpoint(Model):
 
 
 class Arm(Endpoint):
-    """An arm of a plan: an endpoint with the name that slices refer to."""
+    """An arm (a compared configuration): an endpoint with a name, by which the orders of slices refer to it."""
 
     name: str
 
@@ -129,7 +129,7 @@ class Pace(Model):
 
 
 class Workload(Model):
-    """The work of a slice. `workers` operations run at the same time, each on a separate connection.
+    """The work of a slice (a measured window). `workers` operations run at once, each on a separate connection.
 
     Fields that belong to another kind of workload are None.
     """
@@ -218,7 +218,7 @@ class SliceRate(NamedTuple):
 
 
 class SliceOrder(Model):
-    """An order to measure a slice. The slice ends after its operations or its seconds, whichever comes first.
+    """An order to measure a slice (a window of one arm). It ends after `operations` or `seconds`, whichever is first.
 
     Application drivers never receive these five fields:
 

@@ -61,7 +61,7 @@ class Instrument:
 
     def __enter__(self) -> Self:
         try:
-            # Start a new session, so that Ctrl-C reaches only the run, which handles it between slices.
+            # Start a new session, so that Ctrl-C does not end the instrument. costof itself handles Ctrl-C.
             self._process = subprocess.Popen(
                 self._argv,
                 env={**os.environ, **self._env},

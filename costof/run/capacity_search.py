@@ -27,15 +27,16 @@ CLOSE = 1.1
 #: command reports only a percentile, because a percentile depends less on the rate than the share of operations that
 #: exceed the limit.
 SPREAD, SPREAD_OF_PERCENTILES = 0.07, 0.12
-#: The largest change of an estimate in one round, in logarithms.
+#: The largest change of an estimated capacity in one round, as a difference of logarithms.
 MOST_CHANGE = 0.15
-#: The change of an estimate if the rates of a round are all too low or all too high.
+#: The change of an estimated capacity (a difference of logarithms) if all rates of a round are too low, or all too
+#: high.
 STEP = 0.12
 
 
 @dataclass
 class Rates:
-    """The estimated capacities of a sweep's arms, from which the rates of further slices follow."""
+    """The estimated capacities of a sweep's arms. They determine the rates of the next slices (measured windows)."""
 
     plan: Plan
     sweep: Sweep
@@ -45,7 +46,7 @@ class Rates:
     _latest: dict[str, list[Observation]] = field(default_factory=dict)
 
     def round(self, number: int, keys: Sequence[SliceKey], seconds: float) -> Iterator[tuple[SliceKey, SliceRate]]:
-        """Yield the slices of a round with their rates. Between two slices, `add` must be called for the first one."""
+        """Yield the slices of a round with their rates. Call `add` with a slice's result before taking the next one."""
         give_up_ms = self.sweep.give_up_ms(seconds)
         pairs = self._search(keys) if number < 0 else self._near_capacity(number, keys)
         for key, per_second in pairs:

@@ -73,7 +73,7 @@ def seconds_to_verdict(
 
 
 def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
-    """Return for each effect how many more seconds of rounds resolve it.
+    """Return for each effect how many more seconds the run must measure until the effect has a verdict.
 
     The result is None for an effect if the time is unknown or more than ten times `longest_seconds`.
     """
@@ -89,7 +89,7 @@ def _needed(contrast: Contrast, count: int, most: int, round_seconds: float) -> 
 
 
 def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float) -> bool:
-    """Return whether this number of rounds is expected to resolve all effects."""
+    """Return whether all effects are expected to have a verdict after this number of rounds."""
     return rounds >= FEWEST_ROUNDS and all(
         contrast.rounds >= FEWEST_ROUNDS
         and (

@@ -26,7 +26,7 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
-#: The workload that loads records in a study that has both: there `LOAD` loads TPC-C's warehouses.
+#: The workload that loads records if the study also has TPC-C's warehouses, which `LOAD` then loads.
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
@@ -49,9 +49,8 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix` is the beginning of its command line: the words that run it on a host of the lab.
-    `library` is the engine's TLS library; '' for the installed engine, and for other instruments. `variables` are its
-    environment variables.
+    `prefix` is the beginning of its command line: the words that run it on a host of the lab. `library` is the engine's
+    TLS library; '' for the installed engine, and for other instruments. `variables` are its environment variables.
     """
 
     prefix: tuple[str, ...]

@@ -216,7 +216,7 @@ class Steps:
         return other or self._service.failure_reason(arm) or self._service.failure_reason()
 
     def _settled(self, before: Memory) -> Memory:
-        """Read the servers' memory until it is stable (`SETTLED`), and return it. `before` is that before the step."""
+        """Return the servers' memory when it has become stable (`SETTLED`). `before`: the memory before the step."""
         memory = self._read()
         for _ in range(MOST_READINGS):
             last, memory = memory, self._read()

@@ -48,8 +48,8 @@ class StartingPoint:
     The other fields belong to the whole run:
 
     - `whole_starts`: the number of complete starts;
-    - `earlier_rounds`: the number of rounds in these. The numbers of further rounds follow from it;
-    - `error_rate_spent`: the part of the error rate that interim analyses (looks) have used;
+    - `earlier_rounds`: the number of rounds in these. The rounds of this start are numbered from there on;
+    - `error_rate_spent`: the part of the permitted rate of wrong verdicts that interim analyses (looks) have used;
     - `look_at_end`: set if the resumed run was already complete. The user has then seen its verdicts, so the analysis
       at its end counts as a look too;
     - `hosts`: the number of hosts at the beginning of the run, or None;

@@ -38,9 +38,8 @@ class BalancedOrders:
     def next(self, items: Sequence[str], previous: str | None) -> list[str]:
         """Return the order in which to measure `items` in the next round.
 
-        Count which item follows which in this order, for the balance of later orders.
-
-        `previous` is the item that was measured last, which may not be one of `items`.
+        Also count which item follows which in this order, for the balance of later orders. `previous` is the item that
+        was measured last, which may not be one of `items`.
         """
         rows = [self._draw(items, previous) for _ in range(DRAWS)]
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
@@ -76,9 +75,9 @@ T = TypeVar("T")
 STEADY_ROUNDS = 3
 #: Shares of the budget after which a run is analysed early. It ends if every headline verdict is reached.
 LOOKS = (0.3, 0.5)
-#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate. So early
-#: analyses, which find only large effects, spend little of the error rate. The last analysis spends most of it (Lan &
-#: DeMets 1989; Kim & DeMets 1987, with a power of 3).
+#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
+#: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis
+#: spends most of it (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 
@@ -154,7 +153,9 @@ def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
 
 
 class Looks:
-    """Interim analyses (looks) of a run before its budget is spent. The looks divide the error rate among them.
+    """Interim analyses (looks) of a run before its budget is spent. They divide the permitted error rate among them.
+
+    The error rate is the share of runs that report a wrong verdict.
 
     If each look used the full error rate, far more than 5 % of runs would report a false cost. With a divided rate at
     most 5 % of runs do, however the tests depend on each other (Bonferroni). Printed intervals are still 95 %

@@ -126,8 +126,8 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
     """Return the size of a slice that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
 
-    No connection is open when a slice begins. So in a shorter slice, fewer connections would be open at once than the
-    load means.
+    No connection is open when a slice begins. A shorter slice would end before as many connections are open at once as
+    this load keeps open in the long run.
     """
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (

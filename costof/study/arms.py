@@ -18,7 +18,10 @@ CONTEXT_SIGN = "@"
 
 
 class PlannedArm(Model):
-    """An arm of a run. `baseline` is the name of the control that it is compared with; None for a control."""
+    """A configuration that a run compares. `baseline` is the name of the control to which its cost is relative.
+
+    It is None for a control.
+    """
 
     name: str
     label: str
@@ -100,7 +103,7 @@ def _context(study: Study, shared: dict[str, str], first: dict[str, str], contex
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Return all combinations of applicable levels, without excluded combinations and the control's combination."""
+    """Return all combinations of applicable levels, except those that the study excludes and that of the control."""
     combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))

@@ -257,8 +257,8 @@ def _number(value: float) -> str:
     return f"{value:,.6g}"
 
 
-#: The length of a slice at a load: the time in which this many connections or operations arrive, within two limits in
-#: seconds.
+#: A slice (a measured window) at a load is so long that this many connections or operations arrive in it on average.
+#: Its length is limited to between the two numbers of seconds.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 200, 2.0, 10.0
 MARGIN = 0.05
 CLIENT_ROLE = "client"

@@ -144,7 +144,7 @@ class Plan(Model):
 
     @property
     def controls(self) -> list[PlannedArm]:
-        """The controls, one for each context."""
+        """The controls (arms without the protection), one for each context, such as a distance."""
         return [arm for arm in self.arms if arm.control]
 
     @property
@@ -397,7 +397,9 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 
 
 def _idle_connections(study: Study, options: Options) -> int:
-    """Return the number of --memory, or the usual one for a target's --server-memory; 0 without these options.
+    """Return the number of idle connections with which the memory of a connection is measured; 0 if it is not.
+
+    It is the number of --memory or, with only --server-memory, `FEWEST_IDLE`.
 
     Raises `BAD_NUMBER`, `NO_MEMORY` and `MEMORY_NEEDS_COMMAND`.
     """

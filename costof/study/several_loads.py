@@ -16,12 +16,12 @@ from costof.study.sweep import is_latency_limit, parse_range, split_range
 
 #: The name of the factor whose levels are the loads.
 LOAD = "load"
-#: The number of loads that a range without a limit on latency stands for.
+#: The number of loads that are measured for a range (`--load 100/s..300/s`) without a limit on latency.
 LOADS_OF_A_RANGE = 5
 MOST_LOADS = 12
-#: The length of a slice: the time in which this many connections or operations arrive at the lowest load, within two
-#: limits in seconds. Slices are shorter than in a run at a single load, because each round has a slice of each arm at
-#: each load.
+#: A slice is so long that this many connections or operations arrive in it on average at the lowest load. Its length is
+#: limited to between the two numbers of seconds. Slices are shorter than in a run at a single load, because each round
+#: has a slice of each arm at each load.
 OPERATIONS_IN_SLICE, SHORTEST_SECONDS, LONGEST_SECONDS = 150, 1.0, 4.0
 #: Seconds that a slice takes in addition to its measured time, used to estimate how long a run takes until a verdict.
 OVERHEAD_SECONDS = 0.5
@@ -44,7 +44,7 @@ def parse_loads(requested: RequestedLoad, limits: Iterable[tuple[str, str]]) -> 
 
 
 def _spread(least: float, most: float) -> list[float]:
-    """Return loads at equal ratios from `least` to `most`. Those between them are rounded to two digits."""
+    """Return loads at equal ratios from `least` to `most`. All but these two are rounded to two digits."""
     step = math.log(most / least) / (LOADS_OF_A_RANGE - 1)
     between = (float(f"{least * math.exp(step * count):.2g}") for count in range(1, LOADS_OF_A_RANGE - 1))
     return sorted({least, most, *(each for each in between if least < each < most)})
