@@ -42,7 +42,7 @@ class PostgresBench(Bench):
         argv += [f"--client={clients}", f"--host={host}", f"--port={port}", f"--username={service['username']}"]
         with tempfile.NamedTemporaryFile("w", suffix=".sql") as script:
             # Use a script that reads `RECORDS` keys, as the engine does. pgbench's built-in script would read 100,000
-            # keys for each of the branches that the lab's table has.
+            # keys for each branch (pgbench's unit of scale) in the lab's data.
             script.write(SCRIPT)
             script.flush()
             return self.program([*argv, f"--file={script.name}", service["database"]], _read)

@@ -165,7 +165,7 @@ def _operation_lines(name: str, times: Times) -> list[str]:
 
 
 def status_line(job: Job, tally: Tally, answer: SliceAnswer, now: datetime) -> str:
-    """Return a line in the layout of YCSB's status thread (site.ycsb.StatusThread) for one slice."""
+    """Return a line in the layout of YCSB's status thread (site.ycsb.StatusThread) for one slice (measurement)."""
     recent = Tally()
     recent.add(answer)
     seconds, rate = tally.elapsed_ns / 1e9, recent.operations / max(answer.elapsed_ns, 1) * 1e9
