@@ -62,8 +62,8 @@ TENTH = Cost("all", 0.1)
 #: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
-#: The number of runs with each true cost, divided equally among the services. All runs are done twice: without the
-#: disturbing process and with it.
+#: The number of runs with each true cost, divided equally among the services. So many runs are done without the
+#: disturbing process, and as many again with it.
 CELLS = {
     NOTHING: 450,
     TENTH: 450,

@@ -269,9 +269,9 @@ class ClusterAnswer(Model):
 def merged_figures(host_figures: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
     """Merge the figures that commands reported on several hosts: add up rates, and average all other figures.
 
-    Percentiles are averaged too, because the hosts do not report the time of each operation. If any host lacks a
-    figure, the result lacks it too. Peak memory is an exception: the result is the maximum over the hosts that have it,
-    because a host omits a peak that is too small to measure.
+    Percentiles are averaged too, because the times of single operations are unknown. If any host lacks a figure, the
+    result lacks it too. Peak memory is an exception: the result is the maximum over the hosts that have it, because a
+    host omits a peak that is too small to measure.
     """
     names = dict.fromkeys(name for figures in host_figures for name in figures)
     values_by_name = {name: [figures[name] for figures in host_figures if name in figures] for name in names}

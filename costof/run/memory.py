@@ -74,7 +74,7 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 
 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
-    """Start the servers of the plan `idle`, and return the records of the arms of `group`, a part of this plan."""
+    """Start (or connect to) the servers of the plan `idle`, and return the records of the arms of its part `group`."""
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
     with service, ExitStack() as stack:

@@ -155,7 +155,7 @@ def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
 class Looks:
     """Interim analyses (looks) of a run before its budget is spent. They divide the permitted error rate among them.
 
-    The error rate is the share of runs that report a wrong verdict.
+    The error rate is the share of runs that may report a wrong verdict: 5 %.
 
     If each look used the full error rate, far more than 5 % of runs would report a false cost. With a divided rate at
     most 5 % of runs do, however the tests depend on each other (Bonferroni). Printed intervals are still 95 %
