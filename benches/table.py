@@ -17,7 +17,7 @@ OURS = "costof-engine"
 
 
 class Usage(NamedTuple):
-    """The result of one measurement of a client.
+    """The result of one measurement of a client (a load generator or database client).
 
     `cpu_us` is the client's CPU time for an operation, and `server_cores` the server's CPU use in cores.
     """
@@ -33,7 +33,7 @@ class Usage(NamedTuple):
 
     @classmethod
     def from_slice(cls, answer: SliceAnswer, server_seconds: float) -> Usage:
-        """Compute the usage from the engine's answer about a slice, which must have no errors."""
+        """Compute the usage from the engine's answer about one measurement (a slice), which must have no errors."""
         assert not answer.errors, answer.errors
         return cls.from_totals(
             answer.operations, answer.elapsed_ns / 1e9, answer.cpu_ns["client"] / 1e9, server_seconds

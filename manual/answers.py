@@ -20,9 +20,9 @@ from costof.statistics.estimate import Verdict
 from costof.study.library import load_study
 from manual import claims, glance, own_servers
 
-#: The report's figures, picture and calculator, as a page for a frame.
+#: The file with a report's figures, picture and calculator, which the study's page shows in an iframe.
 EMBEDDED = "{study}-embedded.html"
-#: What the answer ends with.
+#: The last paragraph of an answer.
 MORE = (
     "[The whole report](../reports/{study}.html) of this run, [its raw results](../runs/{study}.tar.xz), the study's "
     "[other settings](../reference/studies.md#{study}), and the [costs](../costs.md) of all studies."
@@ -62,10 +62,10 @@ def _mitigations(result: Result, part: Part | None) -> Iterator[str]:
 
 
 def _reservations(index: Index, data: Mitigations) -> Iterator[str]:
-    """Yield what to consider before choosing a mitigation.
+    """Yield what to consider before choosing a mitigation (a setting that makes the protection cheaper).
 
-    This is the best one that keeps the whole protection, if others give up a part of it, and what each costs in other
-    metrics.
+    If some mitigations give up a part of the protection, the first item names the best one that does not. A further
+    item for each mitigation says what it costs in other metrics.
     """
     helping = [each for each in data.protecting if each.verdict is Verdict.SAVES]
     best = data.best

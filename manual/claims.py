@@ -235,7 +235,11 @@ def direction(ratio: float, margin: float, better: str) -> Direction:
 
 
 def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -> str:
-    """Return a sentence about where the sizes differ: without the protection, or in what the protection changes."""
+    """Return a sentence that compares the published figures with ours.
+
+    It compares the figures without the protection, and the changes by the protection. If only the ratio was published,
+    it compares the changes in percent.
+    """
     before, after = figure.control_value, figure.value
     if before is None or after is None or not effect.control_value or not effect.difference.value:
         assert effect.ratio is not None
@@ -249,7 +253,7 @@ def _difference_in_size(figure: PublishedFigure, ratio: float, effect: Effect) -
 
 
 def _times(factor: float) -> str:
-    """Return '2.1 times', or 'about' for a factor close to 1."""
+    """Return text such as '2.1 times', or 'about' for a factor close to 1; a sentence continues it with 'ours'."""
     if 1 / ABOUT_THE_SAME <= factor <= ABOUT_THE_SAME:
         return "about"
     return f"{fmt.number(factor, fmt.significant_decimals(factor, 2))} times"

@@ -54,7 +54,8 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
     reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
-    # A study of mitigations asks what helps.
+    # If this study measured mitigations, they are its question and come first. Otherwise other studies' mitigations
+    # follow the reason.
     yield from [*helping, *reason] if helps(result) else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
@@ -85,7 +86,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the verdict, without its number of cores if it also has times or rates."""
+    """Return the sentence with the verdict. If it has times or rates, leave out the number of cores."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):

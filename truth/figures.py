@@ -138,9 +138,10 @@ class Case:
 
     @property
     def noticed_at_all(self) -> Proportion:
-        """Return the share of runs that `noticed` counts, or that report a tail that grew more than the mean.
+        """Return the share of runs that report the cost in any form.
 
-        Runs without an analysis of tails are left out.
+        These are the runs that `noticed` counts, and those which report that the slowest queries became slower by more
+        than the mean. Runs whose slowest queries were not analysed are left out.
         """
         analysed = [row for row in self.rows if row.tail_told is not None]
         return Proportion.among(

@@ -1,4 +1,4 @@
-"""Rows about a run with a known true cost, computed from the run's ledger."""
+"""Rows of results about a run with a known true cost, computed from the run's ledger (its raw records)."""
 
 from __future__ import annotations
 

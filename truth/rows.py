@@ -13,7 +13,6 @@ from costof.files import write_whole
 from costof.model import Finite, Model
 from truth.design import Trial
 
-#: The file to which a campaign appends.
 ROWS = "rows.jsonl"
 #: Identifies the current boot of this machine. After another boot, service times may differ.
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -36,7 +36,7 @@ WITHOUT_EFFECT = {
     "-v": "-v is ignored: requests and responses are never printed, and errors always are",
     "-T": "-T is ignored: requests have no body without -p, as in ab",
 }
-#: The time limit if -t is not given. It is so long that the slice ends after its number of requests.
+#: The time limit if -t is not given. It is so long that the measurement always ends after its number of requests.
 NO_LIMIT_SECONDS = 7 * 86_400.0
 
 

@@ -72,7 +72,8 @@ class JsonLines:
             self._out.write(event.model_dump_json() + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # Without this, the interpreter would fail once more when it ends and writes the remaining output.
+            # Discard the output that is still buffered. Otherwise the interpreter would fail again at its end, when it
+            # writes this output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
             raise KeyboardInterrupt from None
 
@@ -234,7 +235,8 @@ class Names:
     def metric(self, name: str) -> str:
         """Return the metric's label.
 
-        If another metric has the same label, add the view: the wire or the application.
+        If another metric has the same label, the metric's view precedes it, which says who measures: 'wire: query' (the
+        engine) or 'app: query' (an application's driver).
         """
         metric = self._metrics[name]
         same = [each for each in self._metrics.values() if each.label == metric.label]
@@ -360,7 +362,7 @@ def _effects(names: Names, event: RoundEvent, width: int, room: int) -> list[Tex
 
 
 def _needed(effect: RunningEffect) -> str:
-    """Return how much longer the run must measure to resolve the effect, such as 'needs 3 min'."""
+    """Return how much longer the run must measure until the effect has a verdict, such as 'needs 3 min'."""
     if effect.difference.rounds < FEWEST_ROUNDS:
         return ""
     if effect.needed_seconds is None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 #: The text that a plan has in place of values of a URL's query, which may be secrets.
 LEFT_OUT = "…"
-#: Ways to give a password.
 WAYS_TO_LOG_IN = "--password-file, --ask-password or COSTOF_PASSWORD"
 
 
@@ -66,7 +65,8 @@ def reopen(
             further = f"; to continue it, give a --budget above {planned:.0f}s" if can_continue and planned else ""
             extent = plural(done.rounds, "round")
             raise CostofError(ErrorText.RUN_COMPLETE, path=folder, extent=extent, further=further)
-        # The user has seen the completed run's verdicts, so these count as a look. The rest is for the longer run.
+        # The user has already seen the completed run's verdicts, so they count as an interim analysis (a look), which
+        # has spent its part of the error rate. The rest of the error rate is left for the longer run.
         spent = ERROR_RATE - done.error_rate_spent - done.error_rate_if_resumed
         look = LookRecord(round=done.rounds - 1, error_rate=spent)
         # An interrupted run measures its last round again. A completed run does not, because its last round is
@@ -80,7 +80,8 @@ def _before(done: Run) -> StartingPoint:
 
     identity = done.environment.identity if done.environment else {}
     if done.plan.starts > 1:
-        # Do not continue the rounds of the last start of the servers: these servers no longer run.
+        # Begin with a new start of the servers (--restarts): the servers of the last start no longer run, so its rounds
+        # cannot continue.
         return StartingPoint(
             sizes=done.sizes,
             start=len(done.starts),

@@ -133,7 +133,8 @@ def run(
 ) -> None:
     """Run STUDY: measure, and report what the protection costs.
 
-    The report's calculator predicts the cost at any load and distance; --load and --distance measure at your own.
+    The report has a calculator that predicts the cost at any load and distance. With --load and --distance, the run
+    measures at your own load and distance instead.
     """
     check_json_lines(json_lines, answer_form, dry_run)
     requested_load = RequestedLoad(load, queries_per_connection, pool, think_time)
@@ -194,7 +195,10 @@ def run(
 def _without_lacking_levels(
     study: Study, access: Access, offered: Callable[[Level], bool] | None, connect: bool
 ) -> Callable[[Level], bool] | None:
-    """Return `offered` without the levels that the target lacks something for, and print why they are left out."""
+    """Return a function like `offered` that also rejects the levels for which the target lacks something.
+
+    Prints a warning that says what is missing, such as a synchronous standby.
+    """
     lacking = lacking_levels(study, access, connect)
     if not lacking:
         return offered

@@ -1,4 +1,8 @@
-"""The answers of instruments: which arms can run, and the measurements of a slice."""
+"""The answers of instruments, the processes that measure.
+
+An instrument says which arms (the compared configurations) it can measure, and what it has measured in a slice (a
+measured window of one arm).
+"""
 
 from __future__ import annotations
 
@@ -11,26 +15,27 @@ from pydantic import Field
 
 from costof.model import Finite, Model
 
-#: A figure that the command runner measures itself: the maximum of the peak memory of a slice's runs.
+#: The name of a figure that the command runner (the process that runs commands) adds to the figures that a command
+#: prints: the highest peak memory of all runs in a slice.
 PEAK_MEMORY = "peak_memory"
-#: A key of a slice's evidence: why the slice did not run with its arm's settings.
+#: A key of `SliceAnswer.evidence`: the reason why the slice did not run with its arm's settings.
 MISMATCH = "mismatch"
-#: Keys of a command's evidence: the reason for each missing figure, and notes on the runs.
+#: Keys of `SliceAnswer.evidence` for commands: the reason for each missing figure, and notes on the runs.
 MISSING, NOTES = "missing", "notes"
-#: The maximum share of failed operations at which a service counts as working. Above it the figures of a command's
-#: report are not used, and limits count as exceeded.
+#: The maximum share of failed operations at which a service counts as working. If more operations fail, the figures
+#: that a command reports are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Keys of a command's evidence: names of processes that the command left running. The command runner killed processes
-#: of the first kind. Processes of the second kind, daemons, had left the command's process group.
+#: Keys of `SliceAnswer.evidence` for commands: names of processes that the command left running. The command runner has
+#: killed the first ones. The second ones are daemons: they had left the command's process group, and still run.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: The name of the count of all operations in a command's own report, and the error class of the failed operations in
-#: it.
+#: A command such as a load generator may report how many operations it performed, and how many failed. These are the
+#: name of the first number in `SliceAnswer.counts`, and the error class of the failed operations.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
-#: The name of the engine's count of the operations that its schedule required in a slice.
+#: The name of a count of the engine: the operations that were due in a slice at the requested rate.
 SCHEDULED = "pace.scheduled"
 
 
@@ -72,7 +77,10 @@ class Ready(Model):
 
 
 class Phase(Model):
-    """The times of one phase in a slice: exact sums in nanoseconds, and a histogram."""
+    """The times of one phase (a timed part of an operation, such as 'tls') in a slice.
+
+    The sums are exact. `histogram` is a compressed HdrHistogram in base64.
+    """
 
     count: int
     sum_ns: int
@@ -101,14 +109,14 @@ class PublicKey(Model):
 
 
 class Prepared(Model):
-    """The answer to a `PrepareOrder`. The later answer to the slice contains these `errors` again."""
+    """The answer to a `PrepareOrder`. The answer to the slice, which comes later, counts these `errors` too."""
 
     id: int
     errors: list[ClassifiedError]
 
 
 class Window(Model):
-    """The opening of a slice's window, the start of its first operation and the end of its last one.
+    """The times at which a slice's measured window opened, its first operation began and its last operation ended.
 
     The times are nanoseconds of the host's `CLOCK_MONOTONIC`. Failed operations count too. The last two times are None
     if no operation began.
@@ -120,7 +128,7 @@ class Window(Model):
 
 
 class CommandRun(Model):
-    """A successful run of a command.
+    """A run of a command that counts as successful. With --ignore-failure, this may also be a run that failed.
 
     `peak_memory_bytes` is 0 if the peak is too small to measure. `status` is None if a signal ended the run.
     """
@@ -191,13 +199,16 @@ class PhaseSum(Model):
 
 
 class HostPart(Model):
-    """One host's part in a slice.
+    """One host's part in a slice (a measured window).
 
-    Three times are nanoseconds after the instant at which all hosts' windows should have opened: `late_ns`, when this
-    host's window opened; `first_ns`, when its first operation began (None if it had none); and `ended_ns`, when its
-    window ended. `clock_offset_ns` is the host's clock minus this machine's, known to within `clock_error_ns`.
-    `machine_busy` is the share of the host's CPU time that was busy, and `steal` the share that the hypervisor gave to
-    other machines.
+    Three times are nanoseconds after the instant at which the windows of all hosts should have opened:
+
+    - `late_ns`: this host's window opened;
+    - `first_ns`: its first operation began (None if it had none);
+    - `ended_ns`: its window ended.
+
+    `clock_offset_ns` is the host's clock minus this machine's, known to within `clock_error_ns`. `machine_busy` is the
+    share of the host's CPU time that was busy, and `steal` the share that the hypervisor gave to other machines.
     """
 
     host: str
@@ -222,12 +233,14 @@ class HostPart(Model):
 class PopulationAnswer(SliceAnswer):
     """The answer about a slice that several hosts measured together.
 
-    Of the fields below, the ledger (the run's file) stores only `hosts`.
+    `foreign_cpu_seconds` is the hosts' CPU time that other programs used, and `steal_seconds` the time that their
+    hypervisors gave to other machines.
 
-    `foreign_cpu_seconds` is the hosts' CPU time used by other programs, and `steal_seconds` that used by the
-    hypervisor. The other fields are sentences, or None. `evidence_mismatch` says in which fact the hosts' evidence
-    differs. `late` says which host began too late, and `not_simultaneous_reason` why the hosts did not measure at the
-    same time.
+    Three fields are sentences, or None if all is well: `evidence_mismatch` names a fact, such as the TLS version, in
+    which the hosts differ; `late` names a host that began too late; and `not_simultaneous_reason` says why the hosts
+    did not measure at the same time.
+
+    The ledger (the run's file) stores only `hosts`.
     """
 
     hosts: list[HostPart]
@@ -246,10 +259,7 @@ class ClusterNode(Model):
 
 
 class ClusterAnswer(Model):
-    """The hosts of a cluster.
-
-    If the hosts will measure, there are also facts and warnings about them for the report.
-    """
+    """The hosts of a cluster. `facts` and `warnings` are for the report; they are empty if hosts are only listed."""
 
     nodes: list[ClusterNode]
     facts: dict[str, Any] = {}
@@ -259,9 +269,9 @@ class ClusterAnswer(Model):
 def merged_figures(host_figures: Sequence[Mapping[str, float]], rates: Collection[str]) -> dict[str, float]:
     """Merge the figures that commands reported on several hosts: add up rates, and average all other figures.
 
-    Percentiles are averaged too, since the single times are unknown. If any host lacks a figure, the result lacks it
-    too. Peak memory is an exception: the result is the maximum over the hosts that have it, since a host omits a peak
-    that is too small to measure.
+    Percentiles are averaged too, because the times of single operations are unknown. If any host lacks a figure, the
+    result lacks it too. Peak memory is an exception: the result is the maximum over the hosts that have it, because a
+    host omits a peak that is too small to measure.
     """
     names = dict.fromkeys(name for figures in host_figures for name in figures)
     values_by_name = {name: [figures[name] for figures in host_figures if name in figures] for name in names}

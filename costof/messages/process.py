@@ -61,7 +61,7 @@ class Instrument:
 
     def __enter__(self) -> Self:
         try:
-            # Start a new session, so that Ctrl-C reaches only the run, which handles it between slices.
+            # Start a new session, so that Ctrl-C does not end the instrument. costof itself handles Ctrl-C.
             self._process = subprocess.Popen(
                 self._argv,
                 env={**os.environ, **self._env},
@@ -365,8 +365,8 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
     """Return the command runner as an instrument.
 
-    costof never kills it, because it limits the time of commands itself and, at its end, runs the commands that undo
-    what levels have set up.
+    costof never kills this process: it limits the time of commands itself, and when it ends it runs the `cleanup`
+    commands, which undo what the arms' `setup` commands have set up.
     """
     argv = [*prefix, sys.executable, "-m", "costof.instruments.commands.runner"]
     runner = Instrument("the command runner", argv, patient=True)

@@ -1,4 +1,7 @@
-"""Evidence that a slice had its arm's settings, from the client and, if it has counters, from the server."""
+"""Evidence that a slice (a measured window) really had its arm's settings, such as the TLS version.
+
+It comes from the client and, if the server has counters, also from the server.
+"""
 
 from __future__ import annotations
 

@@ -145,7 +145,6 @@ def run(
 
 
 def _record_evidence(state: State, stage: Stage) -> None:
-    """Write the service's evidence on arms, links and the disk to the ledger."""
     for arm in state.plan.arms:
         facts = state.service.collect_evidence(arm, stage)
         if facts:
@@ -232,7 +231,7 @@ def _warm_up(state: State) -> None:
 
 
 def _limit_server_cpu(state: State) -> None:
-    """If the servers run on this machine, reject readings of --server-cpu that its cores cannot have used.
+    """If the servers run on this machine, make --server-cpu reject CPU times that exceed what its cores can have used.
 
     The servers count as running on this machine if all their addresses are loopback addresses.
     """
@@ -252,11 +251,11 @@ def run_starts(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> bool:
-    """Start the servers as often as the plan says, and measure each start that is not complete yet.
+    """Start the servers as often as the plan says (--restarts; otherwise once), and measure after each start.
 
-    Without --restarts there is one start. The first partial start ends the run. If the first start fails, raises the
-    errors of `run` and `open_service`. Later errors are only recorded in the ledger. Returns whether all starts are
-    complete.
+    A resumed run leaves out the starts that it has already measured completely. The first start that ends incomplete
+    ends the run. If the first start fails, raises the errors of `run` and `open_service`. Later errors are only
+    recorded in the ledger. Returns whether all starts are complete.
     """
     before = first = before or StartingPoint()
     while before.whole_starts < plan.starts:

@@ -73,7 +73,7 @@ def seconds_to_verdict(
 
 
 def needed_seconds(effects: Sequence[ContrastedChange], pace: Pace, longest_seconds: float) -> list[float | None]:
-    """Return for each effect how many more seconds of rounds resolve it.
+    """Return for each effect how many more seconds the run must measure until the effect has a verdict.
 
     The result is None for an effect if the time is unknown or more than ten times `longest_seconds`.
     """
@@ -89,7 +89,7 @@ def _needed(contrast: Contrast, count: int, most: int, round_seconds: float) -> 
 
 
 def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float) -> bool:
-    """Return whether this number of rounds is expected to resolve all effects."""
+    """Return whether all effects are expected to have a verdict after this number of rounds."""
     return rounds >= FEWEST_ROUNDS and all(
         contrast.rounds >= FEWEST_ROUNDS
         and (
@@ -101,9 +101,9 @@ def _are_resolved(contrasts: Sequence[Contrast], rounds: int, error_rate: float)
 
 
 def _looks(plan: Plan, pace: Pace) -> list[tuple[float, float]]:
-    """Return the interim analyses (looks) that are still to come, as (share, previous share).
+    """Return the interim analyses (looks) that are still to come, each as (share, share of the look before it).
 
-    A look is due at its share of the budget. The previous share is that of the look before it.
+    A look is due when this share of the budget is spent.
     """
     budget = plan.start_budget_seconds
     if budget is None or not plan.ends_when_resolved:

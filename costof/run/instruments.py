@@ -26,7 +26,7 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
-#: The workload that loads records if `LOAD` loads TPC-C's warehouses.
+#: The workload that loads records if the study also has TPC-C's warehouses, which `LOAD` then loads.
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0
@@ -49,8 +49,8 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix` is the beginning of its command line, which enters a host of the lab. `library` is the engine's TLS
-    library; '' for the installed engine, and for other instruments. `variables` are its environment variables.
+    `prefix` is the beginning of its command line: the words that run it on a host of the lab. `library` is the engine's
+    TLS library; '' for the installed engine, and for other instruments. `variables` are its environment variables.
     """
 
     prefix: tuple[str, ...]
@@ -64,12 +64,14 @@ class Surroundings:
 
 @dataclass
 class Instruments:
-    """The instruments with their plans: 'wire' (the engine), 'command' (the runner of commands), and drivers.
+    """The instruments (processes that measure): 'wire' (the engine), 'command' (the command runner), and drivers.
 
-    `able`: the arms that can be measured. `start_number`: which start of the servers this is. Each start has other
-    random data and keys. `members`: by instrument and arm, the servers ('address:port') that answer the instrument.
-    There may be several if several hosts measure. `population`: the hosts that measure in place of this machine. They
-    run the engine or the command runner, but no drivers.
+    - `start_number`: the number of this start of the servers. Each start has other random data and keys.
+    - `population`: the hosts that measure in place of this machine, or None. They run the engine or the command runner,
+      but no drivers.
+    - `members`: by instrument and arm, the servers ('address:port') that have answered. If several hosts measure, there
+      may be several.
+    - `able`: the arms that can be measured.
     """
 
     plan: Plan
@@ -247,7 +249,7 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """Return the instrument's workloads, once for every combination of workers and options that the arms have."""
+        """Return the instrument's workloads. Arms that differ in a workload's workers or options get separate ones."""
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}
@@ -256,7 +258,7 @@ class Instruments:
     def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:
         workload = self.plan.study.workloads[name]
         options = {key: value for key, value in arm.settings.workload.get(name, {}).items() if key != "workers"}
-        # Reads use the loaded records, and inserts continue after them.
+        # Tell the engine how many records were loaded, so that reads find records and inserts use new keys.
         loaded = {"record_count": self.plan.records} if self.plan.records else {}
         return ipc.Workload(
             name=self._name_for_instrument(name, arm),
@@ -303,7 +305,8 @@ def _grouped(
 ) -> list[tuple[Surroundings, list[PlannedArm]]]:
     """Return the arms grouped by the process that measures them, each group with the environment of its process.
 
-    An arm without environment variables joins the first group with the same program.
+    One process measures as many arms as possible. Arms that need the same program but other environment variables need
+    separate processes. An arm that needs no variables joins the first of these.
     """
     groups: dict[Surroundings, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: not surroundings(arm).variables):

@@ -88,8 +88,8 @@ class RunProgress:
         self._tally = Tally(plan, earlier)
         self._resumed = earlier is not None
         self._first_start = self._start = 0
-        #: Starts of the servers that were complete when this command continued the run, rounds that were complete when
-        #: the servers' current start began, and complete rounds of the current start.
+        #: Three numbers: the starts of the servers that an earlier command completed, if this one resumes its run; the
+        #: complete rounds of all starts before the current one; and the complete rounds of the current start.
         self._earlier_starts, self._earlier_rounds, self._rounds = 0, 0, 0
         if earlier is not None and plan.starts > 1:
             self._first_start = self._start = len(earlier.starts)

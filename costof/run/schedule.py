@@ -38,14 +38,14 @@ class BalancedOrders:
     def next(self, items: Sequence[str], previous: str | None) -> list[str]:
         """Return the order in which to measure `items` in the next round.
 
-        Count which item follows which in this order, for the balance of later orders.
-
-        `previous` is the item that was measured last, which may not be one of `items`.
+        Also count which item follows which in this order, for the balance of later orders. `previous` is the item that
+        was measured last, which may not be one of `items`.
         """
         rows = [self._draw(items, previous) for _ in range(DRAWS)]
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
-        # The first item counts as following itself, so that random first items are balanced too.
+        # The first item follows itself, because it also ended the round before. A first item that was drawn at random
+        # is counted in the same way, so that such items are balanced too.
         self._followed[row[0], row[0]] += 1
         return row
 
@@ -75,18 +75,18 @@ T = TypeVar("T")
 STEADY_ROUNDS = 3
 #: Shares of the budget after which a run is analysed early. It ends if every headline verdict is reached.
 LOOKS = (0.3, 0.5)
-#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate. So early
-#: analyses, which find only large effects, spend little of the error rate. The last analysis spends most of it (Lan &
-#: DeMets 1989; Kim & DeMets 1987, with a power of 3).
+#: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
+#: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis
+#: spends most of it (Lan & DeMets 1989; Kim & DeMets 1987, with a power of 3).
 SPENDING_POWER = 3
 
 
 class Schedule:
-    """The order of a run's slices in each round, determined by the plan's seed.
+    """The order of a run's slices (measured windows) in each round, determined by the plan's seed.
 
-    The arms of one workload and context form a group and follow each other, so that slices that are compared are close
-    in time. Each round shuffles the levels of slow factors (those whose change takes seconds), and the groups within
-    each of these levels.
+    The arms of one workload in one context (such as a distance) form a group. The arms of a group follow each other, so
+    that slices that are compared are close in time. Each round shuffles the levels of slow factors (those whose change
+    takes seconds), and the groups within each of these levels.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -100,10 +100,11 @@ class Schedule:
         `workloads` has, for each workload, the names of the arms that can run it.
 
         The arms of one workload and context follow each other as a group. Each group begins with the protection that
-        ended the group before it, so that the order of protections is balanced across groups too. Control and replicate
-        count as one protection and follow each other, so that the control follows itself as often as other arms follow
-        themselves. In each pair of rounds, the control is first in one round and the replicate in the other, in random
-        order.
+        ended the group before it, so that the order of protections is balanced across groups too.
+
+        The control and its replicate (its identical copy) count as one protection and follow each other, so that the
+        control follows itself as often as other arms follow themselves. Rounds are paired: in one round of a pair the
+        control precedes its replicate, and in the other one it follows. Chance decides which of the two comes first.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -152,7 +153,9 @@ def _shuffled(chance: random.Random, items: Iterable[T]) -> list[T]:
 
 
 class Looks:
-    """Interim analyses (looks) of a run before its budget is spent. The looks divide the error rate among them.
+    """Interim analyses (looks) of a run before its budget is spent. They divide the permitted error rate among them.
+
+    The error rate is the share of runs that may report a wrong verdict: 5 %.
 
     If each look used the full error rate, far more than 5 % of runs would report a false cost. With a divided rate at
     most 5 % of runs do, however the tests depend on each other (Bonferroni). Printed intervals are still 95 %

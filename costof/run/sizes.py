@@ -1,4 +1,4 @@
-"""Sizes of slices: as short as the noise of a workload allows, and never longer than the study plans.
+"""Sizes of slices (measured windows): as short as the noise of a workload allows, never longer than the study plans.
 
 Let each operation take t seconds, and the start-up of a slice s seconds. Let W be the variance of operations, and B the
 variance between slices. Slices of r operations, measured for T seconds in all, give an estimate with the variance (B +
@@ -31,13 +31,13 @@ SHORTEST_SECONDS = 0.05
 #: The minimum number of operations of each worker in a slice. One is not enough, because the arm that was measured
 #: before affects the first operation.
 FEWEST_IN_A_ROW = 2
-#: The minimum number of operations of each worker if a figure, such as a rate, is computed over the whole slice: the
-#: end of the slice may cut off one operation of each worker.
+#: The minimum number of operations of each worker in a slice whose figure is computed over the whole slice, such as a
+#: rate. The end of the slice may cut off one operation of each worker, which must be a small share of them.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
-#: A slice at a load lasts this many times as long as a connection.
+#: At a fixed load (--load), a slice lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The limit on operations of a slice that only its time limit shall end.
+#: The limit on operations of a slice that only its time limit should end.
 UNLIMITED = 2**31
 #: In a slice that only its time limit ends, the fastest arm may perform at most this multiple of the planned
 #: operations.
@@ -58,7 +58,7 @@ class MeasuredSlice:
 
     @property
     def noise(self) -> float:
-        """The relative variance of the mean of the slice's longest phase, which contains all other phases."""
+        """The relative variance of the slice's mean time, for its longest phase (which contains all other phases)."""
         whole = max(self.answer.phases.values(), key=lambda phase: phase.sum_ns)
         return max(0.0, whole.sum_squares_ns2 * whole.count / whole.sum_ns**2 - 1) / whole.count
 
@@ -78,9 +78,9 @@ def _ended_by_time(
 ) -> dict[str, SliceSize]:
     """Return sizes with only a time limit: the time that the slowest arm needs for the planned operations.
 
-    In this time the fastest arm may perform at most `MOST_TIMES` times the planned operations, since hosts might
-    otherwise run out of ports for its connections. If it would perform more, the limit is shorter. A program whose
-    command line has a duration keeps its size, since it ends by time anyway.
+    The limit is shorter if the fastest arm would otherwise perform more than `MOST_TIMES` times the planned operations:
+    hosts might run out of ports for its connections. A program whose command line has a duration keeps its size,
+    because it ends by time anyway.
     """
     unchanged = {name for name, each in plan.study.workloads.items() if each.takes_duration}
     seconds: dict[str, list[float]] = {}
@@ -126,7 +126,8 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
     """Return the size of a slice that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
 
-    A shorter slice would have too few open connections, because none is open when a slice begins.
+    No connection is open when a slice begins. A shorter slice would end before as many connections are open at once as
+    this load keeps open in the long run.
     """
     answers = [measured.answer for measured in round_slices if measured.answer.operations]
     lifetimes = (

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from costof.instruments.commands.readers import Figure
 from costof.instruments.commands.settings import CommandProgram
 
-#: Prefix of a metric's phase for a figure that a command reports, such as 'figure.tps'.
+#: Prefix of `Metric.phase` for a figure that a command reports, such as 'figure.tps'.
 FIGURE_PREFIX = "figure."
 #: In a study of commands: the kind of its service, and also the view and the kind of its workloads.
 COMMAND = "command"
@@ -19,10 +19,10 @@ OPTIONAL_FIELDS = {
     "Factor": ("label", "default"),
     "Workload": ("label", "view", "kind"),
 }
-#: Default seconds of a slice. The first number is for a program that takes a duration, the second for a program that
-#: runs repeatedly.
+#: Default seconds of a slice (a measured window). The first number is for a program that takes a duration, the second
+#: for a program that runs repeatedly.
 DEFAULT_SECONDS, REPEATED_SECONDS = 2.0, 0.5
-#: The maximum number of runs in a slice. No slice reaches it, so each slice ends after its seconds.
+#: A limit on the runs in a slice that no slice reaches, so that each slice ends after its seconds.
 MOST_RUNS = 1000
 MARGIN = 0.05
 PROFILES: dict[str, dict[str, Any]] = {

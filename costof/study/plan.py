@@ -144,7 +144,7 @@ class Plan(Model):
 
     @property
     def controls(self) -> list[PlannedArm]:
-        """The controls, one for each context."""
+        """The controls (arms without the protection), one for each context, such as a distance."""
         return [arm for arm in self.arms if arm.control]
 
     @property
@@ -159,7 +159,7 @@ class Plan(Model):
 
     @property
     def left_out(self) -> list[str]:
-        """Labels of workloads that a run on several hosts leaves out, since hosts have no application drivers."""
+        """Labels of workloads that this run leaves out, because hosts (--hosts) cannot run application drivers."""
         return [each.label for each in self.study.workloads.values() if self.hosts is not None and each.view == "app"]
 
     @property
@@ -209,7 +209,10 @@ class Plan(Model):
         return words.replace(rate_in_words(self.rates[0]), listed([*map(rate_in_words, self.rates)]), 1)
 
     def load_of(self, arm: PlannedArm) -> Load | None:
-        """Return the load of an arm: if the run has several loads, that of the arm's context."""
+        """Return the load under which an arm is measured; None without a load.
+
+        If the run has several loads, the arm's level of the factor `LOAD` says which.
+        """
         if self.load is None or not self.rates:
             return self.load
         return self.load.at_rate(float(arm.levels[LOAD]))
@@ -253,7 +256,7 @@ class Plan(Model):
         }
 
     def client_load(self, arm: PlannedArm) -> ClientLoad:
-        """Return the load of the run's client on an arm."""
+        """Return what the load generator of `--client` does on an arm: test, connections, records and distance."""
         program = client(str(self.client))
         use = self.study.clients.get(program.program)
         connections = self.workers(use.like, arm) if use is not None else program.connections
@@ -262,7 +265,7 @@ class Plan(Model):
 
     @property
     def client_statements(self) -> Mapping[str, int]:
-        """The statements of an operation that the run's client reports, by class; empty without a client."""
+        """How many statements of each class an operation of the load generator of `--client` has; {} without one."""
         if self.client is None:
             return {}
         program = client(self.client)
@@ -338,8 +341,8 @@ def resolve(study: Study, options: Options) -> Plan:
     arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
     if load is not None and budget_seconds is not None and options.budget is None:
-        # A load determines the length of slices, so the profile's budget may be too short for the rounds that a verdict
-        # needs.
+        # Extend the profile's budget if necessary: a load determines the length of slices, so the budget may be too
+        # short for the rounds that a verdict needs.
         overhead = OVERHEAD_SECONDS if rates else 1.0
         needed = (
             _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
@@ -394,7 +397,9 @@ def _limits(study: Study, options: Options) -> list[Limit]:
 
 
 def _idle_connections(study: Study, options: Options) -> int:
-    """Return the number of --memory, or the usual one for a target's --server-memory; 0 without these options.
+    """Return the number of idle connections with which the memory of a connection is measured; 0 if it is not.
+
+    It is the number of --memory or, with only --server-memory, `FEWEST_IDLE`.
 
     Raises `BAD_NUMBER`, `NO_MEMORY` and `MEMORY_NEEDS_COMMAND`.
     """
@@ -411,9 +416,9 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return the seconds for one round more than a verdict needs.
+    """Return the time for the minimum number of rounds that a verdict needs, and one more.
 
-    Each slice takes `overhead` seconds besides measuring.
+    Each slice takes `overhead` seconds in addition to its measured time.
     """
     from costof.statistics.intervals import FEWEST_ROUNDS
 
@@ -422,7 +427,6 @@ def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead:
 
 
 def _apply_options(study: Study, options: Options, load: Load | None) -> Study:
-    """Return the study adapted to the target, the load and the client of the options."""
     if options.offered is not None:
         study = _with_supported_levels(study, options.offered)
     if load is not None:

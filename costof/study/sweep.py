@@ -1,4 +1,4 @@
-"""Sweeps: runs over a range of loads that find how much load each arm carries within a limit on latency.
+"""Sweeps: runs over a range of loads that find the highest load at which each arm keeps a limit on latency.
 
 The maximum rate of a closed loop says nothing about latency, and a run at one load says nothing about other loads. A
 service is sized by its capacity: the highest load at which it still keeps a limit, such as a p99 of 10 ms.
@@ -22,7 +22,7 @@ CAPACITY = f"{WORKLOAD}.capacity"
 #: The largest relative cost that counts as none.
 MARGIN = 0.05
 RANGE_SIGN = ".."
-#: The range must allow a search: its ends differ at least by this factor.
+#: The minimum ratio of the upper end of a range to its lower end. Within a narrower range there is nothing to search.
 LEAST_RATIO = 1.5
 _PERCENTILE = re.compile(r"p(\d+(?:\.\d+)?)\s+of\s+(?:an?\s+|the\s+)?(.+)", re.IGNORECASE)
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s)")
@@ -30,7 +30,8 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 #: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
-#: The number of operations beyond the limit that a slice at the capacity should have, so that their share is known.
+#: The number of operations that should exceed the limit in a slice at the capacity. With fewer, the slice would say too
+#: little about their share.
 BEYOND_IN_SLICE = 5
 #: The number of slices, each at another rate, that a round has of each arm.
 SLICES_IN_ROUND = 3
@@ -66,7 +67,7 @@ class LatencyLimit(Model):
 
 
 class Sweep(Model):
-    """A range of loads, in connections or operations a second, and the limit that tells which loads are carried."""
+    """A range of loads, in connections or operations a second. The run finds the highest one that keeps `limit`."""
 
     least: float = Field(gt=0)
     most: float = Field(gt=0)
@@ -84,16 +85,19 @@ class Sweep(Model):
         return math.sqrt(self.least * self.most)
 
     def seconds(self, per_second: float) -> float:
-        """Return the length of a slice at a rate that has enough operations beyond the limit."""
+        """Return the length of a slice at a rate, long enough for `BEYOND_IN_SLICE` operations to exceed the limit.
+
+        The length stays within `SHORTEST_SECONDS` and `LONGEST_SECONDS`, unless a command has a length of its own.
+        """
         if self.slice_seconds is not None:
             return self.slice_seconds
         needed = BEYOND_IN_SLICE / self.limit.share_beyond / self.operations_per_arrival / per_second
         return min(max(needed, SHORTEST_SECONDS), LONGEST_SECONDS)
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the seconds for one round more than a verdict needs.
+        """Return the time for the minimum number of rounds that a verdict needs, and one more.
 
-        Each slice takes half a second besides measuring.
+        Each slice takes half a second in addition to its measured time.
         """
         # Imported here, because importing numpy would delay the error for a mistyped option.
         from costof.statistics.intervals import FEWEST_ROUNDS
@@ -101,10 +105,11 @@ class Sweep(Model):
         return math.ceil((FEWEST_ROUNDS + 1) * SLICES_IN_ROUND * arms * (self.seconds(self.middle) + 0.5))
 
     def give_up_ms(self, seconds: float) -> float:
-        """Return the delay of an arrival, in ms, from which on its slice cannot keep the limit any more.
+        """Return the delay of an arrival, in ms, at which a slice ends early because it can no longer keep the limit.
 
-        If a connection's own latency is limited, a delay of twice the share that may be late, times the slice's length,
-        makes more connections late than the limit allows. Otherwise a delay of half a slice means overload.
+        If the latency of new connections is limited, the delay is the limit plus a part of the slice's length: twice
+        the share of connections that may exceed the limit. With such a delay, more than this share exceeds it. For
+        other limits, the delay is half the slice's length, which means overload.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2
@@ -239,7 +244,7 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return a study that is at one load already with the capacity of each arm as its only metric."""
+    """Return the study with the capacity of each arm as its only metric. It must already be at the load `load`."""
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",
@@ -255,7 +260,8 @@ def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
     size = SliceSize(operations=2**31, seconds=sweep.seconds(sweep.middle))
 
     def resized(profile: Profile) -> Profile:
-        # Each arm takes several slices a round, so a profile's further arms would take too long.
+        # Keep only the first level of each factor except the main one: each arm takes several slices a round, so all
+        # arms of the profile would take too long.
         levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
         kept = profile.slices[sweep.workload] if isinstance(load, CommandRate) else size
         return profile.model_copy(update={"slices": {sweep.workload: kept}, "factors": levels, "also": []})

@@ -300,7 +300,7 @@ def check_names(binding: str, properties: Properties) -> None:
     }
     if replacements:
         unique = [*dict.fromkeys(replacements.values())]
-        # If a URL is listed with a query parameter (such as ?sslmode=MODE), do not list the URL without it too.
+        # If a URL is listed with a query parameter (such as ?sslmode=MODE), leave out the same URL without it.
         needed = [each for each in unique if not any(other != each and other.startswith(each) for other in unique)]
         instead = " and ".join(f"-p {each}" for each in needed)
         raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*replacements]), instead=instead)

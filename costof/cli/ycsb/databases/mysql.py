@@ -14,8 +14,8 @@ from costof.errors import CostofError, ErrorText
 from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs.mariadb.connection import MysqlSettings, connect
 
-#: Connector/J's `sslMode`. 'PREFERRED' means plaintext here: with Connector/J the server would decide whether to use
-#: TLS.
+#: How the server's certificate is verified, by Connector/J's `sslMode`. 'PREFERRED' is not among them and means
+#: plaintext here: with Connector/J the server would decide whether to use TLS.
 VERIFY: dict[str, Verify] = {"required": "none", "trust": "none", "verify_ca": "ca-only", "verify-ca": "ca-only"}
 VERIFY |= {"verify_identity": "full", "verify-full": "full"}
 

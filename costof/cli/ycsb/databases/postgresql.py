@@ -14,7 +14,8 @@ from costof.messages.plan import PLAIN, Endpoint, Transport, Verify
 from costof.programs import reach
 from costof.programs.postgres.connection import WRONG_LOGIN, PostgresSettings, error_text
 
-#: pgjdbc's `sslmode`. 'prefer' means plaintext here: with pgjdbc the server would decide whether to use TLS.
+#: How the server's certificate is verified, by pgjdbc's `sslmode`. 'prefer' is not among them and means plaintext here:
+#: with pgjdbc the server would decide whether to use TLS.
 VERIFY: dict[str, Verify] = {"require": "none", "verify-ca": "ca-only", "verify-full": "full"}
 SSLMODES = {verify: mode for mode, verify in VERIFY.items()}
 
