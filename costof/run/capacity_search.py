@@ -21,8 +21,6 @@ from costof.statistics.capacity import Observation
 from costof.study.plan import Plan
 from costof.study.sweep import SLICES_IN_ROUND, Sweep
 
-#: The warm-up ends when the upper end of the remaining range is at most this multiple of its lower end.
-CLOSE = 1.1
 #: The distance between two neighbouring rates of a round, as the logarithm of their ratio: about 7 %. It is larger if a
 #: command reports only a percentile, because a percentile depends less on the rate than the share of operations that
 #: exceed the limit.
@@ -80,8 +78,7 @@ class Rates:
         """
         searched = [key for key in keys if not self.plan.arm(key.role).replicate]
         self._ranges = {key.role: (self.sweep.least, self.sweep.most) for key in searched}
-        halvings = math.ceil(math.log2(math.log(self.sweep.most / self.sweep.least) / math.log(CLOSE)))
-        for _ in range(halvings):
+        for _ in range(self.sweep.halvings):
             for key in searched:
                 yield key, math.sqrt(math.prod(self._ranges[key.role]))
 

@@ -340,6 +340,11 @@ def resolve(study: Study, options: Options) -> Plan:
         chosen |= {name: [AS_SERVED] for name, factor in study.factors.items() if factor.lab_only}
     arms = plan_arms(study, profile, chosen)
     budget_seconds, precision, rounds = _stop_rule(profile, options)
+    slices = profile.slices
+    if sweep is not None:
+        sweep = sweep.fit(budget_seconds, len(arms))
+        seconds = sweep.seconds(sweep.middle)
+        slices = {name: size.model_copy(update={"seconds": seconds}) for name, size in slices.items()}
     if load is not None and budget_seconds is not None and options.budget is None:
         # Extend the profile's budget if necessary: a load determines the length of slices, so the budget may be too
         # short for the rounds that a verdict needs.
@@ -354,7 +359,7 @@ def resolve(study: Study, options: Options) -> Plan:
         profile=options.profile,
         seed=options.seed if options.seed is not None else secrets.randbelow(2**31),
         arms=arms,
-        slices=profile.slices,
+        slices=slices,
         budget_seconds=budget_seconds,
         precision=precision,
         starts=starts,

@@ -15,7 +15,7 @@ from pydantic import Field
 from costof.errors import CostofError, ErrorText, nearest
 from costof.model import Model
 from costof.study.commands import FIGURE_PREFIX
-from costof.study.load import CONNECTION, QUERY, WORKLOAD, Arrivals, CommandRate, Load, RequestedLoad, parse_rate
+from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, CommandRate, Load, RequestedLoad, parse_rate
 from costof.study.schema import Metric, Profile, SliceSize, Study, Workload
 
 CAPACITY = f"{WORKLOAD}.capacity"
@@ -37,6 +37,11 @@ BEYOND_IN_SLICE = 5
 SLICES_IN_ROUND = 3
 #: The shortest and the longest slice of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
+#: A sweep with a budget takes at most this long, or its budget if that is longer. To that end its slices may become as
+#: short as `LEAST_SECONDS`. Each slice takes `OVERHEAD_SECONDS` in addition to its measured time.
+SWEEP_SECONDS, LEAST_SECONDS, OVERHEAD_SECONDS = 215.0, 1.0, 0.4
+#: The search during the warm-up ends when the upper end of an arm's range is at most this multiple of its lower end.
+CLOSE = 1.1
 
 
 class LatencyLimit(Model):
@@ -79,6 +84,9 @@ class Sweep(Model):
     slice_seconds: float | None = Field(
         default=None, description="The length of each slice of a command; None: it follows from the rate."
     )
+    longest_seconds: float = Field(
+        default=LONGEST_SECONDS, description="The maximum length of a slice whose length follows from the rate."
+    )
 
     @property
     def middle(self) -> float:
@@ -92,17 +100,28 @@ class Sweep(Model):
         if self.slice_seconds is not None:
             return self.slice_seconds
         needed = BEYOND_IN_SLICE / self.limit.share_beyond / self.operations_per_arrival / per_second
-        return min(max(needed, SHORTEST_SECONDS), LONGEST_SECONDS)
+        return min(max(needed, SHORTEST_SECONDS), self.longest_seconds)
+
+    @property
+    def halvings(self) -> int:
+        """The number of slices in which the warm-up searches the capacity of an arm."""
+        return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
+
+    def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
+        """Return the sweep with slices short enough for a verdict on `arms` arms within the budget.
+
+        With a budget of None, the sweep is unchanged, because a number of rounds ends the run.
+        """
+        if budget_seconds is None:
+            return self
+        slices = _rounds_for_verdict() * SLICES_IN_ROUND * arms + self.halvings * (arms - 1)
+        seconds = max(budget_seconds, SWEEP_SECONDS) / slices - OVERHEAD_SECONDS
+        return self.model_copy(update={"longest_seconds": min(max(seconds, LEAST_SECONDS), LONGEST_SECONDS)})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the time for the minimum number of rounds that a verdict needs, and one more.
-
-        Each slice takes half a second in addition to its measured time.
-        """
-        # Imported here, because importing numpy would delay the error for a mistyped option.
-        from costof.statistics.intervals import FEWEST_ROUNDS
-
-        return math.ceil((FEWEST_ROUNDS + 1) * SLICES_IN_ROUND * arms * (self.seconds(self.middle) + 0.5))
+        """Return the time for the rounds that a verdict needs."""
+        seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
+        return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
         """Return the delay of an arrival, in ms, at which a slice ends early because it can no longer keep the limit.
@@ -114,6 +133,14 @@ class Sweep(Model):
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2
         return self.limit.milliseconds + 2 * self.limit.share_beyond * seconds * 1000
+
+
+def _rounds_for_verdict() -> int:
+    """Return the minimum number of rounds that a verdict needs, and one more for a round that is discarded."""
+    # Imported here, because importing numpy would delay the error for a mistyped option.
+    from costof.statistics.intervals import FEWEST_ROUNDS
+
+    return FEWEST_ROUNDS + 1
 
 
 def split_range(text: str | None) -> tuple[str, str] | None:
@@ -170,6 +197,9 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     percentile, milliseconds = _parse_limit(name, text)
     times = {key: metric for key, metric in study.metrics.items() if not metric.is_of_whole_slice}
     labels = {metric.label.casefold(): key for key, metric in times.items()}
+    if FIRST_QUERY in times and QUERY not in times:
+        # The first query on a connection is its only one.
+        labels[times[FIRST_QUERY].label.removeprefix("first ")] = FIRST_QUERY
     wanted = _operation(name).casefold()
     if wanted not in labels:
         allowed = [f"p99 of a {label}" for label in labels]
@@ -181,7 +211,7 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     return LatencyLimit(
         metric=key,
         phase=times[key].phase,
-        label=times[key].label,
+        label=wanted,
         percentile=percentile,
         milliseconds=milliseconds,
     )
