@@ -1,4 +1,4 @@
-"""The process that runs commands on each of several hosts: a real one, started like a Ray actor does on a host."""
+"""The process that runs commands on one of several hosts. Tests start it as Ray starts it on a host."""
 
 from __future__ import annotations
 

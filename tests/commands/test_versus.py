@@ -1,4 +1,4 @@
-"""`costof versus`: hyperfine's words as commands, and its warnings."""
+"""`costof versus`: how it understands the options of hyperfine, and its warnings about the measured times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def made(*commands: str, **changes: Any) -> list[Benchmark]:
 
 
 def programs(*commands: str, **changes: Any) -> list[str]:
-    """Return what a dry run prints of the commands."""
+    """Return the command lines that a dry run of `costof versus` prints."""
     comparison = Comparison(commands, **changes)
     study = read_study("versus", study_content(comparison, benchmarks(comparison)))
     return Commands(resolve(study, Options(profile="quick"))).commands()
@@ -160,7 +160,7 @@ MS = 1_000_000
 
 
 def run_of(*times: Sequence[float], rounds: int = 10) -> Run:
-    """Return a run of two commands with these times in ms: those of each round."""
+    """Return a run of two commands. `times` has a list for each command: its time in ms in each round, repeated."""
     plan = resolve(
         read_study("versus", study_content(Comparison(["a", "b"]), made("a", "b"))), Options("quick", seed=1)
     )

@@ -77,10 +77,8 @@ APPROVED = [
 
 
 def approval(text: str, **more: object) -> str:
-    """Return the entry of an approved statement for the rules file, with further keys.
-
-    Values are written as JSON: lists and strings look the same in TOML.
-    """
+    """Return the entry of an approved statement for the rules file. `more` has further keys, such as `outputs`."""
+    # JSON and TOML write strings and lists in the same way.
     lines = [f"{key} = {json.dumps(value)}" for key, value in {"text": text, **more}.items()]
     return "\n".join(["", "[[statements]]", *lines, ""])
 
@@ -132,7 +130,7 @@ class Shop:
 
 
 def write_rules(rules_file: Path, rules: str, server: MariadbServer) -> None:
-    """Write rules to the file. If they have no [check] or no statements, add the usual ones."""
+    """Write rules to the file. If the section [check] or approved statements are missing, add the usual ones."""
     check = "" if "[check]" in rules else check_of(CATALOGUE, server.password.get_secret_value())
     statements = "" if "[[statements]]" in rules else "".join(map(approval, APPROVED))
     write_private(rules_file, (rules + check + statements).encode())

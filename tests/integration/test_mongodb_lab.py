@@ -80,7 +80,7 @@ def test_mongodb_lab_on_the_lan_runs_on_loopback_with_the_tls_of_each_arm() -> N
         assert all(ipaddress.ip_address(host).is_loopback for host in hosts(lab, plan.arms[0]))
         assert "on loopback" in lab.describe().topology
         assert "link" not in lab.cpu_seconds()
-        # A regression: pymongo logged in before the user existed and retried only at its next heartbeat; the lab hung.
+        # Regression: pymongo logged in before its user was created, and the lab hung until the next heartbeat.
         logs = [process.log.read_text(errors="replace") for process in lab._lab.processes.values()]
         assert not any("Authentication failed" in log for log in logs)
         lab.prepare(plan.arms[:1], engines.load)

@@ -1,4 +1,4 @@
-"""Sidecars in front of a lab's server: evidence from both, what they refuse, and what they count."""
+"""Pairs of sidecar proxies in front of a lab's server: their evidence of mutual TLS, and their counters."""
 
 from __future__ import annotations
 

@@ -114,7 +114,6 @@ def test_server_killed_during_a_slice_ends_the_run_and_has_an_error_class(lab: L
         eventually("its answers", lambda: lab.service.cpu_seconds()["server"] > used + 0.05)
         lab.service._lab.kill("redis")
 
-    # The engine pauses after each failed operation, so a slice has only a few.
     answers = slices_until_met(kill_it, lambda: lab.engines.slice(arm, "query", 200))
     assert any(answer.operations for answer in answers)
     assert {error.error_class for error in answers[-1].errors} <= {"closed", "reset", "refused"}

@@ -284,7 +284,7 @@ def test_transaction_is_retried_after_a_lock_timeout(database: Database) -> None
             )
             return bool(isolation)
 
-        # At times all terminals are between two lock waits.
+        # Retry, because at times no terminal is waiting for a lock.
         eventually("a wait in the table", shows_a_wait)
         assert isolation == {("SERIALIZABLE",)}
         # The counter is in ms and contains only ended waits, so one wait has timed out after about 1 s.

@@ -143,7 +143,7 @@ def test_jdbc_command_works_on_postgresql(tmp_path: Path) -> None:
             f"db.user={service.username}\ndb.passwd={server.password.get_secret_value()}\n"
         )
         options = ["-P", "db.properties", "-p", "recordcount=200", "-threads", "4"]
-        # The lab has made the table for workloads of its own.
+        # The lab has created this table in another form. The advice in costof's error message must create YCSB's table.
         server.ask("DROP TABLE usertable")
         missing = costof("ycsb", "load", "jdbc", "-P", "workloads/workloada", *options, cwd=tmp_path)
         assert missing.status == 1

@@ -1,4 +1,4 @@
-"""The few lines of a study's answer: the best mitigation, and links to studies that measured others."""
+"""The short answer at the top of a study's page: its best mitigation, or a link to a study that measured mitigations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line of each study's page about the user's own servers: the command accepts or refuses them as the page says."""
+"""Each study's page says whether the study can measure a user's own servers. The command must behave as the page says."""
 
 from __future__ import annotations
 

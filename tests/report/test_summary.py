@@ -1,4 +1,4 @@
-"""The summary: the verdict, the lines below it (how sure it is, and what wins the cost back), and the key figures.
+"""The summary at the top of a report: verdict, certainty, best mitigation, and key figures.
 
 The golden files of the short answers in `golden/short` have the summaries of all studies.
 """
@@ -145,7 +145,7 @@ def test_option_that_reports_recommend_for_a_mitigation_is_valid(study: str) -> 
 
 
 def has_open_leg(study: str, levels: dict[str, str]) -> bool:
-    """Return whether an arm sends data without TLS over a leg between hosts, judged by what it sets up."""
+    """Return whether an arm with these levels sends data unencrypted between two hosts, such as a pooler and its server."""
     settings = load_study(study).arm_settings(levels)
     pool, proxies, balanced = (
         settings.lab.get("pool"),
@@ -171,7 +171,7 @@ def test_mitigation_with_an_unencrypted_leg_is_known_to_give_up_a_part_of_the_pr
         return
     declared = {*spec.unprotected.get(main, []), *spec.gives_up.get(main, {})}
     for level in loaded.factors[main].levels:
-        # The clients' own encryption is judged by the report itself.
+        # The report itself detects that clients do not encrypt, so the study need not declare it.
         if level != loaded.control[main] and has_open_leg(study, {main: level}):
             settings = loaded.arm_settings({main: level})
             assert level in declared or (not settings.speaks_tls and "sidecars" not in settings.lab), level
