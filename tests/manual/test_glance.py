@@ -1,4 +1,4 @@
-"""The short answer at the top of a study's page: its best mitigation, or a link to a study that measured mitigations."""
+"""The short answer on a study's page: the best mitigation, or a link to a study that measured mitigations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each study's page says whether the study can measure a user's own servers. The command must behave as the page says."""
+"""A study's page says whether the study can measure a user's own servers, and the command behaves accordingly."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def path_at_load(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
     chromium: Browser, path_at_load: Path
 ) -> None:
-    """Regression: the calculator began with the measured distance, and added the cores of the client to the servers'."""
+    """Regression: it began with the measured distance, and added the cores of the client to those of the servers."""
     result = target_at_load()
     with opened(chromium, path_at_load) as page:
         default = default_load(Index(result), result.sections.cost_model)

@@ -120,7 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_pro
 
 
 class Carried(TransportTruth):
-    """Simulated slices in which, as in reality, a lab also counts the CPU time of its links, and a target only the client's."""
+    """Simulated slices with CPU times as in reality: a lab also counts its links, a target only the client."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

@@ -145,7 +145,7 @@ def test_option_that_reports_recommend_for_a_mitigation_is_valid(study: str) -> 
 
 
 def has_open_leg(study: str, levels: dict[str, str]) -> bool:
-    """Return whether an arm with these levels sends data unencrypted between two hosts, such as a pooler and its server."""
+    """Return whether an arm with these levels sends plaintext between two hosts, such as pooler and server."""
     settings = load_study(study).arm_settings(levels)
     pool, proxies, balanced = (
         settings.lab.get("pool"),

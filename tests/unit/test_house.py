@@ -16,7 +16,7 @@ from tests.manual.command_lines import committed_pages, made
 ROOT = Path(__file__).parents[2]
 COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests")
-#: Names of levels that have another meaning in some code. Files and folders in which they are allowed.
+#: Names of levels that also have another meaning. For each: the files and folders in which it may have this meaning.
 WORDS_OF_PYTHON = {
     # The transport of a client in plans and URLs, a phase of a connection, the usual kind of a row or paragraph, and
     # the kind of an output in a gateway's rules.
@@ -176,8 +176,7 @@ def test_files_named_in_the_docs_exist() -> None:
 
 
 def test_no_folder_has_files_named_by_singular_and_plural_of_one_word() -> None:
-    """This applies to each top folder with all folders below it. A name may occur again for the same role: in
-    folders side by side (`lab.py`, `target.py`), or in the folder above for what they share."""
+    """For example, `costof/lab/` and its subfolders must not have both `host.py` and `hosts.py`."""
     found = defaultdict(set)
     for path in sources(".py", "costof"):
         top, *_ = path.relative_to(COSTOF).parts

@@ -63,7 +63,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
 
 
 def limited(ledger: Ledger, *limits: str) -> Result:
-    """Run `costof gate`. `limits` are pairs: the name of a metric, then its limit."""
+    """Run `costof gate`. `limits` alternate between metrics and their limits, such as `"app.query", "+10%"`."""
     pairs = zip(limits[::2], limits[1::2], strict=True)
     return called(gate, ledger.folder, *(word for pair in pairs for word in ("--limit", *pair)))
 

@@ -134,12 +134,12 @@ def test_change_of_a_counter_is_unknown_unless_both_readings_have_it() -> None:
 @pytest.mark.parametrize(
     ("evidence", "counted", "usable", "warning"),
     [
-        # The counter does not change, or TLS ends at a proxy in front of the server.
+        # A counter that never changes is ignored: it is broken, or TLS ends at a proxy in front of the server.
         (EVIDENCE, Counters(50, {"TLS": 0}, True), Counters(50, None, True), "none of the first 50 TLS connections"),
         ({"connections": 50}, Counters(0, {"TLS": 0}, True), Counters(), "none of the first 50 connections"),
-        # The counter works, so the other connections were made without TLS.
+        # The counter has changed once, so it works, and the other 49 connections were without TLS.
         (EVIDENCE, Counters(50, {"TLS": 1}, True), Counters(50, {"TLS": 1}, True), None),
-        # The client has no evidence of TLS, or made no connections.
+        # A counter of 0 is right if the client did not use TLS or made no connections.
         ({"connections": 50}, Counters(50, {"TLS": 0}, True), Counters(50, {"TLS": 0}, True), None),
         ({"connections": 0}, Counters(0, {"TLS": 0}, True), Counters(0, {"TLS": 0}, True), None),
     ],

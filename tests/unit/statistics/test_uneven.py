@@ -1,4 +1,4 @@
-"""Tests of uneven rounds: which rounds are named, and which ratio fits the figures beside it."""
+"""Tests of the warning about rounds that differ widely: which rounds it names, and which ratio the report then shows."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def test_rounds_needed_are_sufficient_and_not_excessive(count: int, expected: in
 
 @pytest.mark.parametrize("cost", [1.1, 1.0])
 def test_half_of_runs_reach_a_verdict_in_the_rounds_needed_and_most_in_twice_as_many(cost: float) -> None:
-    """The two-sided test resolves a cost; the tests against the margin resolve that there is no cost."""
+    """With a cost of 1.1 the verdict is that it exists; with 1.0, that it is below the margin."""
     chance, spread = np.random.default_rng(7), 0.1
     needed = rounds_needed(Contrast(Mean(math.log(cost), spread / math.sqrt(6), 5), 6, MARGIN), 1, MOST)
     assert needed is not None
@@ -126,7 +126,7 @@ def test_rate_and_its_inverse_latency_need_equally_many_rounds() -> None:
 
 
 def test_slightly_more_than_the_smallest_detectable_cost_is_detected_and_slightly_less_is_not() -> None:
-    """A latency and the corresponding rate have the same noise."""
+    """The smallest detectable change of a latency corresponds to that of the inverse rate."""
     noise = Contrast(Mean(0.0, 0.05, 9), 10, MARGIN)
     latency, rate = smallest_detectable(noise, 1), smallest_detectable(replace(noise, better="higher"), 1)
     assert (1 + latency) * (1 - rate) == pytest.approx(1.0)
@@ -160,11 +160,11 @@ def test_effect_is_unresolved_if_its_difference_is_smaller_than_that_of_identica
 @pytest.mark.parametrize(
     ("contrast", "verdict"),
     [
-        # The cost is certainly below the margin; whether it exists is uncertain.
+        # The interval includes 0 but ends below the margin, so a relevant cost is excluded.
         (Contrast(Mean(-0.10, 0.06, 19), 20, MARGIN), Verdict.NO_COST),
         (Contrast(Mean(-0.3, 0.01, 19), 20, MARGIN, better="higher"), Verdict.COSTS),
         (Contrast(Mean(0.3, 0.01, 19), 20, MARGIN, better="higher"), Verdict.SAVES),
-        # The replicate differs from the control by more than this effect.
+        # The control's identical copy differs from the control by more than this effect, so the effect may be noise.
         (Contrast(Mean(0.08, 0.01, 19), 20, MARGIN, noise=0.1), Verdict.UNRESOLVED),
         # If the control is 0, only the difference is judged.
         (Contrast(Mean(1.6, 0.1, 19), 20, None), Verdict.COSTS),
