@@ -11,7 +11,7 @@ from tests.noise import Chance
 
 
 class Failing(Truth):
-    """Slices of some arms in which a `share` of the queries fails. If `wholly`, all queries of every fourth slice fail."""
+    """Slices in which a `share` of the queries of some arms fails, or `wholly` all queries of every fourth slice."""
 
     def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
         super().__init__()

@@ -135,7 +135,8 @@ def test_host_that_began_too_late_is_reported() -> None:
 
 
 def test_slice_that_hosts_did_not_measure_at_the_same_time_is_reported() -> None:
-    # A host has measured until it has done its share of the operations. A slow last operation does not count.
+    # A host measures until the time of the slice is over or it has done its share of the operations. An operation that
+    # is still running then does not count.
     assert not_simultaneous_reason([part(), part("load-2", ended_ms=951)], 200, 1.0) is None
     assert (
         not_simultaneous_reason([part(), part("load-2", ended_ms=940)], 200, 1.0)
@@ -156,7 +157,7 @@ def test_programs_of_fixed_duration_must_run_simultaneously_on_all_hosts() -> No
 
     assert both(5000, 4800, 0, math.inf) is None
     assert both(5000, 4000, 0, math.inf) == "all hosts measured at the same time for only 80% of the slice"
-    # If a program is run repeatedly for a time, its last run may end long after that time.
+    # A program that is repeated is measured until the time is over, here 0.5 s. Its last run may end later.
     assert both(1000, 1900, 1000, 0.5) is None
 
 

@@ -117,6 +117,5 @@ def test_selftest_of_too_few_rounds_has_no_judgement(tmp_path: Path) -> None:
 def test_verdict_on_a_known_cost_is_judged_by_its_size(
     ratio: float, large: bool, verdict: Verdict, expected: Outcome
 ) -> None:
-    """A ratio of 0.05 is the margin between negligible and relevant costs."""
     interval = Estimate(value=ratio, low=0.0, high=1.0, rounds=20)
     assert outcome_of(False, ratio, ratio, interval, verdict, large, margin=0.05)[0] is expected

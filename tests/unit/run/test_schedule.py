@@ -302,8 +302,8 @@ def test_slice_that_measures_a_rate_has_a_hundred_operations_of_each_worker() ->
 @pytest.mark.parametrize(
     ("plan", "operation_ms", "spread"),
     [
-        # First case: operations scatter so much that slices would have to be longer than planned. Other cases: the number
-        # of rounds is fixed.
+        # First case: operations scatter so much that slices would have to be longer than planned. Other cases: a fixed
+        # number of rounds.
         (PLAN, 0.001, 3.0),
         (resolve(STUDY, QUICK(rounds="5")), 1.0, 0.05),
         (resolve(STUDY, Options("published")), 1.0, 0.05),
@@ -356,7 +356,7 @@ def test_slices_on_several_hosts_end_after_a_time_and_not_after_a_number_of_oper
 
 
 def test_program_of_fixed_duration_is_not_shortened_on_several_hosts() -> None:
-    """The program of workload `once` runs once on each of three hosts. That of `again` is repeated until its time is over."""
+    """Three hosts run the program of `once` once each, and repeat that of `again` until its time is over."""
     content = {"title": "t", "service": "command", "control": {"it": "a"}, "factors": {"it": {"levels": ["a", "b"]}}}
     workloads = {"once": {"command": {"run": "x {seconds}"}}, "again": {"command": {"run": "x", "seconds": 1.0}}}
     plan = resolve(read_study("mine", {**content, "workloads": workloads}), QUICK(hosts="auto"))

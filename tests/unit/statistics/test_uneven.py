@@ -1,4 +1,4 @@
-"""Tests of the warning about rounds that differ widely: which rounds it names, and which ratio the report then shows."""
+"""Tests of the warning about rounds that differ widely: the rounds that it names, and the ratio that is then shown."""
 
 from __future__ import annotations
 
