@@ -47,7 +47,7 @@ def test_placeholders_in_the_value_of_a_parameter_are_not_replaced() -> None:
     assert "a: prepare sh -c 'echo {y}'" in lines
 
 
-def test_lists_and_scans_are_parsed_as_by_hyperfine() -> None:
+def test_parameter_lists_and_parameter_scans_are_parsed_as_by_hyperfine() -> None:
     texts = ["", "foo", "foo,,bar", ",", r"hello\, world,x", r"\\\,", r"\n"]
     assert [parse_list("x", text) for text in texts] == [
         [""],
@@ -195,7 +195,7 @@ def warned(run: Run, **tried: bool) -> list[str]:
     return [*warnings(run, names, Tried(**{**vars(NOTHING), **tried}))]
 
 
-def test_versus_does_not_warn_of_steady_times() -> None:
+def test_versus_does_not_warn_about_steady_run_times() -> None:
     assert warned(run_of(STEADY, STEADY), in_shell=True) == []
     assert warned(run_of([1.0, 1.1], STEADY)) == [], "no shell takes part"
 

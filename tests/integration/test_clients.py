@@ -75,7 +75,7 @@ def plan_with(study: str, name: str) -> Plan:
     return plan.model_copy(update={"study": plan.study.model_copy(update={"workloads": workloads}), "slices": slices})
 
 
-def test_each_client_is_tested() -> None:
+def test_every_load_generator_that_a_study_can_use_is_tested() -> None:
     assert {name for _, name in CASES} == set(client_names())
     assert set(CASES) >= QUICK
 
@@ -83,7 +83,7 @@ def test_each_client_is_tested() -> None:
 @pytest.mark.parametrize(
     ("study", "name"), [pytest.param(*case, marks=[pytest.mark.slow] * (case not in QUICK)) for case in CASES]
 )
-def test_client_agrees_with_the_engine_on_each_arm_and_both_ends_confirm_it(
+def test_load_generator_measures_a_rate_like_that_of_the_engine_on_each_arm(
     study: str, name: str, tmp_path: Path
 ) -> None:
     needs(name)
@@ -121,7 +121,7 @@ def test_client_agrees_with_the_engine_on_each_arm_and_both_ends_confirm_it(
 
 
 @pytest.mark.slow
-def test_arms_that_pgbench_cannot_measure_are_named_and_the_others_have_its_costs(tmp_path: Path) -> None:
+def test_arm_that_pgbench_cannot_measure_is_named_and_all_others_have_costs_by_pgbench(tmp_path: Path) -> None:
     needs("pgbench")
     settings = ["transport=plain,tls", "group=first-choice,prime256v1"]
     plan = resolve(load_study("postgres-tls"), Options("quick", settings, seed=1, client="pgbench"))

@@ -253,7 +253,7 @@ def test_command_and_its_children_are_ended_at_the_timeout(tmp_path: Path, tempo
     eventually("the end of its children", lambda: not started_with(temporary))
 
 
-def test_level_that_cannot_be_undone_ends_the_run(tmp_path: Path) -> None:
+def test_run_ends_if_the_command_that_undoes_a_level_fails(tmp_path: Path) -> None:
     after = "test -e nothing || test ! -e done"
     text = study("", f"""before = "true", after = "sh -c '{after}'" """, 'run = "touch done"\nseconds = 0.05')
     (tmp_path / "mine.toml").write_text(text)

@@ -90,7 +90,7 @@ def test_unsupported_character_set_is_rejected(site: Site) -> None:
         encrypted.connect(master_keys={"app": KEY}, **site.settings(PORT), charset="latin1")
 
 
-def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site) -> None:
+def test_wrong_master_key_raises_one_error_and_the_gateway_keeps_running(site: Site) -> None:
     connection = site.reader(PORT, key=KEY.replace("f", "0"))
     with pytest.raises(
         encrypted.EncryptionError, match=r"column costof\.every_type\.name: master key 'app'"

@@ -90,7 +90,7 @@ def test_plain_port_is_closed_while_tls_is_measured(lab: Lab) -> None:
     assert lab.engines.slice(lab.arm("plain"), "connect", 2).operations == 2
 
 
-def test_sessions_are_resumed_after_any_key_change() -> None:
+def test_tls_sessions_are_resumed_after_any_change_of_the_key() -> None:
     levels = ("transport=plain,tls", "key=rsa-2048,ecdsa-p256", "resumption=on,off")
     plan = plan_of("redis-tls", "quick", "records=100", *levels)
     with ServerLab(plan) as service, Engines(plan, service) as engines:

@@ -147,7 +147,7 @@ def test_slice_with_another_replication_tree_than_that_of_its_arm_is_discarded(s
 
 
 @pytest.mark.slow
-def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) -> None:
+def test_cpu_shares_limit_each_member_and_cpu_time_is_counted_by_role(seven: ReplicationLab) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]
     arranged(seven, arm)
     before = seven.cpu_seconds()
@@ -166,7 +166,7 @@ def test_members_have_cpu_shares_and_roles_have_cpu_time(seven: ReplicationLab) 
 
 
 @pytest.mark.slow
-def test_records_are_dropped_before_they_become_too_many(
+def test_written_records_are_dropped_between_slices_once_they_exceed_the_maximum(
     seven: ReplicationLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arm = seven.arms["star"]  # type: ignore[attr-defined]

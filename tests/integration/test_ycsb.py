@@ -233,7 +233,7 @@ def test_failed_operations_are_counted_by_kind_of_operation(store: Store) -> Non
 
 
 @pytest.mark.slow
-def test_unsatisfiable_write_concern_is_an_error(replica_set: ServerLab) -> None:
+def test_write_concern_that_the_replica_set_cannot_satisfy_is_an_error(replica_set: ServerLab) -> None:
     service = mongodb(replica_set).make("concern", 1)
     few = load(field_count=1)
     met, unmet = measure(

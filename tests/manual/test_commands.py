@@ -117,7 +117,7 @@ def test_command_line_that_needs_nothing_special_succeeds(
     assert ended.exit_code in {0, 3}, ended.exception
 
 
-def test_each_listed_requirement_is_that_of_a_command_line() -> None:
+def test_each_listed_requirement_is_needed_by_a_command_line() -> None:
     used = {word for line in COSTOF_LINES for word in line.words}
     assert set(NEEDS) - used == set()
     assert set(OTHERS) - {line.program for line in lines()} == set()

@@ -144,7 +144,7 @@ def test_calculator_of_a_run_at_a_load_begins_with_the_figures_of_the_answer(
             assert shown_outputs(page) == computed(result, load)["tls"]
 
 
-def test_calculator_of_commits_has_the_cost_on_a_chosen_disk(chromium: Browser, tmp_path: Path) -> None:
+def test_calculator_of_durable_commits_computes_the_cost_on_a_chosen_disk(chromium: Browser, tmp_path: Path) -> None:
     result = result_of("mariadb-durability")
     written = tmp_path / "commits.html"
     written.write_text(drawn(result), encoding="utf-8")
@@ -158,7 +158,7 @@ def test_calculator_of_commits_has_the_cost_on_a_chosen_disk(chromium: Browser, 
         assert page.url.endswith("#flush=1.2")
 
 
-def test_calculator_names_a_value_in_the_url_that_a_run_at_a_load_ignores(
+def test_calculator_of_a_run_at_a_load_reports_a_value_in_the_url_that_has_no_effect(
     chromium: Browser, path_at_load: Path
 ) -> None:
     result = target_at_load()

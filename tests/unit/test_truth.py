@@ -267,7 +267,7 @@ def test_current_and_earlier_analysis_find_a_large_cost(tmp_path: Path) -> None:
     ("current", "earlier", "reached"),
     [(2.0, 4.0, "yes"), (2.1, 4.0, "no"), (9.0, None, "yes"), (None, 4.0, "no"), (None, None, "no")],
 )
-def test_goal_for_the_time_to_a_verdict_is_half_of_the_earlier_version(
+def test_goal_for_the_time_to_a_verdict_is_half_of_the_time_of_the_earlier_version(
     current: float | None, earlier: float | None, reached: str
 ) -> None:
     times = {"costof": {"seconds_to_verdict": current}, EARLIER: {"seconds_earlier": earlier}}

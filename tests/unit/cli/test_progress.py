@@ -128,7 +128,7 @@ def test_verdict_is_expected_at_the_next_interim_analysis_if_effects_are_clear(t
     assert seconds_to_verdict(exact, pace, effects, None, 2.0) == 2.0
 
 
-def test_unclear_effects_have_no_expected_verdict(tmp_path: Path) -> None:
+def test_no_time_of_a_verdict_is_predicted_for_unclear_effects(tmp_path: Path) -> None:
     events = replayed(run_of(tmp_path, factor=1.03, noise=0.3))
     rounds = [event for event in events if isinstance(event, RoundEvent)]
     assert all(event.verdict_seconds is None for event in rounds)

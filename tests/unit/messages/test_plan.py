@@ -64,7 +64,7 @@ def test_printed_form_of_a_parsed_url_contains_no_password() -> None:
         assert SECRET not in repr(parsed) + str(parsed)
 
 
-def test_message_leaves_out_settings_without_a_value() -> None:
+def test_message_to_an_instrument_omits_settings_without_a_value() -> None:
     plan = sent(plan_of(MysqlSettings(addresses=[], database="d")))
     service = {"protocol": "mysql", "addresses": [], "database": "d", "statements": "prepared"}
     assert plan["arms"] == [{"name": "arm", "service": service, "transport": {"kind": "plain"}}]

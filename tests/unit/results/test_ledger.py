@@ -45,7 +45,7 @@ def test_plan_is_read_back_unchanged_and_without_passwords(ledger: Ledger, plan:
     assert "hunter2" not in (ledger.folder / PLAN).read_text()
 
 
-def test_line_cut_off_by_a_crash_is_skipped(ledger: Ledger) -> None:
+def test_ledger_line_cut_off_by_a_crash_is_skipped(ledger: Ledger) -> None:
     ledger.append(NOTE)
     ledger.append(EndRecord(partial=None, steal_share=0.0))
     with (ledger.folder / SLICES).open("a") as file:

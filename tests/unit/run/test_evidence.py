@@ -79,7 +79,7 @@ def test_evidence_that_contradicts_the_settings_of_the_arm_is_a_mismatch(
     assert reason is None if message is None else message in (reason or "")
 
 
-def test_server_may_count_more_connections_than_an_application_driver_opened_clients() -> None:
+def test_server_may_count_several_connections_for_each_client_of_an_application_driver() -> None:
     assert mismatch(TLS, "app", answer(clients=12, connections=24), increase(40, v3=40)) is None
 
 

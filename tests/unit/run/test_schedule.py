@@ -123,7 +123,7 @@ def test_slices_of_one_distance_follow_each_other_in_a_round() -> None:
     assert contexts in (["lan"] * 4 + ["us-us"] * 4, ["us-us"] * 4 + ["lan"] * 4)
 
 
-def test_level_of_a_slow_factor_changes_only_once_in_a_round() -> None:
+def test_level_of_a_factor_that_is_slow_to_change_changes_only_once_in_a_round() -> None:
     plan = plan_of("mongodb-chained-replication")
     schedule = Schedule(plan)
     for number in range(4):
