@@ -218,7 +218,7 @@ def fake_run(
     rounds: int = 8,
     noise: Noise = USUAL,
     seed: int = 1,
-    refused: Mapping[str, str] = {},  # never changed
+    refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
     partial: str | None = None,
 ) -> Ledger:
     """Write the ledger of a complete run: one warm-up round and `rounds` further rounds in each start of the servers.
@@ -249,7 +249,7 @@ def fake_start(
     rounds: int,
     source: np.random.Generator,
     noise: Noise = USUAL,
-    refused: Mapping[str, str] = {},  # never changed
+    refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
 ) -> None:
     """Append the records of one start of the servers, up to but without the `EndRecord`."""
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())

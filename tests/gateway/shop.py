@@ -121,7 +121,7 @@ class Shop:
         write_rules(self.rules_file, rules, self.server)
 
     def reload(self, rules: str) -> str | None:
-        """Write new rules and load them. Return None, or the error for which the gateway keeps the old rules."""
+        """Write new rules and load them. If the gateway refuses them and keeps the old rules, return its error."""
         self.write(rules)
         return self.process.reload()[self.address]
 

@@ -1,4 +1,4 @@
-"""The firewall lab: each rule set recognizes the attacks that its level says, and nothing else; contradictions fail."""
+"""The firewall lab: each set of rules recognizes the attacks that its level promises, and no other requests."""
 
 from __future__ import annotations
 

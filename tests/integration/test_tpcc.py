@@ -3,7 +3,7 @@
 Nearly all tests share one loaded database, since loading takes longest.
 """
 
-# ruff: noqa: S608  # names and numbers of our own
+# ruff: noqa: S608  # all names and numbers in the SQL are from this file
 
 from __future__ import annotations
 

@@ -78,12 +78,12 @@ class UsersServer:
     password: str
 
     def state(self) -> set[str]:
-        """Return the names of all places and of their contents."""
+        """Return the names of all places (databases, schemas or prefixes of keys) and of the tables or keys in them."""
         places = self.places() - self.SYSTEM
         return places | {f"{place}.{thing}" for place in places for thing in self.contents(place)}
 
     def occupy(self, place: str) -> None:
-        """Put data of another user into the place, which a run must not change."""
+        """Put data of another user where a run would write. The run must not change them."""
         self.put(place)
 
     def access(self, url: str | None = None, database: str | None = None) -> Access:
@@ -114,7 +114,7 @@ class UsersServer:
 
 
 class SqlServer(UsersServer):
-    """A server with SQL. `ask_in(place, statement)` executes a statement in the database that contains the place."""
+    """A server with SQL. `ask_in(place, statement)` executes a statement in the database or schema `place`."""
 
     def contents(self, place: str) -> set[str]:
         tables = f"SELECT table_name FROM information_schema.tables WHERE table_schema = '{place}'"  # noqa: S608
@@ -194,7 +194,7 @@ class Postgres(SqlServer):
         return self.server.places()
 
     def ask_in(self, place: str, statement: str) -> Any:
-        """Execute a statement as the owner of the place."""
+        """Execute a statement in the database or schema `place`, as its owner."""
         is_database = self.server.ask(f"SELECT 1 FROM pg_database WHERE datname = '{place}'")  # noqa: S608
         url = self.server.url(self.user, database=place if is_database else DATABASE)
         with psycopg.connect(url, autocommit=True) as connection:

@@ -26,8 +26,8 @@ TRUE_RATIO = 1.10
 def simulate(chance: np.random.Generator, runs: int, rounds: int, true_ratio: float) -> tuple[Numbers, Numbers]:
     """Return the times of control and arm on a shared machine, one row for each run.
 
-    Both drift together as a random walk, and each slice has noise of 3 %. One slice in ten is slower by some percent:
-    the worst that remains in real runs after disturbed rounds were discarded.
+    Both drift together as a random walk, and each slice has noise of 3 %. One slice in ten is slower, as in real runs
+    whose disturbed rounds were discarded.
     """
     shape = (runs, rounds)
     drift = np.cumsum(chance.normal(0, 0.02, shape), axis=1)

@@ -146,13 +146,13 @@ def test_smallest_detectable_cost_stated_for_longer_runs_is_detected_as_often_as
 
 
 def test_rate_and_its_inverse_latency_are_compared_with_the_same_noise() -> None:
-    """Regression: −86 % of a rate was within a replicate's +350 %, but the corresponding latency was not."""
+    """Regression: if identical copies differed by 350 %, a rate lowered by 86 % was noise, but its latency was not."""
     for change, better in ((math.log(7.0), "lower"), (-math.log(7.0), "higher")):
         assert not Contrast(Mean(change, 0.1, 9), 10, MARGIN, noise=3.5, better=better).within_noise
 
 
 def test_effect_is_unresolved_if_its_difference_is_smaller_than_that_of_identical_copies() -> None:
-    """If single rounds are long, the ratio may exceed its noise although the difference does not."""
+    """If single rounds are slow, the ratio may exceed that of identical copies although the difference does not."""
     effect = Contrast(Mean(math.log(1.64), 0.05, 10), 11, MARGIN, noise=0.51, difference=Mean(0.10, 0.01, 10))
     assert verdicts([effect, replace(effect, noise_difference=0.12)]) == [Verdict.COSTS, Verdict.UNRESOLVED]
 
