@@ -205,7 +205,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     run, study = tmp_path / "20261123-101112-study", small_study(server.study, tmp_path)
     with costof_running(run, temporary, *options(server, study), "--rounds", "100000") as process:
         wait_for_slices(process, run, 1)
-        # A stopped process is still alive, and uses no CPU time.
+        # Stop the run without ending it: the process is alive, so `clean` must keep its data.
         process.send_signal(signal.SIGSTOP)
         (made,) = server.places() - places
         assert f"its run is still active (process {process.pid} on" in clean(server, tmp_path, "--yes").out

@@ -1,6 +1,6 @@
 """The lab of the chained-replication study on real MongoDB members: sync trees, CPU shares, and failing members.
 
-The sync tree is which member replicates from which; its shape is what the arms differ in.
+The sync tree says which member replicates from which other member. The arms of the study differ in its shape.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def test_run_on_a_target_is_resumed_only_on_the_same_server_and_with_the_stored_
     path.write_text(ledger)
     measured = slices_measured(interrupted)
     done = costof("run", "--resume", str(interrupted), cwd=interrupted.parent, **password_of(postgres))
-    # A busy machine leaves too few rounds for an answer.
+    # The status is 3 if a busy machine leaves too few rounds for an answer.
     assert done.status in (0, 3), done.err
     assert postgres.places() == places
     first, second = identities(interrupted)
@@ -166,7 +166,7 @@ def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
         arguments = ["--set", "termination=none,balancer", "--set", "keep_alive=1", "--rounds", "30"]
         interrupt(run, temporary, 12, study, "--profile", "quick", *arguments, *options)
         done = costof("run", "--resume", str(run), cwd=tmp_path)
-    # A busy machine leaves too few rounds for an answer.
+    # The status is 3 if a busy machine leaves too few rounds for an answer.
     assert done.status in (0, 3), done.err
     first, second = identities(run)
     assert first == second

@@ -29,7 +29,7 @@ from costof.run.instruments import LOAD_SECONDS
 from tests.support.engines import patient_plan
 from tests.support.programs import HANGS_SECONDS, eventually, log_in, running_mariadb
 
-#: In `make test`, only `tests/contract/test_service.py` loads TPC-C's data and runs some transactions.
+#: Not in `make test`, because loading TPC-C's data takes long.
 pytestmark = [pytest.mark.servers, pytest.mark.slow]
 
 # With two warehouses some payments and order lines are remote (of the other warehouse).

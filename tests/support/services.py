@@ -31,7 +31,7 @@ from tests.support.redis import users_redis
 from tests.support.small_plans import plan_of, replication_plan
 
 RECORDS = 300
-# Twenty workers, because the origin of the lab waits before every answer.
+# Twenty workers keep slices short, although the lab's origin server waits before every answer.
 HTTP_WORKLOADS = tuple(Workload(name=kind, kind=kind, workers=20) for kind in ("connect", "request"))
 
 

@@ -1,6 +1,6 @@
 """Servers of costof's users, all with the same interface.
 
-Tests use it to see what a server contains, and to put data of other users where a run writes, or change its data.
+Tests use the interface to see what a server contains, and to put data of other users where a run writes.
 """
 
 from __future__ import annotations

@@ -203,7 +203,7 @@ def test_moderated_variances_make_intervals_narrower_and_keep_their_coverage(
 
 
 def test_moderated_variances_narrow_intervals_of_six_rounds_by_a_third_at_high_confidence() -> None:
-    """At the confidence level of many comparisons, few degrees of freedom widen intervals most."""
+    """Many comparisons need a high confidence level, at which intervals with few degrees of freedom are very wide."""
     held, width = share_and_width(4, 6, 0.0, 0.999, runs=500)
     assert held > 0.997
     assert width < 0.7
