@@ -1,4 +1,4 @@
-"""The tables of the round trip that every client makes, and the check of the lines that it prints.
+"""The round trip that every client makes: its tables, and the check of what the client prints.
 
 A client reads the columns of `cities`, inserts a city with two visits, reads them back, computes a sum, changes the
 city and rolls another change back. It does the same with a person whose name and salary are protected, finds the person

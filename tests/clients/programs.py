@@ -37,7 +37,7 @@ def go_program(sources: Path, what: str) -> Path:
     _need("go", "Go 1.24 or later (https://go.dev/dl)")
 
     def build(folder: Path) -> None:
-        # Download only the modules that the program needs, without those that only their tests need.
+        # Download only modules that the program needs. `go mod download` would add those that their tests need.
         _fetch(what, ["go", "list", "-deps", "."], sources)
         _build(["go", "build", "-trimpath", "-o", str(folder / "program"), "."], sources)
 
@@ -142,7 +142,7 @@ def _build(argv: Sequence[str], folder: Path) -> None:
 
 
 def _call(argv: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command without a timeout; the time limit of pytest ends a command that hangs."""
+    """Run a command. It has no timeout of its own, because pytest ends a test that hangs."""
     return subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
 
 

@@ -112,7 +112,7 @@ def test_other_lines_and_windows_line_endings_do_not_change_the_figures(output: 
 def test_last_complete_report_of_an_output_is_read_and_not_mixed_with_others(name: str, data: st.DataObject) -> None:
     outputs = [each for each in FIGURES if reader_of(each) == name]
     first = data.draw(st.sampled_from(outputs))
-    # Older redis-benchmark prints no header: a second table is recognised only if it repeats a test of the first.
+    # The report of older redis-benchmark has no header, so after another report it is not recognised as a new one.
     last = data.draw(st.sampled_from([each for each in outputs if each != "redis-benchmark-older.txt"]))
     assert reader(name).read(f"{WRITTEN[first]}\n{WRITTEN[last]}") == read(last)
     cut = WRITTEN[last][: data.draw(st.integers(0, len(WRITTEN[last])))]

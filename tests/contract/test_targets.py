@@ -25,13 +25,13 @@ from tests.support.small_plans import small_study
 from tests.support.users_servers import CHOSEN, SPOILED, THEIRS, USERS_SERVERS, UsersServer
 
 pytestmark = pytest.mark.servers
-#: Targets on servers that have empty databases; others create a database with its first content.
+#: Servers on which a database can be empty. On others a database exists only while it has content.
 KEEP_EMPTY = pytest.mark.parametrize(
     "server", ["mariadb", pytest.param("postgres-database", marks=pytest.mark.slow)], indirect=True
 )
 
 
-#: Targets whose own code is tested by `test_postgres_target.py` and `test_mongodb_target.py`.
+#: Not in `make test`, because `test_postgres_target.py` and `test_mongodb_target.py` test the same code.
 SLOW = {"postgres-database", "postgres-commits", "mongodb"}
 
 

@@ -1,4 +1,4 @@
-"""Servers that flush each commit, and servers that do not: their own counts tell them apart."""
+"""Servers that flush each commit to disk, and servers that do not. Their own counters show the difference."""
 
 from __future__ import annotations
 

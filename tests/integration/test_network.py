@@ -31,7 +31,7 @@ pytestmark = [
     pytest.mark.skipif(not Path("/dev/net/tun").exists(), reason="this kernel has no /dev/net/tun"),
 ]
 
-# From asm-generic/socket.h. A receive buffer beyond net.core.rmem_max holds a whole burst without loss.
+# From asm-generic/socket.h. This option may exceed net.core.rmem_max, so that the buffer holds a whole burst.
 SO_RCVBUFFORCE = 33
 ROUND_TRIPS_MS = (0.1, 5.0, 44.648)
 

@@ -178,7 +178,7 @@ def called(server: RunningServer) -> dict[str, int]:
 def test_redis_server_and_client_count_the_same_commands(
     server: RunningServer, workload: str, commands: dict[str, int], tls: bool
 ) -> None:
-    """The counts are commands, connections, TLS connections, and sent bytes without TLS's overhead."""
+    """Both also count the same connections, TLS connections, and sent bytes (without TLS's overhead)."""
     service, transport = server.client_settings(), server.tls if tls else PLAIN
     server.expect_tls(tls)
     try:

@@ -109,7 +109,7 @@ def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False)
 
 
 def discard_reason(judged: Judgement) -> str:
-    """Return why a slice is discarded, which it must be."""
+    """Return why a slice is discarded. Fail if it is not."""
     assert judged.mismatch is not None
     return judged.mismatch
 

@@ -1,4 +1,4 @@
-"""The self-test: it counts the known costs that it adds, and leaves nothing behind."""
+"""`costof selftest`, which measures delays that it adds itself, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_page_without_runs_has_only_the_publications_own_figures() -> None:
 
 
 def _texts(study: str) -> list[str]:
-    """Return the texts of a study with the figures of its publication, as the page may print them."""
+    """Return the texts of a study that contain numbers: published figures (rounded in any way), names, and so on."""
     loaded = load_study(study)
     assert loaded.published is not None
     sides = [

@@ -17,7 +17,7 @@ OPERATIONS = 200
 NGINX_MS, ELSEWHERE_MS, CONNECT_MS = 0.03, 0.05, 0.06
 #: CPU time of the rules in ms: for a request without a body, and for each KB of a body.
 RULES_MS, RULES_KB_MS = 0.4, 0.15
-#: Share of the rules' time by level of the factors `firewall`, `paranoia` and `tuning`.
+#: By what the time of the rules is multiplied, by level of the factors `firewall`, `paranoia` and `tuning`.
 SHARES = {
     "firewall": {"off": 0.0, "engine-off": 0.02, "detection": 1.0, "on": 1.0},
     "paranoia": {"2": 1.4},

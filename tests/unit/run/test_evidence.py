@@ -49,19 +49,19 @@ def tls_evidence(**changes: Any) -> dict[str, Any]:
     [
         (TLS, EVIDENCE, increase(51, v3=51), None),
         (PLAIN, PLAIN_EVIDENCE, increase(50, v3=1), None),
-        # Evidence of the client differs from the settings.
+        # The evidence of the client differs from the settings of the arm.
         (TLS, tls_evidence(protocol=None), increase(50, v3=50), "did not use TLS"),
         (TLS, tls_evidence(protocol="TLSv1.2"), increase(50, v3=50), "TLSv1.2"),
         (TLS, tls_evidence(verified=False), increase(50, v3=50), "did not verify"),
         (TLS, tls_evidence(resumed=3), increase(50, v3=50), "3 of 50 handshakes were resumed"),
         (RESUMED, tls_evidence(resumed=49), increase(50, v3=50), "49 of 50 handshakes were resumed"),
         (PLAIN, tls_evidence(protocol="TLSv1.3"), increase(50), "TLS"),
-        # Counters of the server differ from the evidence of the client.
+        # The counters of the server differ from the evidence of the client.
         (TLS, EVIDENCE, increase(20, v3=20), "only 20 of 50 connections"),
         (TLS, EVIDENCE, increase(90, v3=90), "the client opened 50"),
         (TLS, EVIDENCE, increase(50, v2=50), "only 0 of 50 connections with TLS 1.3"),
         (PLAIN, PLAIN_EVIDENCE, increase(50, v3=50), "TLS"),
-        # Counters of a target include connections of other clients.
+        # The counters of a target may also include connections of other clients, but not fewer than the arm made.
         (TLS, EVIDENCE, increase(90, shared=True, v3=90), None),
         (PLAIN, PLAIN_EVIDENCE, increase(90, shared=True, v3=40), None),
         (TLS, EVIDENCE, increase(20, shared=True, v3=20), "only 20 of 50 connections"),

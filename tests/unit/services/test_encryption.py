@@ -1,4 +1,4 @@
-"""Column encryption: the rules of a share of columns, and the verification of an arm by counts and a row sample."""
+"""Column encryption: rules for a percentage of the columns, and verification of arms by counts and sample rows."""
 
 from __future__ import annotations
 

@@ -213,8 +213,8 @@ def test_carry_over_is_none_if_the_arms_alone_determine_which_slices_follow_anot
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow), pytest.param(20, marks=slow)])
 @pytest.mark.parametrize("lasting", [False, True])
 def test_balanced_orders_keep_carry_over_from_biasing_costs(arms: int, lasting: bool) -> None:
-    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm, or each arm has its own effect on the next
-    slice."""
+    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm of the time. If `lasting`, each arm instead adds
+    another amount to the slice after it."""
     runs, false = 60, 0
     for seed in range(runs):
         chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))

@@ -84,13 +84,13 @@ def test_interval_of_a_ratio_contains_the_truth_in_95_percent_of_runs(rounds: in
 
 
 def test_interval_of_unpaired_rounds_rarely_contains_the_truth() -> None:
-    """This shows that the test of coverage above can fail."""
+    """This shows that the previous test of coverage would detect wrong intervals."""
     control, arm = simulate(np.random.default_rng(7), RUNS, 20, TRUE_RATIO)
     assert coverage(TRUE_RATIO * 1.1, np.sort(control, axis=1), arm) < 0.9
 
 
 def test_stopping_at_the_requested_precision_keeps_the_coverage_of_intervals() -> None:
-    """Runs end by the stop rule for precision."""
+    """Each run ends as soon as its interval is as narrow as requested."""
     plan = resolve(load_study("mongodb-tls"), Options(profile="quick", precision="3%"))
     control, arm = simulate(np.random.default_rng(17), RUNS, 60, TRUE_RATIO)
     logs = np.log(arm / control)

@@ -75,7 +75,7 @@ def test_precise_run_almost_always_has_the_right_verdict(cost: float, expected: 
 
 
 def test_effect_is_unresolved_if_the_interval_of_its_difference_includes_0() -> None:
-    """If a few rounds are very long, the ratio may be significant although the difference is not."""
+    """If a few rounds are very slow, the ratio may differ from 1 significantly although the difference is uncertain."""
     chance, called, contradicted = np.random.default_rng(9), 0, 0
     for _ in range(RUNS):
         control, arm = (mean * np.exp(chance.normal(0.0, 0.5, 8)) for mean in (1.0, 1.8))
