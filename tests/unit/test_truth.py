@@ -223,7 +223,7 @@ def test_coverage_and_verdicts_exclude_replicates() -> None:
     assert case.error == pytest.approx(0.01)
 
 
-def test_reported_tails_are_a_share_of_the_runs_whose_tails_were_analysed() -> None:
+def test_share_of_reported_tails_is_computed_only_over_runs_whose_tails_were_analysed() -> None:
     cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
     # The last run has no field `tail_told`, as if its tails had not been analysed.

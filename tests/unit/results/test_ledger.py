@@ -93,7 +93,7 @@ def test_discarded_run_without_slices_leaves_no_folder(ledger: Ledger) -> None:
     assert not ledger.folder.exists()
 
 
-def test_runs_of_the_same_second_get_different_folders(
+def test_runs_started_in_the_same_second_get_different_folders(
     tmp_path: Path, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
