@@ -90,7 +90,7 @@ def test_unsupported_character_set_is_rejected(site: Site) -> None:
         encrypted.connect(master_keys={"app": KEY}, **site.settings(PORT), charset="latin1")
 
 
-def test_wrong_master_key_is_one_error_and_the_gateway_keeps_running(site: Site) -> None:
+def test_wrong_master_key_raises_one_error_and_the_gateway_keeps_running(site: Site) -> None:
     connection = site.reader(PORT, key=KEY.replace("f", "0"))
     with pytest.raises(
         encrypted.EncryptionError, match=r"column costof\.every_type\.name: master key 'app'"
@@ -181,7 +181,7 @@ def test_replayed_answer_of_another_session_is_rejected(site: Site, number: int)
 
 @pytest.mark.parametrize("statements", ["prepared", "text"])
 def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, statements: str) -> None:
-    """The engine reports an error unless each decrypted row is one string column."""
+    """The engine itself checks values: it reports an error unless each decrypted row is one column with a string."""
     demand = f"{DATABASE}.{TABLE}.c"
     keys = {"decryption": Decryption(master_keys={"app": KEY}, must_be_encrypted=[demand])}
 
@@ -201,7 +201,7 @@ def test_engine_reads_the_same_values_as_without_the_gateway(site: Site, stateme
         assert wire.slice(1, "direct", "load", ROWS, HANGS_SECONDS).operations == ROWS
         assert wire.slice(2, "direct", "query", 50, HANGS_SECONDS).counts == {}
         past = wire.slice(2, "past", "query", 5, HANGS_SECONDS)
-        # There may be more errors than operations: after one a worker prepares its statement again, and fails again.
+        # The number of errors is not checked: after an error a worker prepares its statement again, which fails again.
         assert (past.operations, [error.error_class for error in past.errors]) == (0, ["encryption"])
         for kind in Algorithm:
             answer = wire.slice(3, kind.label, "query", 50, HANGS_SECONDS)

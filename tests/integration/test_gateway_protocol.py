@@ -149,7 +149,7 @@ def hostile_settings(site: Site) -> Iterator[None]:
 
 
 def refused(answer: Answer, words: str = "") -> bool:
-    """Return whether the gateway sent no rows, and either closed the connection or an error that contains `words`."""
+    """Return whether the gateway sent no rows and either closed the connection or reported an error with `words`."""
     gateway_words = ("the gateway", "not approved", "value ")
     message = "" if answer.error is None else answer.error[1]
     return not answer.rows and (answer.over or (any(each in message for each in gateway_words) and words in message))
@@ -164,7 +164,7 @@ def test_gateway_overrides_session_settings_of_the_server(site: Site) -> None:
         for command, body in ((mysql.PING, b""), (mysql.RESET_CONNECTION, b""), (mysql.INIT_DB, DATABASE.encode())):
             assert client.command(command, body).error is None
             settings = client.query(b"SELECT @@sql_mode, @@character_set_results").rows
-            # NO_AUTO_CREATE_USER is part of sql_mode ORACLE, which `hostile_settings` sets.
+            # NO_AUTO_CREATE_USER is left of the sql_mode ORACLE, which `hostile_settings` has set on the server.
             assert settings == [(b"STRICT_TRANS_TABLES,NO_AUTO_CREATE_USER", b"utf8mb4")]
             # Without ANSI_QUOTES the double-quoted text is a string, not a column name.
             assert client.query(b'SELECT HEX("name\\\\")').rows == [(b"6E616D655C",)]

@@ -1,4 +1,4 @@
-"""The line of each study's page about the user's own servers: the command accepts or refuses them as the page says."""
+"""A study's page says whether the study can measure a user's own servers, and the command behaves accordingly."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_page_without_runs_has_only_the_publications_own_figures() -> None:
 
 
 def _texts(study: str) -> list[str]:
-    """Return the texts of a study with the figures of its publication, as the page may print them."""
+    """Return the texts of a study that contain numbers: published figures (rounded in any way), names, and so on."""
     loaded = load_study(study)
     assert loaded.published is not None
     sides = [
@@ -73,7 +73,7 @@ def _texts(study: str) -> list[str]:
     return [loaded.title, loaded.published.cited, *arguments(study), *sides, *names, *metrics, *series]
 
 
-def test_interval_of_the_ratio_of_ratios_follows_from_that_of_our_ratio() -> None:
+def test_interval_of_published_ratio_over_measured_ratio_follows_from_that_of_the_measured_ratio() -> None:
     ((claim,),) = claims_by_figure(judged(1.5))
     value, low, high = (float(each) for each in DIGITS.findall(str(ratio_of_ratios(claim))))
     ours = claim.effect.ratio
@@ -101,7 +101,7 @@ def test_verdict_on_a_published_statement_depends_on_which_of_its_figures_agree(
     assert Statement("", found).outcome == outcome
 
 
-def test_statements_contain_each_published_figure_for_every_arm_that_it_fits(real: Result) -> None:
+def test_each_published_figure_is_compared_with_every_arm_that_has_its_settings(real: Result) -> None:
     assert sum(len(each.figures) for each in statements(real)) == sum(max(1, len(c)) for c in claims_by_figure(real))
 
 

@@ -77,9 +77,9 @@ def test_answer_about_many_protections_names_only_the_most_expensive_and_the_che
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
-    """Return a result with changes to the effects on these metrics.
+    """Return a result with the changes `change` to its effects on these metrics.
 
-    It has no cost model, because the sentences of a cost model would come first in the answer.
+    Its cost model is removed, because the answer would begin with sentences about the cost model.
     """
     result = with_sections(transport(), cost_model=None)
 

@@ -132,7 +132,7 @@ def test_page_of_a_run_with_one_round_or_none_is_well_formed_and_has_no_picture(
         assert "<figure" not in text
 
 
-def test_page_of_application_figures_has_no_table_or_picture_of_the_wire() -> None:
+def test_page_of_a_run_measured_only_in_an_application_has_no_table_or_picture_of_the_wire() -> None:
     app = [metric for metric in mongodb().metrics if metric.view == "app"]
     only = drawn(mongodb(metrics=app))
     assert "On the wire</caption>" not in only

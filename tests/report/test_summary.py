@@ -1,4 +1,4 @@
-"""The summary: the verdict, the lines below it (how sure it is, and what wins the cost back), and the key figures.
+"""The summary at the top of a report: verdict, certainty, best mitigation, and key figures.
 
 The golden files of the short answers in `golden/short` have the summaries of all studies.
 """
@@ -71,7 +71,7 @@ def test_verdict_names_a_halved_rate_instead_of_the_cores() -> None:
     assert verdict_figures([*times, cores, small_loss], 3) == [*times, cores]
 
 
-def test_first_figures_of_one_metric_at_many_sizes_include_those_of_the_largest_sizes() -> None:
+def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes() -> None:
     sizes = [figure("'operations a second'", value, arm="chain") for value in (3.0, 7.0, 11.0, 15.0, 31.0)]
     shown = first_of_each_arm(sizes, 4)
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
@@ -145,7 +145,7 @@ def test_option_that_reports_recommend_for_a_mitigation_is_valid(study: str) -> 
 
 
 def has_open_leg(study: str, levels: dict[str, str]) -> bool:
-    """Return whether an arm sends data without TLS over a leg between hosts, judged by what it sets up."""
+    """Return whether an arm with these levels sends plaintext between two hosts, such as pooler and server."""
     settings = load_study(study).arm_settings(levels)
     pool, proxies, balanced = (
         settings.lab.get("pool"),
@@ -162,7 +162,7 @@ TLS_STUDIES = [name for name in study_names() if "TLS" in load_study(name).prote
 
 
 @pytest.mark.parametrize("study", TLS_STUDIES)
-def test_mitigation_with_an_unencrypted_leg_is_known_to_give_up_a_part_of_the_protection(study: str) -> None:
+def test_study_declares_that_a_mitigation_with_plaintext_between_two_hosts_gives_up_protection(study: str) -> None:
     loaded = load_study(study)
     spec = section_spec(MITIGATIONS, loaded)
     assert spec is not None
@@ -171,7 +171,7 @@ def test_mitigation_with_an_unencrypted_leg_is_known_to_give_up_a_part_of_the_pr
         return
     declared = {*spec.unprotected.get(main, []), *spec.gives_up.get(main, {})}
     for level in loaded.factors[main].levels:
-        # The clients' own encryption is judged by the report itself.
+        # The report itself detects that clients do not encrypt, so the study need not declare it.
         if level != loaded.control[main] and has_open_leg(study, {main: level}):
             settings = loaded.arm_settings({main: level})
             assert level in declared or (not settings.speaks_tls and "sidecars" not in settings.lab), level
@@ -187,7 +187,7 @@ def test_pool_with_tls_on_both_sides_is_the_only_one_that_keeps_the_whole_protec
     assert parts["transaction-server"] == "the encryption of the clients' connections"
 
 
-def test_reason_says_how_much_of_the_time_in_the_application_is_its_drivers() -> None:
+def test_reason_says_how_much_of_the_added_time_comes_from_the_applications_driver() -> None:
     times = [figure("connect and first GET", 39.0, view="app"), figure("connection", 2.2, view="wire")]
     reason = spaced(summary(Index(mongodb()), times).why)
     assert reason == "37 ms of the 39.00 ms come from the application's driver (on the wire: 2.20 ms)."

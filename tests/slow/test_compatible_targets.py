@@ -119,7 +119,7 @@ def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: Running
 def test_mongodb_user_without_roles_is_rejected_before_any_write(
     standalone: Callable[..., Standalone], tmp_path: Path
 ) -> None:
-    """MongoDB lists no privileges for this user. A server without roles lists none for users who may do all."""
+    """Without privileges in its list, a user may do nothing, unless the server has no roles at all."""
     server = standalone(61)
     with server.client() as client:
         client.admin.command("createUser", "nobody", pwd="word", roles=[])
@@ -132,7 +132,7 @@ def test_mongodb_user_without_roles_is_rejected_before_any_write(
         assert set(client.list_database_names()) == before
 
 
-def test_empty_database_that_a_server_keeps_is_recognized(ferretdb: RunningServer, tmp_path: Path) -> None:
+def test_clean_removes_an_empty_database_that_ferretdb_has_kept(ferretdb: RunningServer, tmp_path: Path) -> None:
     name = "costof_20261123_101112_study_0a1b2c"
     with mongodb(ferretdb) as client:
         client[name]["gone"].insert_one({"_id": 1})

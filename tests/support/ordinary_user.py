@@ -47,7 +47,7 @@ fi
 exec "$@"
 """
 
-# Forbid new user namespaces by a limit of the current one. The capability to set it is dropped again.
+# Forbid further user namespaces: enter one, set its limit to 0, and drop the capability that was needed for that.
 FORBID = [
     *("unshare", "--user", "--map-current-user", "--keep-caps"),
     *("sh", "-ec", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh"),

@@ -41,10 +41,10 @@ from costof.programs.sidecars.haproxy import HaproxySidecar
 from costof.programs.sidecars.proxy import MutualTls, Passage, Sidecar
 from tests.support.pgbouncer import a_pooler
 
-#: A timeout for what hangs. No machine is so slow that it matters, and the time limit of pytest is longer.
+#: A timeout in s that only ends what hangs: even slow machines need less. The time limit of pytest is longer.
 HANGS_SECONDS = 1500
-#: Tolerance by which a link may be shorter than requested: the measured delay of its path, at most 0.3 ms, is
-#: subtracted from it, and two clocks of a machine differ slightly.
+#: How much shorter than requested a link may be. The lab subtracts the measured delay of the path, at most 0.3 ms, from
+#: the delay that it adds, and two clocks of a machine differ slightly.
 SHORTER_MS = 0.35
 
 

@@ -19,13 +19,13 @@ from costof.results.run import Run, server_readings
 from costof.run.progress import Display, RunProgress
 from costof.run.schedule import precision
 
-#: Seconds of a round by the replay's clock.
+#: The duration of a round by the simulated clock.
 ROUND_SECONDS = 3.0
 
 
 @dataclass
 class Replay:
-    """The rounds of a ledger, and a clock that each of them moves on."""
+    """Replays the rounds of a ledger, with a simulated clock that advances with each round."""
 
     ledger: Ledger
     seconds: float = 0.0

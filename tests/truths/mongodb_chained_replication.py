@@ -1,5 +1,8 @@
-"""Truth of `mongodb-chained-replication`: each follower beyond two slows the primary, and each hop delays writes to the
-majority. Level `natural` of `sync` is the star, except with 15 nodes, where it is a tree."""
+"""Simulated runs of `mongodb-chained-replication`.
+
+Each member beyond two that replicates directly from the primary slows the primary. Each hop delays a write that waits
+for the majority. With the level `natural` of `sync`, MongoDB chooses a star, but a tree with 15 nodes.
+"""
 
 from __future__ import annotations
 

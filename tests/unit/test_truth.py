@@ -187,7 +187,7 @@ def test_campaign_first_measures_the_service_times_that_this_boot_has_not_measur
 
 
 class Paying(Truth):
-    """A truth in which the relay reports an added time of `ADDED_MS` for protected arms."""
+    """Simulated slices in which the relay reports that it has added `ADDED_MS` to operations of protected arms."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
@@ -223,10 +223,10 @@ def test_coverage_and_verdicts_exclude_replicates() -> None:
     assert case.error == pytest.approx(0.01)
 
 
-def test_reported_tails_are_a_share_of_the_runs_whose_tails_were_analysed() -> None:
+def test_share_of_reported_tails_is_computed_only_over_runs_whose_tails_were_analysed() -> None:
     cost = TENTH
     reports = [{"verdict": Verdict.COSTS}, {"intermittent": True}, {"tail_told": True}, {"tail_told": False}, {}]
-    # The last run has no analysis of tails.
+    # The last run has no field `tail_told`, as if its tails had not been analysed.
     columns = [{"tail_told": False, **each} for each in reports[:-1]] + reports[-1:]
     (case,) = cases(
         effect(Trial("effect", "mariadb", cost, False, number), **each) for number, each in enumerate(columns)
@@ -267,7 +267,7 @@ def test_current_and_earlier_analysis_find_a_large_cost(tmp_path: Path) -> None:
     ("current", "earlier", "reached"),
     [(2.0, 4.0, "yes"), (2.1, 4.0, "no"), (9.0, None, "yes"), (None, 4.0, "no"), (None, None, "no")],
 )
-def test_goal_for_the_time_to_a_verdict_is_half_of_the_earlier_version(
+def test_goal_for_the_time_to_a_verdict_is_half_of_the_time_of_the_earlier_version(
     current: float | None, earlier: float | None, reached: str
 ) -> None:
     times = {"costof": {"seconds_to_verdict": current}, EARLIER: {"seconds_earlier": earlier}}

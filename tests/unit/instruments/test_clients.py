@@ -99,7 +99,7 @@ def test_pgbench_gets_its_connection_settings_as_environment_variables() -> None
     assert settings.addresses == POSTGRES.addresses, "needed to read the servers' counters"
 
 
-def test_pgbench_uses_the_rows_that_there_are_on_one_connection_too() -> None:
+def test_pgbench_uses_only_existing_rows_even_on_a_single_connection() -> None:
     assert "--define=scale=0.25 " in argv(
         client_settings("pgbench", POSTGRES, load=ClientLoad("select-only", 8, 25_000))
     )
@@ -120,7 +120,7 @@ def test_wrk_sends_connection_close_if_the_arm_has_one_request_per_connection() 
     ]
 
 
-def test_body_and_headers_of_a_lab_are_sent() -> None:
+def test_load_generators_send_the_request_body_and_headers_of_the_service() -> None:
     service = HTTP.with_settings({"headers": ["Cookie: a=b"], "body": 'say "x"\n', "has_secrets": False})
     settings = client_settings("wrk", service)
     assert files(settings)["request.lua"].splitlines() == [
@@ -198,7 +198,7 @@ def test_study_with_a_client_has_its_workload_and_its_figures_as_metrics() -> No
     assert plan.study.workloads["client"].keeps_its_length
 
 
-def test_client_has_the_test_and_the_connections_that_the_study_names() -> None:
+def test_load_generator_runs_the_test_and_opens_the_connections_that_the_study_names() -> None:
     plan = resolve(load_study("mariadb-durability"), Options("quick", ["clients=1,32"], client="sysbench"))
     assert {plan.client_load(arm) for arm in plan.arms if arm.levels["clients"] == "32"} == {
         ClientLoad("oltp_insert", 32)

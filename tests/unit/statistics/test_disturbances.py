@@ -131,7 +131,7 @@ def test_cost_of_one_operation_in_ten_is_detected_despite_the_noise_of_a_busy_ma
     found = [simulate(chance, lambda times: times + (chance.random(times.shape) < 0.1)) for _ in range(SLOW_RUNS)]
     detected = [each for each in found if each is not None]
     assert len(detected) / SLOW_RUNS >= 0.95
-    # In slow slices the cost is too small to make an operation slow.
+    # The share found is below 10 %, because in slow slices the cost is small compared with the other times.
     assert 0.06 <= np.median([each.share - each.usual for each in detected]) <= 0.1
 
 
@@ -165,14 +165,16 @@ SPREAD = 0.05
 def carry_over_run(
     arms: int, switch: float, seed: int, drop: float = 0.0
 ) -> tuple[list[float], list[int], list[int], list[bool]]:
-    """Return the logarithm, round and arm of each slice, and whether another arm was measured before it. A change of
-    arm adds `switch`."""
+    """Return four lists about slices: logarithm of the time, round, arm, and whether the slice before had another arm.
+
+    `switch` is added to the logarithm if it had. `drop` is the share of slices that are missing.
+    """
     chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))
     names, last, slices = [str(arm) for arm in range(arms)], None, []
     for number in range(ROUNDS):
         row = orders.next(names, last)
         last = row[-1]
-        # The replicate follows the control directly.
+        # Arm 0 is measured twice in succession: as the control, and as its identical copy.
         slices += [(number, arm) for name in row for arm in ([0, 0] if name == "0" else [int(name)])]
     logs, rounds, kinds, other = [], [], [], []
     for (_, before), (number, arm) in pairwise(slices):
@@ -211,8 +213,8 @@ def test_carry_over_is_none_if_the_arms_alone_determine_which_slices_follow_anot
 @pytest.mark.parametrize("arms", [2, pytest.param(5, marks=slow), pytest.param(20, marks=slow)])
 @pytest.mark.parametrize("lasting", [False, True])
 def test_balanced_orders_keep_carry_over_from_biasing_costs(arms: int, lasting: bool) -> None:
-    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm, or each arm has its own effect on the next
-    slice."""
+    """Runs have 30 rounds. A change of arm adds 0.4 to the logarithm of the time. If `lasting`, each arm instead adds
+    another amount to the slice after it."""
     runs, false = 60, 0
     for seed in range(runs):
         chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))

@@ -1,4 +1,4 @@
-"""Tests of uneven rounds: which rounds are named, and which ratio fits the figures beside it."""
+"""Tests of the warning about rounds that differ widely: the rounds that it names, and the ratio that is then shown."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_load_has_metrics_of_the_cpu_time_of_client_and_serving_role(study: str,
 
 
 def test_load_removes_a_factor_that_one_of_its_options_replaces() -> None:
-    """--queries-per-connection replaces the factor keep_alive, and clients that wait keep many connections open."""
+    """--queries-per-connection replaces keep_alive, and waiting clients keep more than 1,000 connections open."""
     plan = arriving("http-tls-termination", profile="default")
     assert not any("keep_alive" in arm.levels for arm in plan.arms)
     assert plan.study.workloads[WORKLOAD].workers == plan.study.connections > 1000

@@ -312,7 +312,7 @@ def test_run_of_the_control_alone_is_refused_before_anything_starts() -> None:
 
 
 def test_limit_on_the_cpu_time_of_a_target_server_requires_option_server_cpu() -> None:
-    """Without it the run would only end as undecided."""
+    """Without this option the run would be measured in vain, since the limit would stay undecided."""
     servers, clients = [("wire.connect_server_cpu", "+10%")], [("wire.connect_client_cpu", "+10%")]
     with pytest.raises(CostofError) as refused:
         plan_of("postgres-tls", target="postgresql://h", limits=servers)
