@@ -15,7 +15,17 @@ from pydantic import Field
 from costof.errors import CostofError, ErrorText, nearest
 from costof.model import Model
 from costof.study.commands import FIGURE_PREFIX
-from costof.study.load import CONNECTION, FIRST_QUERY, QUERY, WORKLOAD, Arrivals, CommandRate, Load, RequestedLoad, parse_rate
+from costof.study.load import (
+    CONNECTION,
+    FIRST_QUERY,
+    QUERY,
+    WORKLOAD,
+    Arrivals,
+    CommandRate,
+    Load,
+    RequestedLoad,
+    parse_rate,
+)
 from costof.study.schema import Metric, Profile, SliceSize, Study, Workload
 
 CAPACITY = f"{WORKLOAD}.capacity"
@@ -116,7 +126,8 @@ class Sweep(Model):
             return self
         slices = _rounds_for_verdict() * SLICES_IN_ROUND * arms + self.halvings * (arms - 1)
         seconds = max(budget_seconds, SWEEP_SECONDS) / slices - OVERHEAD_SECONDS
-        return self.model_copy(update={"longest_seconds": min(max(seconds, LEAST_SECONDS), LONGEST_SECONDS)})
+        seconds = round(min(max(seconds, LEAST_SECONDS), LONGEST_SECONDS), 1)
+        return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
         """Return the time for the rounds that a verdict needs."""
