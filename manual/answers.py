@@ -39,7 +39,7 @@ def answer(result: Result, results: Mapping[str, Result]) -> str:
     frame = f"../reports/{EMBEDDED.format(study=result.study)}"
     texts = [
         f"> **{escape(result.summary.verdict)}**",
-        "\n".join([*glance.intervals(result), *glance.lines(result, results), own_servers.line(result.study)]),
+        "\n".join([*glance.lines(result, results), *glance.intervals(result), own_servers.line(result.study)]),
         f'<div class="answer"><iframe src="{frame}" title="Figures, picture and calculator"></iframe></div>',
         "## What helps, best first",
         *_mitigations(result, parts.get("mitigations")),

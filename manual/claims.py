@@ -69,8 +69,8 @@ class Claim:
 
     @property
     def line(self) -> str:
-        text = f"{self.what}: published {self.published}, here {self.ours}. {self.because}"
-        return f"**{fmt.capital(self.agreement.value)}.** {escape(text)}"
+        text = escape(f"{self.what}: published {self.published}, here {self.ours}.")
+        return f"{text} **{fmt.capital(self.agreement.value)}.** {escape(self.because)}".rstrip()
 
 
 def claims(result: Result) -> list[Claim]:
