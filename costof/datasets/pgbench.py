@@ -31,5 +31,5 @@ def create_tables(scale: int) -> list[str]:
 
 
 def after_load() -> list[str]:
-    """Return the statements to run after the load: pgbench's VACUUM, and a query that reads all accounts into memory."""
+    """Return the statements to run after the load: pgbench's VACUUM, and a query that reads all accounts into RAM."""
     return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

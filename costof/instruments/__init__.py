@@ -1,1 +1,1 @@
-"""Instruments: programs that measure, each in a separate process."""
+"""Instruments: programs that measure on costof's order, each in a separate process, such as drivers and commands."""

@@ -97,9 +97,9 @@ class Client:
     """A load generator that the user can choose with `--client`.
 
     `run` is its command line, and `package` its Debian package. `services` lists the server programs and kinds of
-    service that it can send load to, such as 'postgres' or 'http'. Without `--client-test` the first of `tests` is run,
-    and `connections` is the default number of connections. `invocation` returns the options and environment variables
-    for a server and raises `UnsupportedArmError`. `folders` returns folders to search for the program besides PATH.
+    service that it can send load to, such as 'postgres' or 'http'. The first of `tests` is the default, and so is the
+    number of `connections`. `invocation` returns the options and environment variables for a server, or raises
+    `UnsupportedArmError`. `folders` returns folders to search for the program in addition to PATH.
     """
 
     program: str

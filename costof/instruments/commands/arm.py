@@ -44,7 +44,7 @@ _NO_REPORT = re.compile("there (is|are)|it wrote no|its JSON")
 
 
 class StepError(Exception):
-    """A command that applies or verifies one of the arm's levels (settings) failed."""
+    """An arm cannot be measured: its program or secret is missing, or a command that applies or verifies it failed."""
 
     def __init__(self, error_class: str, detail: str) -> None:
         self.error_class = error_class

@@ -77,7 +77,7 @@ def without_passwords(line: str) -> str:
     """Return a command line with suspected passwords masked and line breaks replaced by spaces."""
     for password in sorted(find_passwords(_split(line)), key=lambda each: len(each.value), reverse=True):
         if password.value not in line:
-            # The password is not found in the line, because it is quoted or escaped there. Show only the program's name.
+            # The line has the password in quoted or escaped form, so it cannot be replaced. Show only the program.
             first = _split(line)[0]
             return "…" if find_passwords([first]) else f"{first} …"
         line = line.replace(password.value, HIDDEN)
