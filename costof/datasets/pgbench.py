@@ -4,7 +4,7 @@ from __future__ import annotations
 
 #: The names of all tables.
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
-#: The only table that is loaded with a configurable number of rows, and the one that the queries read.
+#: The table that costof's load generator fills and queries.
 ACCOUNTS = "pgbench_accounts"
 TELLERS_OF_A_BRANCH = 10
 
@@ -31,5 +31,8 @@ def create_tables(scale: int) -> list[str]:
 
 
 def after_load() -> list[str]:
-    """Return the statements to run after the load: pgbench's VACUUM, and a query that reads all accounts into RAM."""
+    """Return the statements to run after the load.
+
+    They run VACUUM, as pgbench does, and read all accounts, so that these are in the server's cache.
+    """
     return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

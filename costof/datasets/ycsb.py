@@ -37,7 +37,7 @@ def create_empty_table(table: str = TABLE) -> str:
 def insert_records(records: int) -> str:
     """Return a statement for PostgreSQL that inserts this many records with fields of `FIELD_LENGTH` characters.
 
-    The keys are 'user0', 'user1', …, which YCSB calls the insert order 'ordered'.
+    The keys are 'user0', 'user1', … (YCSB's insert order 'ordered').
     """
     text = f"left(repeat(md5(record::text || '-' || {{}}), {FIELD_LENGTH // 32 + 1}), {FIELD_LENGTH})"
     values = ", ".join(text.format(number) for number in range(FIELDS))

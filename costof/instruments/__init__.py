@@ -1,1 +1,1 @@
-"""Instruments: programs that measure on costof's order, each in a separate process, such as drivers and commands."""
+"""Instruments: separate processes that measure for costof, such as database drivers and runners of commands."""

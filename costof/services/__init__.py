@@ -253,5 +253,8 @@ class LabService(Resource, Service):
 
 
 def ended(what: str, status: int | None) -> str | None:
-    """Return an error text for a program of the lab that has ended with `status`; None if it is running (None)."""
+    """Return an error text if a lab's program, named `what`, has ended. Return None if it is running.
+
+    `status` is its exit status, or None while it is running.
+    """
     return None if status is None else f"the lab's {what} ended in the middle of the run (status {status})"

@@ -1,4 +1,4 @@
-"""Well-known load generators such as pgbench and sysbench as measuring programs: one module for each program.
+"""Measurement with well-known load generators, such as pgbench and sysbench: one module for each program.
 
 Each module defines a `CLIENT`: the program's command line, its tests, and a function that returns the options,
 environment variables and files with which the program connects to a server as an arm (measured variant) requires. Arms
@@ -23,13 +23,13 @@ from costof.instruments.commands.settings import CommandLevel, CommandProgram, C
 from costof.lab.program import find_program
 from costof.messages.plan import Endpoint
 
-#: Placeholders in the command line of a `Client`: the program's path, the words of its test, the options for an arm,
-#: and the numbers of connections and threads.
+#: Placeholders in the command line of a `Client`: the program's path, the arguments that choose its test, the options
+#: for an arm, and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
 #: The maximum time for the round trips of a connection, for programs that run for a number of requests. Over a slow
 #: network they send fewer requests, so that a run stays short.
 FAR_SECONDS = 1.0
-#: Timeout of a run. The server may no longer answer.
+#: Timeout of a run of the program, in case the server no longer answers.
 LONGEST_SECONDS = 60.0
 #: The maximum number of threads for a program that divides its connections among threads.
 MOST_THREADS = 2
@@ -97,7 +97,7 @@ class Client:
     """A load generator that the user can choose with `--client`.
 
     `run` is its command line, and `package` its Debian package. `services` lists the server programs and kinds of
-    service that it can send load to, such as 'postgres' or 'http'. The first of `tests` is the default, and so is the
+    service that it can send load to, such as 'postgres' or 'http'. By default it runs the first of `tests` with this
     number of `connections`. `invocation` returns the options and environment variables for a server, or raises
     `UnsupportedArmError`. `folders` returns folders to search for the program in addition to PATH.
     """
@@ -146,8 +146,8 @@ class Client:
     ) -> CommandSettings:
         """Return the settings with which the command runner runs this program on an arm.
 
-        `endpoint` is the arm's server and transport. `programs` has, by workload, the program and its numeric
-        placeholders. `output` is the path of the program's report. Raises `UnsupportedArmError`.
+        `endpoint` has the arm's server and transport. `programs` maps a workload's name to the program and the values
+        of its numeric placeholders. `output` is the path of the program's report. Raises `UnsupportedArmError`.
         """
         invocation = self.invocation(endpoint, load)
         words = {

@@ -24,7 +24,7 @@ from costof.messages.answers import LEFT_BEHIND, LEFT_RUNNING, MOST_FAILED, REPO
 from costof.messages.plan import SliceOrder
 from costof.model import HIDDEN
 
-#: Longer output of a command is cut to its last characters in the results.
+#: The maximum length of a command's output in the results. Of a longer output only the end is kept.
 KEPT_CHARACTERS = 2000
 #: Environment variables with these names are treated as secrets even if the study does not declare them. PWD and OLDPWD
 #: do not match, since they are a shell's working directories.
@@ -52,7 +52,7 @@ class StepError(Exception):
 
 
 class NotVerifiedError(StepError):
-    """A proof command failed, or its output does not match. The arm's levels are perhaps not in force."""
+    """A proof command failed, or its output does not match. The arm's settings are perhaps not in effect."""
 
 
 class AroundError(Exception):
@@ -60,7 +60,7 @@ class AroundError(Exception):
 
 
 class UndoError(Exception):
-    """A level could not be undone, so it would affect all later slices."""
+    """A level (setting) could not be undone, so it would affect all later slices (measured windows)."""
 
 
 @dataclass
@@ -139,7 +139,7 @@ class Arm:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """Apply the arm's levels, and undo them when the `with` block ends.
+        """Apply the arm's levels (settings), and undo them when the `with` block ends.
 
         Raises `StepError` if a level cannot be applied, and `UndoError` if a level cannot be undone.
         """
@@ -252,7 +252,7 @@ class Arm:
         runs.killed_children |= dict.fromkeys(ended.killed_children)
         peak_memory = ended.peak_memory_bytes if ended.peak_memory_bytes > own_peak_memory() else 0
         runs.peak_memory_bytes = max(runs.peak_memory_bytes, peak_memory)
-        # After some exit statuses other than 0 the program's report is still complete.
+        # After some exit statuses other than 0, such as 99 of k6, the program's report is still complete.
         note = reader(program.read).statuses.get(ended.status) if ended.failure and program.read else None
         if ended.failure and note is None and not ended.stopped and program.ignores(ended.status):
             note = f"failed runs were measured (--ignore-failure): '{program.argv[0]}': {ended.failure}"

@@ -46,7 +46,7 @@ class FinishedCommand:
     `failure` says why the command failed. It is None if the exit status is 0.
 
     `user_ns` and `system_ns` are the CPU time of the process and of the children that it waited for, as getrusage(2)
-    counts it. `stopped` is true if the command was ended before its own end, such as at its timeout.
+    counts it. `stopped` is true if the command did not end by itself but was ended, for example at its timeout.
     """
 
     elapsed_ns: int

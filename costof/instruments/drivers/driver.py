@@ -36,7 +36,10 @@ class DriverError(Exception):
 
 @dataclass
 class Errors:
-    """The errors in a slice (measured window), counted by error class. Only the first error's detail is kept."""
+    """The errors in a slice (measured window), counted by error class. Each class keeps the detail of its first error.
+
+    A detail is the error's text.
+    """
 
     by_class: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -73,7 +76,7 @@ class ApplicationDriver(ABC, Generic[Settings]):
     version: str
     #: The class of the connection settings, such as `PostgresSettings`.
     settings: type[Settings]
-    #: The number of connections that a new client object of the database driver opens at least.
+    #: The minimum number of connections that a client object of the database driver opens.
     connections_per_client: ClassVar[int] = 1
 
     def __init__(self, plan: Plan) -> None:

@@ -44,7 +44,7 @@ TRAFFIC = "Bytes_%"
 
 @dataclass(frozen=True)
 class Reading(Observation):
-    """The counters of gateway and server. `server_bytes` is what the server has sent and received so far."""
+    """The counters of gateway and server. `server_bytes` counts the bytes that the server has sent and received."""
 
     gateway: GatewayObservation
     server_bytes: int

@@ -77,7 +77,7 @@ class HttpTarget(Service):
 
     def describe(self) -> Description:
         return Description(
-            # The load generator finds the balancer's name and version in its responses.
+            # The version is unknown here. The load generator later reads the balancer's name from its responses.
             versions={},
             topology="a balancer of the user's own",
             facts={"plain" if place.url.startswith("http:") else "TLS": place.url for place in self._used},

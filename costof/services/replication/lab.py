@@ -272,8 +272,6 @@ MAX_RECORDS = 100_000
 
 @dataclass
 class _LabSet:
-    """A replica set of the lab, its hosts, and the present distances between them."""
-
     shaped: ShapedSet
     group: Group
     distances: Distances | None = None

@@ -325,7 +325,6 @@ class ServerLab(LabService):
         return self._client_certificates[kind]
 
     def _configured(self, arm: PlannedArm) -> Configured:
-        """Return the server that an arm uses."""
         return self._servers[self._distinct.index(self._server_of[arm.name])]
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:

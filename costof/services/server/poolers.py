@@ -150,8 +150,8 @@ class Poolers(Entrances):
         find_pgbouncer()
         for settings in self._ports:
             pooler = self._poolers[settings] = self._make_pooler(settings, authority)
-            # The pool opens its connections to the server now and keeps them open, so the server must use the key that
-            # the arms require already now.
+            # PgBouncer now opens its connections to the server and keeps them open, so the server must first switch to
+            # the key that these arms require.
             server.show_key(settings.key)
             try:
                 pooler.start()
@@ -268,7 +268,7 @@ class Poolers(Entrances):
 def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
     """Return the CPU share in cores for the poolers' host until the first slice; None if no arm has a pool.
 
-    The share is all of this machine, so that the pools fill quickly.
+    The share is all cores of this machine. `Poolers.arrange` reduces it before each slice.
     """
     return float(os.cpu_count() or 1) if any(map(ArmPoolSettings.from_arm, arms)) else None
 

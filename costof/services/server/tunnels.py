@@ -28,8 +28,8 @@ class Tunnels(Entrances):
     """The SSH tunnels of a run, each with its own ssh client process."""
 
     setting = "tunnel"
-    # `SERVER_ROLE` is the role of the sshd that accepts connections. If it ends, the run goes on, because a process of
-    # its own serves each tunnel that is already open.
+    # `SERVER_ROLE` is the role of the sshd that accepts connections. If it ends, the run goes on, because open tunnels
+    # work without it.
     roles = frozenset({CLIENT_ROLE, SERVER_ROLE})
 
     def __init__(self, site: Site) -> None:

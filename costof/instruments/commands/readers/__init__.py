@@ -100,7 +100,7 @@ class Reader:
 
     `figures` are all figures that a report can have. `report` builds a `Report` from the program's text or JSON
     document and from the figures that `figures_at` found in it. `hint` names the options with which the program writes
-    its report. It ends the sentence 'call the program with …'.
+    its report, such as '--json-out-file {output}'.
 
     A text report begins at a line that matches the regular expression `begins`, and has exactly one line that begins
     with the text `line`. A JSON report has one of `keys` at its top level.
