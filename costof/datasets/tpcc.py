@@ -214,7 +214,7 @@ def after_load(database: str) -> list[str]:
 def load_operations(warehouses: int) -> int:
     """Return the number of operations in which the load generator loads this many warehouses.
 
-    An operation loads one unit of the data, for example all rows of one district.
+    An operation loads one unit of the data, for example a district with its customers and orders.
     """
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 

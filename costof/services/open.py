@@ -90,7 +90,7 @@ def _shown(study: Study, access: Access) -> ShownAccess:
 def offered_levels(study: Study, access: Access | None) -> Callable[[Level], bool] | None:
     """Return a function that says whether the target can measure a level; None if it can measure all levels.
 
-    Only levels of the main factor are asked, that is, variants of the protection that the study examines.
+    The function is for levels of the main factor, that is, for variants of the protection that the study examines.
     """
     offers = getattr(_module(study, "target"), "offers", None) if access is not None else None
     return None if offers is None else lambda level: bool(offers(level, access))

@@ -379,8 +379,8 @@ class _Words:
     """The values of the placeholders in command lines.
 
     `values` has the built-in placeholders, such as 'seconds'. `level_words` has the placeholders that levels set. Their
-    values may themselves contain built-in placeholders. `reserved` is for lines that a shell runs: only braces around
-    a name in `reserved` are placeholders, and others are left to the shell. With None all are placeholders.
+    values may themselves contain built-in placeholders. A name without a value is an error. In a line that a shell
+    runs, it is an error only if the name is in `reserved`; other braces are left to the shell.
     """
 
     values: Mapping[str, str]

@@ -76,12 +76,12 @@ class ArmLabSettings(Model):
 
     @property
     def attacks(self) -> list[Attack]:
-        """The test requests of this arm. The last one is an attack that every firewall recognizes, unless it is off."""
+        """The test requests of this arm. Every firewall that is switched on recognizes the last one as an attack."""
         omits_html = self.has_json and not self.recognizes_html_in_json
         return [attack for attack in attacks(self.body) if not (attack.is_html and omits_html)]
 
     def expected(self, attack: Attack) -> str:
-        """Return the outcome of a test request that the arm requires, such as '403, logged'."""
+        """Return the outcome that this arm requires for a test request, such as '403, logged'."""
         recognized = self.engine not in (None, "Off") and attack.level <= self.paranoia
         if attack.in_body and self.has_json and self.body and self.inspects_json_up_to is not None:
             recognized &= self.body.bytes <= self.inspects_json_up_to

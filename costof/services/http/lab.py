@@ -153,10 +153,10 @@ class HttpLab(LabService):
         return facts
 
     def counters(self, server: str) -> Counters:
-        """Return the counters for the port to which an arm's clients connect, `server` ('address:port').
+        """Return the counters for `server`, the 'address:port' to which an arm's clients connect.
 
-        They are the balancer's counters. They are the origin's if there is no balancer, or if TLS ends only at the
-        origin, because the balancer then cannot count TLS connections.
+        Usually the balancer counts. The origin's counters are returned if there is no balancer, or if TLS ends only at
+        the origin, because the balancer then cannot count TLS connections.
         """
         for name, balancer in self._balancers.items():
             for route in self._routes:

@@ -324,8 +324,8 @@ def missing(settings: SidecarSettings, increases: list[PassageCounters], answer:
     """Return an error text if not all traffic of a slice went through the arm's sidecars; None if it did.
 
     It did if the sidecars counted all requests or connections of the slice, and their TLS handshakes. `increases` are
-    the increases of the counters during the slice, first at the server's sidecar. With `http` handshakes do not count,
-    because sidecars that forward requests keep their connections open.
+    the increases of the counters during the slice, first at the server's sidecar. With `http`, handshakes are not
+    checked, because sidecars that forward requests keep their connections open.
     """
     connect = answer.phases.get("connect")
     opened = connect.count if connect is not None else 0
