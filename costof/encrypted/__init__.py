@@ -1,4 +1,4 @@
-"""A MySQL driver, based on PyMySQL, for applications behind a gateway that encrypts columns. It decrypts the columns.
+"""A MySQL driver, based on PyMySQL, that decrypts the columns which a gateway has encrypted.
 
 An application needs three lines:
 

@@ -59,7 +59,7 @@ WORDS_OF_PYTHON = {
     "star": ("services/replication/shape.py",),
     "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
-    # Also the default if no distance was requested.
+    # Besides a level of a distance, this is the default if no distance was requested.
     "lan": ("study/schema.py",),
     # Also the name of a route in files of the lab, and PostgreSQL's term for TLS without a preceding request.
     "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
