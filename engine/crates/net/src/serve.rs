@@ -34,7 +34,7 @@ pub trait Server: Clone + Send + 'static {
 
 /// The counters of one address on one thread. Only this thread changes the counters. Other threads may read them.
 pub trait Counters: Default + Send + Sync + 'static {
-    /// The counts that are reported. They are summed over the threads.
+    /// The values of the counters. [`Listeners::counters`] sums them over the threads.
     type Totals: Sum;
 
     /// Count an accepted connection.
@@ -75,7 +75,7 @@ pub struct Listeners<C> {
 impl<C: Counters> Listeners<C> {
     /// Listen on all addresses, then start threads called `name` that serve connections until the process ends. Port 0
     /// selects a free port.
-    /// Errors: `plan` if an address cannot be used.
+    /// Errors: class `plan` (invalid configuration) if an address cannot be used.
     pub fn open<S: Server<Counters = C>>(servers: Vec<(SocketAddr, S)>, threads: usize, name: &str) -> Result<Self> {
         let mut addresses = Vec::new();
         let mut shares: Vec<Vec<Listener<S>>> = (0..threads).map(|_| Vec::new()).collect();
@@ -118,8 +118,8 @@ fn start<S: Server>(share: Vec<Listener<S>>, name: &str) {
     std::thread::Builder::new().name(name.into()).stack_size(STACK).spawn(work).expect("a thread can be started");
 }
 
-/// The pause in nanoseconds after accepting failed because no file descriptor was free. A connection that ends during
-/// the pause frees one.
+/// The pause in nanoseconds after `accept` fails for lack of file descriptors or memory. Connections that end during
+/// the pause free some.
 const OUT_OF_DESCRIPTORS_PAUSE: u64 = 10_000_000;
 
 /// A listening socket of one thread, and the server for its connections.

@@ -5,8 +5,8 @@ use net::transport::{Address, Stream, Transport};
 use record::{Phase, Timeline};
 use std::ops::Range;
 
-/// The initial number of bytes of the inbox. A record of any workload fits. A larger message enlarges the inbox for the
-/// rest of the connection.
+/// The initial size of the inbox in bytes, which is enough for most messages. A larger message enlarges the inbox for
+/// the rest of the connection.
 const FIRST_INBOX: usize = 4096;
 
 /// A stream with a buffer for requests (the outbox) and a buffer for answers (the inbox).

@@ -56,10 +56,10 @@ impl Protocol {
     }
 }
 
-/// The settings of a service in a plan. Each protocol has its own type.
+/// The settings of a service in a plan (the configuration of a run). Each protocol has its own type.
 pub trait Settings: Debug + Send + Sync {
     /// Check the settings for workloads of these kinds, as far as possible without contacting a server. Errors: class
-    /// `plan`.
+    /// `plan` (invalid configuration).
     fn check(&self, _kinds: &[Kind]) -> Result<()> {
         Ok(())
     }
@@ -107,7 +107,8 @@ pub trait Service: Send + Sync {
     }
 }
 
-/// Properties of a service by name, such as `{"software": "nginx"}`. The results keep them as evidence.
+/// Properties of a service by name, such as `{"software": "nginx"}`. The results of a run contain them, to prove which
+/// service was measured.
 pub type Facts = BTreeMap<&'static str, Value>;
 
 pub fn protocol(name: &str) -> Option<&'static Protocol> {

@@ -20,7 +20,7 @@ pub trait OneServer: 'static {
     async fn open(self: &Arc<Self>, reactor: &Rc<Reactor>, timeline: &mut Timeline) -> Result<Self::Session>;
 }
 
-/// The client of one worker, which opens the worker's sessions.
+/// The client of one worker (a task that executes operations). It opens the worker's connections.
 pub struct Client<S> {
     service: Arc<S>,
     reactor: Rc<Reactor>,

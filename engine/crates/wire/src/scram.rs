@@ -261,8 +261,8 @@ mod tests {
         assert_eq!(exchange.first_message(), "n,,n=a=3Db=2Cc,r=n");
     }
 
-    /// The client sends the header in its first message, and again with the certificate's hash in the signed message
-    /// (RFC 5802, 7).
+    /// The client sends the field `gs2-header` in its first message. It sends this field again, followed by the
+    /// certificate's hash, in its final message (RFC 5802, 7).
     #[test]
     fn proof_can_be_bound_to_the_server_certificate() {
         let exchange = Exchange::begin_with("user", Binding::ServerEndPoint(vec![1, 2, 255]), NONCE.into());

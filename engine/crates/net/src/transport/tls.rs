@@ -72,8 +72,8 @@ impl TlsClient {
         }
         match &settings.ca_file {
             Some(path) => trust_file(&mut builder, path)?,
-            // Load no authorities. With loaded authorities OpenSSL builds a certificate chain even without
-            // verification, and searches the system's folder for each issuer.
+            // Load no authorities. With loaded authorities OpenSSL would build a certificate chain even without
+            // verification, and would lengthen each handshake by searching the system's folder for each issuer.
             None if settings.verify == Verify::None => {}
             None => builder.set_default_verify_paths().map_err(|error| misconfigured(&error))?,
         }
@@ -438,7 +438,7 @@ impl Stream {
         Ok((Stream { layer: Layer::Tls(stream) }, handshake))
     }
 
-    /// Close this side's direction of the connection. The peer may still send.
+    /// Tell the peer that no more bytes follow. The peer may still send.
     /// Errors: the connection was reset.
     pub fn finish_sending(&mut self) -> Result<()> {
         if let Layer::Tls(stream) = &mut self.layer {
@@ -448,7 +448,7 @@ impl Stream {
     }
 }
 
-/// Present the certificate in a PEM file, with its chain, to the peer.
+/// Load the certificate, its chain and its key from PEM files, for connections to present to their peers.
 /// Errors: `tls_configuration`, with the name of the file.
 fn present(builder: &mut SslContextBuilder, certificate_file: &Path, key_file: &Path) -> Result<()> {
     let chain = read_pem(certificate_file, "certificate", X509::stack_from_pem)?;

@@ -97,8 +97,8 @@ impl Reader {
         }
     }
 
-    /// Return the failure of a TLS connection that ended without `close_notify`. Then the response is incomplete even
-    /// if its body should last until the end of the connection.
+    /// Return the failure of a TLS connection that ended without `close_notify`. An attacker could have cut the
+    /// connection, so even a body that lasts until the end of the connection counts as incomplete.
     pub fn cut(&mut self) -> Failure {
         self.end().err().unwrap_or_else(|| short("the body's end was not announced".into()))
     }
@@ -114,7 +114,8 @@ impl Reader {
         response
     }
 
-    /// If the header ends within `bytes`, return how many of them belong to it. Otherwise keep them and return None.
+    /// If the header ends within `bytes`, return the number of these bytes that belong to the header. Otherwise store
+    /// the bytes and return None.
     fn take_head(&mut self, bytes: &[u8]) -> Result<Option<usize>> {
         let known = self.partial.len();
         // Nearly every header arrives in one read and is parsed in place.

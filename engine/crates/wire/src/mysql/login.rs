@@ -31,7 +31,6 @@ const PUBLIC_KEY_WANTED: u8 = 2;
 /// authentication, a public key, and an OK. A server that sends more will not accept the client.
 const MAX_STEPS: usize = 8;
 
-/// A logged-in connection.
 pub struct LoggedIn {
     pub channel: Channel,
     /// Whether the server sends no EOF packet after column definitions and after rows.

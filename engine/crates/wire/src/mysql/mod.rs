@@ -44,7 +44,7 @@ use ycsb::Statements as RecordStatements;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
+    /// The possible addresses of the server, such as `db1:3306`. The first one that accepts a TCP connection is used.
     pub addresses: Vec<String>,
     /// The user. Null for MySQL's anonymous user.
     pub username: Option<String>,

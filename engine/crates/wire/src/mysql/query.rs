@@ -141,7 +141,7 @@ fn check_row(packet: &[u8], binary: bool) -> Result<()> {
     if reader.is_empty() { Ok(()) } else { Err(Failure::protocol("a row contains more than one string")) }
 }
 
-/// The update of one row by its key, which changes no index.
+/// The update of a column without an index, in the row with a given key.
 pub struct PointUpdate {
     text: Vec<u8>,
 }

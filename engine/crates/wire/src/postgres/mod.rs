@@ -35,7 +35,7 @@ use ycsb::Statements as RecordStatements;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
-    /// Addresses, `host:port`. The first one that accepts a TCP connection is measured.
+    /// The possible addresses of the server, such as `db1:5432`. The first one that accepts a TCP connection is used.
     pub addresses: Vec<String>,
     pub username: String,
     pub password: Option<Secret>,
