@@ -1,7 +1,7 @@
 //! Servers: a program runs one [`Server`] for each listening address, on several threads.
 //!
-//! Each thread has its own executor, and for each address its own socket and counters. Threads share no state except
-//! what a [`Server`] shares among its clones.
+//! Each thread has its own executor. For each address, it has its own socket, counters and clone of the [`Server`]. The
+//! threads share no state except what these clones share.
 
 use crate::runtime::{Executor, Reactor, Watched};
 use crate::transport::{Stream, TlsServer};
@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// The stack size of a thread in bytes. The encrypting gateway parses SQL, and a statement with the maximum nesting
-/// needs several megabytes. Stack memory that is never used costs nothing.
+/// The stack size of a thread in bytes. The gateway that encrypts columns parses SQL, and a statement with
+/// the maximum nesting needs several megabytes. Stack memory that is never used costs nothing.
 pub const STACK: usize = 32 << 20;
 
 /// The handler of the connections to one address. Each thread has a clone of it.

@@ -79,7 +79,7 @@ impl Buffered {
         }
     }
 
-    /// Check that no unread bytes were received. Errors: `protocol` if there are any.
+    /// Check that no unread bytes were received. Errors: class `protocol` if there are any.
     pub fn check_idle(&self) -> Result<()> {
         if self.received_bytes().is_empty() {
             Ok(())

@@ -46,7 +46,8 @@ pub static PROTOCOLS: &[Protocol] = &[
 pub struct Protocol {
     pub name: &'static str,
     pub kinds: &'static [Kind],
-    /// Parses the settings of a service in a plan, without the protocol's name. Errors: those of `serde_json`.
+    /// Parses the settings of a service from the JSON object in a plan, after the protocol's name was removed from it.
+    /// Errors: those of `serde_json`.
     pub read: fn(Value) -> serde_json::Result<Arc<dyn Settings>>,
 }
 
@@ -64,7 +65,7 @@ pub trait Settings: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Return whether a worker keeps its connection between operations, if it executes a workload of this kind.
+    /// Return whether a worker that executes this kind of workload keeps its connection between operations.
     fn is_persistent(&self, kind: Kind) -> bool {
         kind != Kind::Connect
     }

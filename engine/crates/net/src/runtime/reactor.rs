@@ -89,7 +89,7 @@ impl Reactor {
 
     /// Let other tasks run. A task that otherwise never waits must call this, so that other tasks progress and
     /// deadlines are checked.
-    /// Errors: `timeout` if the task's deadline has passed.
+    /// Errors: class `timeout` if the task's deadline has passed.
     pub async fn yield_now(&self) -> Result<()> {
         let now = clock::now();
         self.timers.borrow_mut().push(Reverse((now, self.current.get())));

@@ -27,7 +27,7 @@ pub(super) fn label() -> String {
     format!("{name} {version}")
 }
 
-/// Set OpenSSL's security level. AWS-LC has no levels and always decides itself which algorithms are too weak.
+/// Set OpenSSL's security level. With AWS-LC do nothing, because it has no such levels.
 #[cfg_attr(feature = "aws-lc", expect(clippy::missing_const_for_fn, unused_variables, reason = "nothing to set"))]
 pub(super) fn set_security_level(builder: &mut SslContextBuilder, level: u32) {
     #[cfg(not(feature = "aws-lc"))]

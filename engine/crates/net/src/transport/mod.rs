@@ -84,7 +84,7 @@ enum Attempt {
 impl Stream {
     /// Connect to the first of the host's addresses that accepts the connection. Record the phases `resolve` (if the
     /// host is a name) and `tcp` in `timeline`.
-    /// Errors: `resolve` if the name has no address, otherwise the error of the last address that was tried.
+    /// Errors: class `resolve` if the name has no address, otherwise the error of the last address that was tried.
     pub async fn connect(reactor: &Rc<Reactor>, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         timeline.start(Traffic::default());
         let addresses = match address.literal() {
@@ -116,8 +116,8 @@ impl Stream {
         Stream { layer: Layer::Plain(tcp) }
     }
 
-    /// Perform the TLS handshake and record the phase `tls`. The protocol decides when to call this function. MySQL's
-    /// protocol calls it after the server's greeting.
+    /// Perform the TLS handshake and record the phase `tls`. Each database protocol begins TLS at a different time: in
+    /// MySQL's protocol, for example, this function is called after the server's greeting.
     pub async fn secure(self, transport: &Transport, address: &Address, timeline: &mut Timeline) -> Result<Self> {
         let (Transport::Tls(client), Layer::Plain(tcp)) = (transport, self.layer) else {
             return Err(Failure::protocol("TLS is already active, or the transport has no TLS settings"));

@@ -19,8 +19,8 @@ pub struct Reader {
     state: State,
     /// The received part of a header that is still incomplete.
     partial: Vec<u8>,
-    /// The last header. A response whose header has the same bytes needs no parsing. Most headers change only once a
-    /// second, with their date.
+    /// The last header that was parsed. A header with the same bytes is not parsed again. Most headers change only once
+    /// a second, with their date.
     last: Option<Known>,
     bytes: u64,
     body_bytes: u64,
@@ -83,7 +83,7 @@ impl Reader {
         }
     }
 
-    /// Process the end of the connection, which completes a body without a stated length. Errors: `closed` or
+    /// Process the end of the connection, which completes a body without a stated length. Errors: class `closed` or
     /// `short_body` if the response is incomplete.
     pub fn end(&mut self) -> Result<Response> {
         match self.state {

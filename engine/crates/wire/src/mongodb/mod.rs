@@ -117,7 +117,8 @@ impl crate::Settings for Settings {
 const DEFAULT_PORT: u16 = 27017;
 /// During an election the client searches for the members repeatedly. This is the pause in nanoseconds after a search.
 const LOOK_EVERY_NS: u64 = 50_000_000;
-/// The timeout in nanoseconds for the answer of one member, when the members are searched again during an election.
+/// The timeout in nanoseconds for the answer of one member, when the client searches for the members during an
+/// election.
 const LOOK_TIMEOUT_NS: u64 = 1_000_000_000;
 
 /// A replica set or a single server whose members have been found, and the settings of its clients.
@@ -131,8 +132,8 @@ pub struct Service {
 }
 
 impl Service {
-    /// Find the members through the first configured address that answers. Then open one session to the first member to
-    /// be read, to verify that this works.
+    /// Find the members through the first configured address that answers. Then open one session to the first member
+    /// from which clients will read, to verify that the login works.
     pub async fn discover(
         settings: &Settings,
         transport: &net::settings::Transport,
@@ -157,7 +158,7 @@ impl Service {
         Ok(service)
     }
 
-    /// Return the member that this worker reads from. Workers are distributed evenly.
+    /// Return the member that this worker reads from. Workers are distributed evenly over the members.
     pub fn reader(&self, worker: usize) -> Address {
         let members = self.members();
         members.readers[worker % members.readers.len()].clone()

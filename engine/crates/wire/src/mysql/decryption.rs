@@ -93,7 +93,7 @@ pub struct Decryption {
     /// The current data key. Older keys are not kept. If a gateway sends an older key again, the key is refused,
     /// because its number is lower.
     data_key: Option<SessionKey>,
-    /// Columns that occurred before. The key is the packet that defines the column.
+    /// The columns of earlier result sets. The key is the packet that defines the column.
     cached_columns: HashMap<Box<[u8]>, Column>,
     columns: Vec<Column>,
     encrypted: usize,
@@ -148,8 +148,8 @@ impl Decryption {
         self.data_key.iter().flat_map(|key| key.openers.values()).for_each(|opener| opener.begin());
     }
 
-    /// Process the next column definition. Errors: `protocol` if it is malformed; `encryption` if the column's values
-    /// cannot be decrypted, or if the column must be encrypted but is not.
+    /// Process the next column definition. Errors: class `protocol` if it is malformed; `encryption` if the column's
+    /// values cannot be decrypted, or if the column must be encrypted but is not.
     pub fn define(&mut self, packet: &[u8]) -> Result<()> {
         let column = match Definition::plain_kind(packet) {
             Some(kind) if self.master_keys.demands.is_empty() => {
@@ -162,7 +162,7 @@ impl Decryption {
         Ok(())
     }
 
-    /// Return the row with its values decrypted. These are the bytes that the server sent to the gateway. Errors:
+    /// Return the row with its values decrypted. These are the bytes that the server sent to the gateway. Errors: class
     /// `protocol` if the row is malformed; `encryption` if a value was modified, or does not fit the type of its
     /// column.
     pub fn row<'a>(&'a mut self, packet: &'a [u8], format: RowFormat) -> Result<&'a [u8]> {

@@ -22,7 +22,7 @@ pub struct PointSelect {
     text: Vec<u8>,
 }
 
-/// The server's number of a statement that was prepared on one connection.
+/// The number that the server has given to a prepared statement. It is valid on one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prepared(pub u32);
 

@@ -70,7 +70,7 @@ fn one() -> u64 {
     1
 }
 
-/// The form in which queries are sent, by the names of pgbench's option `--protocol`.
+/// The form in which queries are sent, as in pgbench's option `--protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Statements {

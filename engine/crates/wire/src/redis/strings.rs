@@ -81,8 +81,8 @@ impl Strings {
         append_argument(out, value(record));
     }
 
-    /// Check that the reply to GET is a string of the expected size. Errors: `server` for another size or a missing
-    /// key; `protocol` for another kind of reply.
+    /// Check that the reply to GET is a string of the expected size. Errors: class `server` for another size or a
+    /// missing key; `protocol` for another kind of reply.
     pub fn check(&self, element: Element<'_>, _rest: Reader<'_>) -> Result<()> {
         match element {
             Element::Bytes(value) if value.len() == self.size.bytes => Ok(()),

@@ -205,7 +205,7 @@ fn value(kind: u8) -> BoxedStrategy<Value> {
     let content = match BinaryForm::from_any_kind(kind) {
         BinaryForm::Fixed(length) => bytes(length..=length),
         BinaryForm::Short => bytes(0..=12),
-        // One repeated byte: drawing hundreds of bytes would take most of the test's time.
+        // Repeat one byte, because generating hundreds of random bytes would take most of the test's time.
         BinaryForm::Text => (any::<u8>(), 0..=300_usize).prop_map(|(byte, length)| vec![byte; length]).boxed(),
     };
     prop::option::of(content).boxed()
