@@ -93,7 +93,7 @@ impl<C: Client<Session: Ask>, Q: QueryKind<C::Session>> Workload for Query<C, Q>
     }
 }
 
-/// The preparation of a new session before its first operation. It is not measured.
+/// The work on a new session before its first operation. This work is not measured.
 pub trait Preparation<S> {
     /// Whether to search for the primary again after a connection broke, because another server may have become the
     /// primary.
@@ -150,9 +150,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Put the session back after an operation, and return the outcome. An error answer of the server (class `server`)
-    /// leaves the session usable. After any other error its state is unknown, so close it. Also close it if the server
-    /// answered that it is no longer the primary and the preparation rediscovers servers.
+    /// Put the session back after an operation, and return the outcome. After an error answer of the server (class
+    /// `server`) the session is still usable. After any other error its state is unknown, so close it. If
+    /// [`Preparation::REDISCOVERS`] is set, also close it when the server answered that it is no longer the primary.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {
         match &outcome {
             Err(failure) if failure.class != Class::Server || P::REDISCOVERS && failure.moved => self.discard(session),

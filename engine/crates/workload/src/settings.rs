@@ -7,9 +7,9 @@ use base::error::Result;
 use base::lines::invalid_command;
 use serde::Deserialize;
 
-/// The size of the data that workloads without sizes of their own (such as `query` and `load`) read and write. Only
-/// records of YCSB's table have `fields` fields of `field_length` bytes. Other records have the size that sysbench,
-/// pgbench or the service's settings define.
+/// The size of the data that workloads such as `query` and `load` read and write. (Workloads `ycsb` and `tpcc` have
+/// their own settings.) `fields` and `field_length`, the number of fields and their length in bytes, apply only to
+/// YCSB's table. sysbench, pgbench or the service's settings define the size of other records.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Data {
@@ -126,7 +126,8 @@ pub enum Kind {
     Load,
     Request,
     Ycsb,
-    /// A TPC-C transaction. In TPC-C's phase `load`, an operation instead writes a part of the data.
+    /// One TPC-C transaction. In TPC-C's phase `load` (writing the data), an operation writes a part of the data
+    /// instead.
     Tpcc,
     /// Sixteen queries in each operation, over a persistent connection, all sent before the first answer is awaited.
     Pipeline,

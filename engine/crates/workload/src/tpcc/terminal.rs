@@ -347,7 +347,7 @@ pub fn shuffle<T>(things: &mut [T], random: &mut Random) {
     }
 }
 
-/// The preparation of a new session: statements to prepare, and settings.
+/// The work on a new session before its first transaction: preparing statements and changing settings.
 pub struct Statements {
     prepared: &'static [Statement],
     /// The statements that change settings. They are executed once on each new session.

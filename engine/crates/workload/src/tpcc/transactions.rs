@@ -69,7 +69,7 @@ pub struct NewOrderBuffers {
     stock: Vec<Stock>,
 }
 
-/// The discount and taxes of an order (clause 2.4.2.2), in ten-thousandths.
+/// The discount and taxes of an order (clause 2.4.2.2), in ten-thousandths: 1250 is 12.5 %.
 #[derive(Debug, Clone, Copy, Default)]
 struct Rates {
     discount: i64,
