@@ -1,5 +1,5 @@
-//! Measurement of the engine's own time for each operation, which every report shows. Subcommand `calibrate` also
-//! measures how long encrypting and decrypting a value takes.
+//! The time that the engine itself takes to measure an operation. Every report shows this time. Subcommand `calibrate`
+//! also measures how long encrypting and decrypting a value takes.
 
 use crate::ipc::SelfCost;
 use base::clock;
@@ -31,7 +31,7 @@ const ASSOCIATED: [u8; 40] = [7; 40];
 struct Calibration {
     #[serde(flatten)]
     self_cost: SelfCost,
-    /// The costs by algorithm, then by the value's length in bytes.
+    /// The time to encrypt and decrypt a value, by algorithm and then by the value's length in bytes.
     encryption: BTreeMap<Algorithm, BTreeMap<usize, ValueCost>>,
 }
 

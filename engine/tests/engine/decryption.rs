@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use wire::mysql::Settings;
 
 const KEY: &str = "00112233445566778899aabbccddeeff";
-/// The length of the first part of `COLUMN` (a column's definition). A gateway replaces the rest when it encrypts the
+/// The length of the part of `COLUMN` (a column's definition) that the gateway does not change when it encrypts the
 /// column.
 const HEAD: usize = COLUMN.len() - 12;
 

@@ -26,7 +26,6 @@ pub enum Response {
     OneByOne(Vec<Response>),
 }
 
-/// A running test server, with its counters.
 pub struct Http {
     pub address: String,
     pub connections: Arc<AtomicUsize>,

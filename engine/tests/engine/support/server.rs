@@ -75,7 +75,8 @@ fn serve(mut stream: TcpStream, behaviour: Behaviour) {
         Behaviour::Response(bytes) => {
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(bytes);
-            // Wait until the client has read the answer: closing a connection with unread bytes would reset it.
+            // Wait until the client has read the answer. If this side closed the connection with bytes of the client
+            // still unread, the connection would be reset and the client could lose the answer.
             let _ = stream.read(&mut [0; 4096]);
         }
     }
