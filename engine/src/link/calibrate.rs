@@ -1,6 +1,6 @@
-//! Measurement of the path cost: the latency of a link without any configured delay. System calls, wake-ups and the
-//! receiving host's network stack take tens of microseconds. The path cost is measured at the start and subtracted from
-//! each link's delay. Otherwise a short link, for example of 0.1 ms, would be noticeably longer than configured.
+//! Measurement of the path cost: the latency of a link without any configured delay. It is tens of microseconds, for
+//! system calls, wake-ups and the receiving host's network stack. The path cost is measured at the start and subtracted
+//! from each link's delay. Otherwise a short link, for example of 0.1 ms, would be noticeably longer than configured.
 
 use super::forwarder::Forwarder;
 use super::link_failure;

@@ -90,7 +90,7 @@ pub struct Counters {
     pub dropped: u64,
     pub delivered: u64,
     pub delivered_bytes: u64,
-    /// Packets that the receiving device refused because the device is down.
+    /// The number of packets that the receiving device refused because the device is down.
     pub refused: u64,
     /// The sum of all packets' delays beyond their due times, in nanoseconds.
     pub late_sum_ns: u64,

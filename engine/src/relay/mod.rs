@@ -73,8 +73,8 @@ pub struct EntrancePlan {
     pub state: u64,
 }
 
-/// A line of output: the addresses of the entrances once, then their totals in answer to each command. Both are in the
-/// plan's order.
+/// A line of output. The first line contains the addresses of the entrances (listening addresses). Each further line
+/// answers a command with the totals of each entrance. Addresses and totals are in the plan's order.
 pub type Answer = lines::Answer<Ready, Vec<DelayTotals>>;
 
 #[derive(Debug, Serialize)]

@@ -1,4 +1,4 @@
-//! Tests of subcommand `gateway`, which encrypts columns between clients and a MySQL server. Some test servers
+//! Tests of subcommand `gateway`, which encrypts columns in a MySQL server's answers to clients. Some test servers
 //! disconnect or violate the protocol.
 
 use crate::support::authority::{Authority, VALID};

@@ -12,8 +12,8 @@ use std::ops::Range;
 /// set).
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
-    /// A server that the read preference allows (MongoDB's setting of which members may serve reads). If several
-    /// servers qualify, this number, the worker's, selects one of them.
+    /// A server that the read preference allows (MongoDB's setting of which members may serve reads). The field is the
+    /// worker's number, which selects one server if several are allowed.
     Reader(usize),
     Writer,
 }
@@ -80,7 +80,6 @@ pub trait Ask: Session {
     /// The data that queries read, such as a table of records. `()` if queries need no data.
     type About: 'static;
 
-    /// Perform one query.
     async fn ask(&mut self, about: &Self::About, random: &mut Random, tally: &mut Self::Tally) -> Result<()>;
 
     /// Like `ask`, but for a query that is not the last one of its connection. Only HTTP distinguishes the two, because
@@ -119,7 +118,7 @@ pub trait Pipeline: Ask {
     async fn ask_at_once(&mut self, about: &Self::About, count: usize, random: &mut Random) -> Result<()>;
 }
 
-/// A session that can also overwrite a record with a random key, one at a time.
+/// A session that can overwrite single records with random keys, as well as read and insert records.
 pub trait Overwrite: KeyValue {
     async fn overwrite(&mut self, about: &Self::About, random: &mut Random) -> Result<()>;
 }

@@ -102,7 +102,7 @@ pub trait Preparation<S> {
     async fn prepare(&self, session: &mut S) -> Result<()>;
 }
 
-/// The preparation that the protocol defines ([`Session::prepare`]).
+/// The work that the protocol defines for a new session ([`Session::prepare`]).
 pub struct SessionPreparation;
 
 impl<S: Session> Preparation<S> for SessionPreparation {

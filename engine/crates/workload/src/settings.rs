@@ -93,8 +93,8 @@ impl Settings {
     }
 }
 
-/// The rate at which operations begin. They are not assigned to workers beforehand: whichever worker is free performs
-/// the next operation.
+/// The rate at which operations begin. Operations are not assigned to workers beforehand: whichever worker is free
+/// performs the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
@@ -152,18 +152,20 @@ impl Kind {
     }
 }
 
-/// The kinds of workloads for sessions that can only query ([`crate::Ask`]).
+/// The kinds of workloads for protocols whose sessions can only query ([`crate::Ask`]).
 pub const QUERIES: &[Kind] = &[Kind::Connect, Kind::Query];
-/// The kinds of workloads for sessions that can read and write records by their keys ([`crate::KeyValue`],
+/// The kinds of workloads for protocols whose sessions can read and write records by their keys ([`crate::KeyValue`],
 /// [`crate::Records`]).
 pub const RECORDS: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb];
-/// The kinds of workloads for sessions that also speak SQL ([`crate::sql::Sql`]).
+/// The kinds of workloads for protocols whose sessions can read and write records and speak SQL ([`crate::sql::Sql`]).
 pub const SQL: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Tpcc, Kind::Write];
-/// The kinds of workloads for sessions that can also pipeline and perform pgbench's transactions ([`crate::Pgbench`]).
+/// The kinds of workloads for protocols whose sessions can read and write records, pipeline queries, and perform
+/// pgbench's transactions ([`crate::Pgbench`]).
 pub const PGBENCH: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Tpcb];
-/// The kinds of workloads for sessions of caches, which can also pipeline and write single records ([`crate::Overwrite`]).
+/// The kinds of workloads for caches such as Redis, whose sessions can read and write records, pipeline queries, and
+/// overwrite single records ([`crate::Overwrite`]).
 pub const CACHE: &[Kind] = &[Kind::Connect, Kind::Query, Kind::Load, Kind::Ycsb, Kind::Pipeline, Kind::Write];
-/// The kinds of workloads for sessions that carry HTTP requests ([`crate::Requests`]).
+/// The kinds of workloads for protocols whose sessions carry HTTP requests ([`crate::Requests`]).
 pub const REQUESTS: &[Kind] = &[Kind::Connect, Kind::Request];
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ pub enum Column {
     Tiny,
     Short,
     Int,
-    /// `BIGINT`, which is the type of counts.
+    /// `BIGINT`, the type of `COUNT`.
     Big,
-    /// `DECIMAL`, which is the type of sums.
+    /// `DECIMAL`, the type of amounts of money and of their sums.
     Decimal,
     /// `CHAR` or `VARCHAR`.
     Text,

@@ -53,7 +53,6 @@ pub struct Mysql {
 /// A function that returns the answers for a connection. Its argument is the connection attribute `costof_nonce`, if
 /// the client sent it.
 pub type Answers = Arc<dyn Fn(Option<&str>) -> NextAnswer + Send + Sync>;
-/// A function that returns the next answer on a connection.
 pub type NextAnswer = Box<dyn FnMut() -> Answer + Send>;
 
 /// The answer to every query: a result with one row and one column.

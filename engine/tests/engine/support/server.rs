@@ -29,7 +29,8 @@ pub fn tls(identity: &Identity, version: Option<SslVersion>) -> Behaviour {
     Behaviour::Tls(acceptor(identity, version))
 }
 
-/// Return the TLS settings of a server with this certificate. `version` is the maximum version; None is no limit.
+/// Return the TLS settings of a server with this certificate. `version` is the highest TLS version that the server
+/// accepts; None means any.
 pub fn acceptor(identity: &Identity, version: Option<SslVersion>) -> Arc<SslAcceptor> {
     let mut builder = SslAcceptor::mozilla_intermediate_v5(SslMethod::tls()).unwrap();
     builder.set_private_key(&identity.key).unwrap();

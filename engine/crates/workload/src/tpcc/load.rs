@@ -31,8 +31,8 @@ impl<C: Client<Session: Sql>> Loader<C> {
 }
 
 impl<C: Client<Session: Sql>> Workload for Loader<C> {
-    /// The maximum number of statements in one operation. A busy server may take seconds for each statement, so the
-    /// timeout is multiplied by this number.
+    /// The maximum number of statements in one operation. The timeout is multiplied by this number, because a busy
+    /// server may take seconds for each statement.
     fn in_a_row(&self) -> u64 {
         u64::from(MAX_STATEMENTS)
     }
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn units_cover_all_data_without_repetition() {
+    fn load_units_cover_all_data_without_repetition() {
         for warehouses in [1, 3] {
             let units: Vec<_> = (0..).map_while(|number| Unit::numbered(number, warehouses)).collect();
             assert_eq!(units.len() as u32, 111 * warehouses + 100);

@@ -196,7 +196,7 @@ fn requests(settings: &Settings, records: &Records) -> Result<Requests, String> 
         RequestDistribution::Latest => Ok(Requests::Latest(Zipfian::new(records.count - 1))),
         RequestDistribution::Zipfian => {
             let new = (settings.operation_count as f64 * settings.insert_proportion * ROOM_FOR_NEW) as u64;
-            // YCSB expects one more record than this number, so do the same.
+            // YCSB adds one to this number of records, so do the same.
             let items = (loaded.end - loaded.start).saturating_add(new).saturating_add(1);
             Ok(Requests::Zipfian(ScrambledZipfian::new(loaded.start, items)))
         }
@@ -235,7 +235,6 @@ pub enum Operation {
     ReadModifyWrite,
 }
 
-/// The operations of a workload with their probabilities.
 #[derive(Debug, Clone)]
 pub struct Mix(Vec<(Operation, f64)>);
 

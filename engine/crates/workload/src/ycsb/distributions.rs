@@ -73,7 +73,7 @@ pub struct ScrambledZipfian {
 
 impl ScrambledZipfian {
     pub fn new(first: u64, items: u64) -> Self {
-        // As in YCSB, the range has one number more than the sum in `SCRAMBLED_ZETA`.
+        // As in YCSB, the range has one number more than the range for which `SCRAMBLED_ZETA` was computed.
         ScrambledZipfian { zipfian: Zipfian::with_zeta(SCRAMBLED_ITEMS + 1, SCRAMBLED_ZETA), first, items }
     }
 

@@ -10,7 +10,6 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The distribution of the records that operations read, update or scan.
 #[derive(Debug, Clone)]
 pub enum Requests {
     Uniform(Range<u64>),
@@ -273,7 +272,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hosts_together_insert_the_records_of_a_single_host(
+        fn several_hosts_insert_the_same_records_as_a_single_host(
             hosts in 1..=8_u64,
             begins_at in 0..1000_u64,
             inserted in 0..200_u64,
@@ -296,7 +295,7 @@ mod tests {
         }
 
         #[test]
-        fn any_number_of_hosts_read_the_loaded_records_and_their_own_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
+        fn each_host_reads_the_loaded_records_and_its_own_inserts(hosts in 1..=8_u64, begins_at in 0..100_u64) {
             for share in shares(hosts) {
                 let sequence = Sequence::new(share);
                 sequence.begin_at_least(begins_at);
