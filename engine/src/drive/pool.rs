@@ -42,7 +42,7 @@ pub struct Mailbox {
     pub log: Arc<Mutex<SliceLog>>,
 }
 
-/// Execute the assignments until the runner drops its end of the channel.
+/// Execute the assignments until the runner, which sends them, ends its side of the channel.
 pub fn execute_assignments(thread_plan: &ThreadPlan, mailbox: &Mailbox) -> std::io::Result<()> {
     let mut pool = Pool::spawn(thread_plan)?;
     for assignment in &mailbox.assignments {

@@ -131,7 +131,8 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Open the session unless it is open, and add its server and TLS settings to the evidence.
+    /// Open the session unless it is open, and add its server and TLS settings to the evidence (the record of what was
+    /// measured).
     /// Errors: the errors of finding the server, of opening the session and of preparing it.
     pub async fn prepare(&mut self, evidence: &mut Evidence) -> Result<()> {
         match &self.session {
@@ -141,8 +142,9 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         Ok(())
     }
 
-    /// Take the session out for one operation. [`Persistent::settle`] puts it back. The session of an abandoned
-    /// operation is never put back. Otherwise a late answer could be mistaken for the answer to the next operation.
+    /// Take the session out of this object for one operation. [`Persistent::settle`] puts it back afterwards. After an
+    /// abandoned operation the session is not put back, because a late answer could be mistaken for the answer to the
+    /// next operation.
     pub async fn take(&mut self, evidence: &mut Evidence) -> Result<C::Session> {
         match self.session.take() {
             Some(session) => Ok(session),
@@ -150,7 +152,7 @@ impl<C: Client, P: Preparation<C::Session>> Persistent<C, P> {
         }
     }
 
-    /// Put the session back after an operation, and return the outcome. After an error answer of the server (class
+    /// Keep the session for the next operation, and return the outcome. After an error answer of the server (class
     /// `server`) the session is still usable. After any other error its state is unknown, so close it. If
     /// [`Preparation::REDISCOVERS`] is set, also close it when the server answered that it is no longer the primary.
     pub fn settle(&mut self, session: C::Session, outcome: Result<()>) -> Result<()> {

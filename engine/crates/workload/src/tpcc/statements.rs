@@ -1,7 +1,7 @@
-//! The SQL statements of the transactions. Every transaction locks rows in the same order: customers, stock, districts,
-//! warehouses. Deadlocks are therefore rare. The warehouse's row, which all of the warehouse's terminals use, comes
-//! last and is therefore locked for the shortest time. Values occur only in parameters and results, so the text of each
-//! statement is constant.
+//! The SQL statements of TPC-C's transactions. Every transaction locks rows in the same order: customers, stock,
+//! districts, warehouses. Deadlocks are therefore rare. The warehouse's row, which all of the warehouse's terminals
+//! use, comes last and is therefore locked for the shortest time. Values occur only in parameters and results, so the
+//! text of each statement is constant.
 
 use super::{DISTRICTS, LINES, MAX_LINES};
 use crate::sql::Parameter::{self, DateTime, Decimal, Integer, Text};

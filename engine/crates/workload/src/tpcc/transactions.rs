@@ -1,4 +1,4 @@
-//! The five transactions of clause 2. For each transaction, this module draws the random input and executes the
+//! TPC-C's five transactions (clause 2). For each transaction, this module draws the random input and executes the
 //! statements.
 
 use super::numbers::{Constants, LastName, between, is_original, percent};
