@@ -4,7 +4,7 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::{fmt, io};
 
-/// An error class, spelt as in `docs/ipc.md`. Results on disk and reports use the same names.
+/// The class of an error. Results on disk and reports use the same names as `docs/ipc.md`, such as `tls_refused`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -16,7 +16,8 @@ pub enum Class {
     Unreachable,
     /// No answer arrived within `operation_timeout_ms`, which the plan (the configuration of a run) sets.
     Timeout,
-    /// The operation was still in flight when the extra time after the end of its slice (a measured window) was over.
+    /// The operation had not ended when both its slice (a measured window) and the extra time allowed after the slice
+    /// were over.
     Abandoned,
     Reset,
     /// The server closed the connection.
@@ -67,7 +68,8 @@ pub struct Failure {
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that it is not the primary, so that the client must search for the primary again.
+    /// Whether the server answered that another server must execute the operation: MongoDB's primary, or the Redis
+    /// server that `MOVED` or `ASK` names. The client must then search for this server again.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.

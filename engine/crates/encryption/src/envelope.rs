@@ -147,7 +147,7 @@ pub fn associated_data(
 pub struct Demand([String; 3]);
 
 impl Demand {
-    /// Return whether the required column has these names of database, table and column.
+    /// Return whether `names` (database, table and column) are the names of the required column.
     pub fn matches(&self, names: [&[u8]; 3]) -> bool {
         self.0.iter().zip(names).all(|(expected, name)| String::from_utf8_lossy(name).to_lowercase() == *expected)
     }

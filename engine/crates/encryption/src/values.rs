@@ -68,8 +68,8 @@ impl Opener {
         Opener { algorithm, scheme, last: Cell::new(None), is_within_result_set: Cell::new(false) }
     }
 
-    /// Begin a result set. The position of its first value may be any number above the last one, because the client may
-    /// have skipped the rest of the previous result set without decrypting it.
+    /// Begin a result set. Its first value may have any position above that of the last decrypted value, because the
+    /// client may have skipped the rest of the previous result set.
     pub fn begin(&self) {
         self.is_within_result_set.set(false);
     }

@@ -188,8 +188,8 @@ fn assignment(name: &str, text: &str, kind: Kind) -> Option<Option<String>> {
     Some(Some(format!("@@session.{name} = {sent}")))
 }
 
-/// Return whether the character set is utf8mb4 or a subset of it. If the client requests such a character set, the
-/// session of a guarded account uses utf8mb4.
+/// Return whether the character set is utf8mb4 or a subset of it. The gateway accepts these character sets, but does
+/// not pass them on: the session already uses utf8mb4.
 fn is_utf8(charset: &str) -> bool {
     ["utf8mb4", "utf8", "utf8mb3"].iter().any(|known| charset.eq_ignore_ascii_case(known))
 }

@@ -343,7 +343,7 @@ fn login_of_a_guarded_account_needs_an_unambiguous_name_a_decrypting_client_and_
     early.take();
     early.client(&ahead[processed..]);
     assert!(early.session.is_over() && early.to_server.is_empty());
-    // If a login is refused, a guarded account gets the gateway's text instead of the server's.
+    // If the server refuses the login, a guarded account (`shop`) gets the gateway's text instead of the server's.
     for (account, is_gateway_text) in [("shop", true), ("admin", false)] {
         let mut test = TestSession::greeted(RULES);
         test.client(&response(account, true));
@@ -567,7 +567,8 @@ fn new_rules_apply_from_the_next_command() {
     assert!(test.refusal().contains("not approved"), "it is no longer approved");
     test.session.shared.replace(Rules::parse_valid(""));
     assert!(is_revealed(&mut test));
-    // The session had no guard until now. It ends, because the gateway cannot undo earlier commands.
+    // Until now the account could send any statement. The gateway cannot undo the effects of these statements, so the
+    // session ends.
     test.replace_rules(RULES);
     test.query(CITY);
     assert!(test.final_error().1.contains("connect again"));
@@ -783,8 +784,7 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
         if passes {
             assert_eq!(test.sent(), data[4..]);
         } else {
-            // SEND_LONG_DATA has no answer, so the client reads this error in place of the answer to the next
-            // execution.
+            // SEND_LONG_DATA has no answer, so the client reads this error as the answer to its next execution.
             let (sequence, words) = test.final_error();
             assert!(
                 sequence == 1 && words.contains("SEND_LONG_DATA for a parameter whose last value was not a text"),
@@ -824,7 +824,7 @@ fn oversized_command_is_skipped_and_gets_one_error() {
     test.client(&packet(0, b"\x19\x08\0\0\0"));
     test.take();
     test.prepared(CITY, 0, &[PLAIN]);
-    // An execution and a reset of the statement both start a new count of bytes.
+    // The count of bytes sent as long data starts from 0 again after an execution, and after a reset of the statement.
     let data = packet(0, b"\x18\x07\0\0\0\0\x0012345678");
     for next in [execution(7, b""), packet(0, b"\x1a\x07\0\0\0")] {
         test.client(&[&data[..], &next].concat());
