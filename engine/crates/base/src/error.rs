@@ -4,7 +4,8 @@ use rustix::io::Errno;
 use serde::Serialize;
 use std::{fmt, io};
 
-/// The class of an error. Results on disk and reports use the same names as `docs/ipc.md`, such as `tls_refused`.
+/// The class of an error. `docs/ipc.md` lists the names, such as `tls_refused`. Results on disk and reports use the
+/// same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -68,8 +69,8 @@ pub struct Failure {
     /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phase: Option<&'static str>,
-    /// Whether the server answered that another server must execute the operation: MongoDB's primary, or the Redis
-    /// server that `MOVED` or `ASK` names. The client must then search for this server again.
+    /// Whether the server answered that another server must execute the operation, such as MongoDB's primary or the
+    /// owner of a Redis slot. The client must then search for that server again.
     #[serde(skip)]
     pub moved: bool,
     /// The server's error number, if it sent one.
@@ -94,7 +95,7 @@ impl Failure {
         self
     }
 
-    /// Set the phase that failed, unless it is already set.
+    /// Set the phase (timed part) of the operation that failed, unless it is already set.
     pub fn during(mut self, phase: &'static str) -> Self {
         self.phase.get_or_insert(phase);
         self

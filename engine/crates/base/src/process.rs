@@ -1,5 +1,5 @@
-//! Settings of this process (its end with its parent, core dumps, open files, panics), its exit status and its peak
-//! memory.
+//! Settings of this process (core dumps, the limit of open files, panics, death of the parent), its exit status, and
+//! its peak memory.
 
 use crate::error::{Class, Failure, Result};
 use crate::lines::write_fatal;

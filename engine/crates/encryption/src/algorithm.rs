@@ -128,8 +128,8 @@ pub(super) trait Scheme: Send + Sync {
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// The position of a value among all values encrypted with the same key, which is read from the ciphertext. ECB's
-/// ciphertexts do not contain it, so it is `Unknown`.
+/// The position of a value among all values encrypted with the same key. It is read from the ciphertext. With ECB the
+/// ciphertext does not contain it, so it is `Unknown`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Counted(u128),

@@ -79,8 +79,8 @@ impl From<Failure> for ErrPacket {
     }
 }
 
-/// Append the server's OK packet without its text, and with 0 warnings, because both could depend on data. The id that
-/// the server generated for a new row is removed, unless `shows_id` is true.
+/// Append the server's OK packet without its text, and with 0 warnings: the text and the number of warnings could
+/// depend on data. The id that the server generated for a new row is removed, unless `shows_id` is true.
 pub fn append_bare_ok(payload: &[u8], shows_id: bool, sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let mut reader = Reader::new(payload);
     let OkPacket { changed, id, status } = OkPacket::read(&mut reader)?;
@@ -129,9 +129,8 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
-/// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes. Codes
-/// up to 1879 mean the same in MariaDB and MySQL. A text for a higher code describes the error of the one server that
-/// it was written for.
+/// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes.
+/// MariaDB and MySQL share the codes up to 1879. The text for a higher code fits only one of the two servers.
 ///
 /// A code tells the client whether and how a statement failed, which may depend on data. The person who approves a
 /// statement accepts this.

@@ -81,7 +81,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Apply new rules, under which the account has this role.
+    /// Apply new rules. `role` is the role that they give to the session's account.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;
@@ -91,7 +91,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Begin a command whose answer has rows of this format. `statement` is None for a command without rows.
+    /// Begin a command. `format` is the format of the rows in its answer. `statement` is None if the answer has no
+    /// rows.
     pub fn begin(&mut self, statement: Option<Arc<Statement>>, format: RowFormat) {
         self.statement = statement;
         self.format = format;

@@ -250,8 +250,8 @@ impl ColumnRule {
 struct Pattern(String);
 
 impl Pattern {
-    /// Return whether the name matches. After a mismatch only the last `*` is tried again, so even a pattern with many
-    /// `*` takes no exponential time.
+    /// Return whether the name matches. After a mismatch only the last `*` is tried again. The time is therefore not
+    /// exponential, even for a pattern with many `*`.
     fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let (mut position, mut in_name) = (0, 0);

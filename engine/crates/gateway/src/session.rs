@@ -772,8 +772,8 @@ impl Session {
         error.append(self.sequence, true, to_client);
     }
 
-    /// Pass a command on if it is allowed. The account is guarded, or its statements are learned. This function lists
-    /// every command that can be passed on.
+    /// Decide whether to pass on a command, and pass it on if it is allowed. Only commands of guarded accounts and of
+    /// accounts in learning mode need this decision. This function lists every command that can be passed on.
     fn decide(&mut self, command: u8, payload: &[u8], to_server: &mut Vec<u8>) -> OrError<Decision> {
         let rest = &payload[1..];
         let expected = match command {

@@ -38,7 +38,8 @@ pub fn fixed() -> Vec<(String, String)> {
     unchanged.map(|text| (text.clone(), text)).chain(empty).collect()
 }
 
-/// Return the session statement for a parsed text. Return None if the text is not an allowed session statement.
+/// Return the statement about the session, such as `COMMIT`, that a parsed text contains. Return None if the text is
+/// not such a statement or the statement is not allowed.
 pub fn read(reading: &Reading) -> Option<Statement> {
     let tokens = reading.shape_tokens().map(|token| str::from_utf8(token).ok()).collect::<Option<Vec<_>>>()?;
     match tokens[..] {

@@ -46,7 +46,7 @@ pub struct Gateway {
     reloading: Mutex<()>,
 }
 
-/// One listener's server, rules and limits, shared by all its conversations.
+/// One listener's server, rules and limits. All connections to the listener share them.
 pub struct Site {
     plan: ListenerPlan,
     pub tls: Option<TlsServer>,

@@ -67,7 +67,7 @@ impl Kind {
     }
 }
 
-/// The decision of an approved statement about one of its result columns (outputs).
+/// Whether one result column (output) of an approved statement is encrypted or sent unchanged, as its approval says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -76,7 +76,7 @@ pub enum Verdict {
     Plain,
 }
 
-/// The decisions of an approved statement about all its result columns (outputs).
+/// Which of the result columns (outputs) of an approved statement are encrypted, as its approval says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outputs {
     /// One verdict for each column of the answer. An answer with another number of columns ends the session.
@@ -703,7 +703,7 @@ impl Statement {
         self.places.iter().filter(|place| matches!(place, Place::Fixed(_))).count()
     }
 
-    /// Return whether the parsed text has an equal literal for each literal of the approved text.
+    /// Return whether the parsed text has, in place of each literal of the approved text, an equal literal.
     fn has_fixed(&self, reading: &Reading) -> bool {
         self.places.iter().zip(&reading.values).all(|(place, value)| match place {
             Place::Any(_) => true,

@@ -501,8 +501,9 @@ fn server_gets_the_approved_text_and_never_the_bytes_of_the_client() {
     }
 }
 
-/// A protected column is always encrypted. For any other result column the approval decides. If the approval says
-/// nothing, the result column is sent unchanged only if the server reports a known column of a table as its origin.
+/// A protected column is always encrypted. For any other result column the statement's approval decides. If the
+/// approval does not mention result columns, such a column is sent unchanged only if the server reports that it comes
+/// from a known column of a table.
 #[test]
 fn origin_and_approval_of_a_result_column_decide_whether_the_column_is_encrypted() {
     let from_new_table = Column { database: "d", table: "people_new", column: "city" };
@@ -626,8 +627,8 @@ fn learning_mode_passes_all_statements_and_writes_each_new_statement_once() {
         let answer = text_answer(&columns, &[&[Some(b"7"), Some(b"smith"), Some(b"1")]]);
         test.server(&answer);
         assert_eq!(test.to_client, answer);
-        // Approved statements and statements that the server refuses are not written. A statement that the gateway
-        // cannot parse is written as a comment.
+        // Approved statements and statements that the server refuses are not written to the file of learned statements.
+        // A statement that the gateway cannot parse is written as a comment.
         test.query(NAME);
         test.server(&text_answer(&[SECRET], &[]));
         test.query("SELECT nothing FROM people");
@@ -674,7 +675,7 @@ fn execution_encrypts_the_columns_that_the_approval_of_its_prepared_statement_re
     test.take();
     test.client(&execution(1, b""));
     assert!(test.refusal().contains("no prepared statement with this number"));
-    // 0 columns are allowed, because MariaDB does not report the columns of RETURNING before the execution.
+    // 0 columns are allowed, because MariaDB does not report the columns of a RETURNING clause before the execution.
     for (parameters, columns, is_accepted) in [(0, 1, true), (0, 0, true), (1, 1, false), (0, 2, false)] {
         let mut test = TestSession::logged_in("shop");
         test.prepare("SELECT MAX(city) FROM people");
@@ -755,7 +756,7 @@ fn execution_whose_parameters_have_other_kinds_than_approved_is_refused() {
         assert!(!passes(&mut test, &types(is_new, &[NUMBER, NUMBER])), "{is_new}");
     }
     assert!(passes(&mut test, &types(2, &[NUMBER, TEXT])));
-    // If the approval names no kind, any common type is allowed.
+    // If the approval requires no kind of value, parameters of any common type are allowed.
     let mut test = TestSession::logged_in("shop");
     test.prepared("SELECT city FROM people WHERE id = ?", 1, &[PLAIN]);
     assert!(passes(&mut test, &types(1, &[TEXT])) && passes(&mut test, &types(1, &[NUMBER])));
