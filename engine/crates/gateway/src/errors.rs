@@ -113,7 +113,7 @@ pub fn append_bare_prepared(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> 
 }
 
 /// Append a server's error with the gateway's text instead of the server's. An error without an entry in
-/// `known_message` gets the code 1105, and keeps only the class of its SQL state.
+/// `known_message` gets the code 1105, and keeps only the class (the first two characters) of its SQL state.
 pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> Result<()> {
     let ServerError { code, state: original, .. } = ServerError::parse(payload)?;
     let (code, message, kept) =

@@ -194,7 +194,7 @@ impl Recorder {
         }
     }
 
-    /// Write a prepared statement at its first execution, which contains the types of its parameters.
+    /// Write a prepared statement to the file at its first execution, which contains the types of its parameters.
     pub fn execution(&mut self, number: u32, parameters: &[u8], rules: &Rules, learner: &Learner) {
         if let Some(mut pending) = self.prepared.remove(&number) {
             pending.kinds = kinds(pending.placeholders, parameters);

@@ -103,10 +103,10 @@ pub struct Response<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientReads {
     Plaintext,
-    /// The client decrypts. The session's keys are bound to this nonce.
+    /// The client decrypts. The session's keys are derived with this nonce.
     Ciphertext(ClientNonce),
-    /// The client announces that it decrypts, but sends no valid nonce. Keys bound to its session cannot be derived
-    /// without a nonce, so its login is refused.
+    /// The client announces that it decrypts, but sends no valid nonce. The session's keys cannot be derived without a
+    /// nonce, so the login is refused.
     Unbound,
 }
 

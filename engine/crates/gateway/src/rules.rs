@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
 /// The minimum number of consecutive hexadecimal digits that could be a key. An error message does not quote a text
-/// that contains as many.
+/// with that many.
 const MIN_KEY_DIGITS: usize = 16;
 
 /// The rules of one listener, and the columns of its server.

@@ -34,8 +34,8 @@ pub struct Sealing {
     salt: Option<SessionSalt>,
     /// The sealers (encryptors) already created, indexed by the numbers of their algorithms, which start at 1.
     sealers: [Option<Sealer>; Algorithm::ALL.len() + 1],
-    /// The columns that have already occurred in this session, by the definition that the server sent. The array has
-    /// one map for each combination of verdict (what the approval says about the column) and row format.
+    /// The columns that have already occurred in this session. The key is the definition that the server sent. The
+    /// array has one map for each combination of verdict (what the approval says about the column) and row format.
     known_columns: [HashMap<Box<[u8]>, Rc<Column>>; 2 * 3],
 }
 
@@ -120,8 +120,8 @@ impl Sealing {
         rules: &Rules,
     ) -> Result<Column> {
         let Definition { original: names, stated: original, tail, .. } = Definition::parse(payload)?;
-        // The gateway appends the envelope (decryption information) to the definition. Bytes that the server put there
-        // would reach the client unchecked.
+        // The gateway appends the envelope (decryption information) to the definition. Refuse a definition to which the
+        // server has already appended bytes, because they would reach the client unchecked.
         if !tail.is_empty() {
             return Err(Failure::protocol("a column's definition has unexpected bytes at its end"));
         }

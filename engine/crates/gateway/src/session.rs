@@ -177,7 +177,8 @@ enum Phase {
     Over,
 }
 
-/// The gateway's treatment of the session's account.
+/// Whether the session's account may send any statement (`Unguarded`), may send only approved statements (`Guard`), or
+/// is in learning mode (`Learn`).
 enum Mode {
     Unguarded,
     Guard(Box<Guard>),

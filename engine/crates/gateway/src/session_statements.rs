@@ -68,8 +68,9 @@ fn word(token: &str) -> Option<&str> {
     (is_word && starts_without_digit).then_some(token)
 }
 
-/// Return the name of a database without its quotes. Return None if the name is not valid. Unquoted tokens of a parsed
-/// statement are in lower case, so on servers that distinguish case a name with capital letters must be quoted.
+/// Return the name of a database without its quotes. Return None if the name is not valid. The gateway converts
+/// unquoted tokens to lower case. On a server that distinguishes case, clients must therefore quote a name with capital
+/// letters.
 fn unquoted_name(token: &str) -> Option<String> {
     let name = match token.strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         Some(quoted) => quoted.replace("``", "`"),

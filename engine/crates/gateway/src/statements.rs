@@ -806,7 +806,7 @@ impl Statements {
         self.approved
     }
 
-    /// Parse a text into `reading`, and return the statement that approves the text in this database. Errors: the
+    /// Parse a text into `reading`, and return the approved statement that it matches in this database. Errors: the
     /// reason why the text is refused.
     pub fn find(
         &self,
