@@ -1,6 +1,6 @@
 //! The record of a slice (a measured window of one workload).
 //!
-//! It has times of phases, errors by class, counts by name, and evidence of the connections.
+//! The record contains times of phases, errors by class, counts by name, and evidence of the connections.
 
 mod evidence;
 mod log;
