@@ -23,17 +23,17 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: The tables' options. They are fixed here because the defaults differ between servers. All data is ASCII. The binary
-#: collation sorts it by its bytes.
+#: The tables' options. They are fixed here because the defaults differ between servers. All text is ASCII, and the
+#: binary collation sorts text by its bytes.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
     "{0}_state CHAR(2) NOT NULL, {0}_zip CHAR(9) NOT NULL"
 )
 
-#: The tables' columns (clause 1.3). Counters for which the specification allows four digits are integers here, so that
-#: no run can overflow them. History has no primary key (clause 1.3.1). There are no foreign keys: clause 1.3 does not
-#: require them, and with them each insert would read and lock rows of the referenced tables, such as the warehouse.
+#: The tables' columns (clause 1.3). The specification allows some counters only four digits. Here they are integers, so
+#: that no run can overflow them. History has no primary key (clause 1.3.1). There are no foreign keys: clause 1.3 does
+#: not require them, and with them each insert would read and lock rows of the referenced tables, such as the warehouse.
 #: `orphans` finds broken references instead.
 COLUMNS = {
     "warehouse": (
@@ -212,9 +212,9 @@ def after_load(database: str) -> list[str]:
 
 
 def load_operations(warehouses: int) -> int:
-    """Return the number of operations in which the load generator loads this many warehouses.
+    """Return how many load operations the load generator needs for this many warehouses.
 
-    An operation loads one unit of the data, for example a district with its customers and orders.
+    A load operation inserts one unit of the data, for example a district with its customers and orders.
     """
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 

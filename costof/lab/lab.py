@@ -162,7 +162,10 @@ class Lab:
         return process
 
     def undo(self, argv: list[str]) -> None:
-        """Register a command that undoes an action when the lab ends. Call it before the action itself."""
+        """Register a command that undoes an action when the lab ends.
+
+        Call `undo` before the action, so that an interrupted action is undone too.
+        """
         self._tell(undo=argv)
 
     def run(self, name: str, argv: list[str], env: dict[str, str] | None = None) -> None:

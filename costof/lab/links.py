@@ -104,7 +104,7 @@ def _ends(link: Link) -> tuple[tuple[Path, str], tuple[Path, str]]:
 
 
 class LinkEnd(Model):
-    """One end of a link: a device in a namespace. `address` includes the length of the network's prefix ('/30')."""
+    """One end of a link: a device in a namespace. `address` has the prefix length, such as '10.1.0.1/30'."""
 
     namespace: str
     device: str

@@ -1,4 +1,4 @@
-"""Releases of server programs other than the installed one. They let a study compare versions of a server.
+"""Downloadable releases of server programs, with which a study can compare versions of a server.
 
 A release is downloaded as a JAR file from a Maven repository. Projects that start databases in unit tests publish
 unmodified server programs there in this format. Version and SHA-256 are fixed, and the JAR is unpacked into the user's
@@ -101,7 +101,7 @@ class Release:
         return f"{self.read_version(self.path)} at {self.path}"
 
     def fetch(self) -> None:
-        """Download and unpack the release into `folder`, which is never incomplete.
+        """Download and unpack the release into `folder`. The folder appears only when it is complete.
 
         Raises `FetchError`, and `OSError` if the disk is full.
         """

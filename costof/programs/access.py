@@ -77,7 +77,7 @@ def _read_password_file(path: Path) -> str:
 
 @dataclass(frozen=True)
 class ShownAccess:
-    """The URLs of a user's own server (the target) without secrets, for the run's plan and reports."""
+    """The URLs of a user's own server (the target) without secrets, as shown in the run's plan file and reports."""
 
     url: str
     plain_url: str | None = None
@@ -123,11 +123,12 @@ class Access:
 class UrlForm:
     """The syntax of the URLs of one server program, such as PostgreSQL.
 
-    `tls_options` has the options that turn TLS on or off. For each option it has the accepted values, and for each
-    value whether it turns TLS on. TLS always verifies the certificate and the host name. Values with which a client may
-    silently fall back to plaintext are not accepted, since it would be unknown whether TLS was measured. `ca_option` is
-    the option for a CA file. `normalize` changes an option's name and value to the spelling in `tls_options`.
-    `path_refused` is the error text for a URL with a path; None if a path is allowed.
+    `tls_options` has the options that turn TLS on or off. It maps each option to its accepted values, and each value to
+    whether it turns TLS on, such as {"sslmode": {"disable": False, "verify-full": True}}. TLS always verifies the
+    certificate and the host name. Values with which a client may silently fall back to plaintext are not accepted,
+    since it would be unknown whether TLS was measured. `ca_option` is the option for a CA file. `normalize` changes an
+    option's name and value to the spelling in `tls_options`. `path_refused` is the error text for a URL with a path;
+    None if a path is allowed.
     """
 
     schemes: tuple[str, ...]

@@ -60,7 +60,7 @@ class ServerLog:
             self._marks += 1
             mark = f"costof mark {self._marks}."
             self._send_mark(mark)
-            # On a full disk, mark and entries are lost.
+            # Stop waiting if the disk is full: the mark is then never written.
             found = lambda: mark in self._read_lines() or is_full(self.file.path)  # noqa: E731
             self._lab.wait_until(f"reading the log of {self._writer}", found, only=self._lab.processes[self._writer])
         self.file.shorten()
@@ -129,7 +129,7 @@ def statements_sent(
 def entries_mismatch(
     audited: Collection[str], sent: Mapping[str, int], increases: Mapping[str, float], answer: SliceAnswer, log: LogFile
 ) -> str | None:
-    """Return how a slice's audit entries differ from the statements that were sent; None if they agree.
+    """Return how the audit entries of a slice (a measured window) differ from the sent statements; None if they agree.
 
     Each statement of an `audited` class must have one entry, and statements of other classes must have none. Two cases
     allow more entries: a failed operation may have sent statements that the client did not count, and a load generator

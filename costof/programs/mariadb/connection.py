@@ -301,7 +301,7 @@ def check_privileges(
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """Return the GRANT statement for the database that the user has `chosen`, else for all names that costof generates.
+    """Return a GRANT statement for the database `chosen`; without it, for all database names that costof generates.
 
     `user` and `host` are the parts of the account's name.
     """
@@ -401,8 +401,8 @@ class MarkedDatabase:
     def _is_marked(self, marker: Marker, tables: set[str]) -> bool:
         if MARKER_NAME in tables and self._session.ask(f"SELECT 1 FROM {self._marker_table}"):  # noqa: S608
             return self.marker() == marker
-        # There is no marker. If there are no other tables either, the database counts as the run's: the run has ended
-        # after it created the database or the marker's table, but before it wrote the marker.
+        # There is no marker. A database without other tables still counts as the run's: the run has ended after it
+        # created the database or the empty marker table, but before it wrote the marker.
         return tables <= {MARKER_NAME} and self.exists()
 
     def _tables(self) -> set[str]:

@@ -34,7 +34,7 @@ SETTINGS: dict[Store, dict[str, str]] = {
     "tablespaces' files": {
         # With FORCE, no table can be created without encryption.
         "innodb-encrypt-tables": "FORCE",
-        # These threads encrypt what the server creates without encryption at its first start.
+        # The server creates some tablespaces unencrypted at its first start. These threads encrypt them later.
         "innodb-encryption-threads": "2",
         "aria-encrypt-tables": "ON",
     },
@@ -61,7 +61,8 @@ PLUGIN_PACKAGE = "mariadb-server"
 KEY_BYTES = 32
 #: The table in which a canary is stored while the server's files are searched for it.
 TABLE = "canaries"
-#: With this many rows, a sort with this buffer writes several parts to a temporary file.
+#: The number of rows with a canary, and the size of the sort buffer in bytes. The rows do not fit into the buffer, so a
+#: sort writes several parts to a temporary file.
 ROWS = 2000
 SORT_BUFFER = 16384
 #: The bytes that the sorting query adds to each row of its result. The result then exceeds the network's buffers, so

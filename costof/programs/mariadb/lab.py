@@ -45,7 +45,8 @@ SETTINGS = {
     "skip-name-resolve": "ON",
     # 1000 is enough for hundreds of concurrent connections over far links.
     "max-connections": "1000",
-    # Each of TPC-C's terminals prepares 53 statements, and the terminals of all arms stay connected through the run.
+    # Each of TPC-C's terminals (clients) prepares 53 statements. The terminals of all arms stay connected through the
+    # run.
     "max-prepared-stmt-count": "1048576",
     # 256 MB is enough for the data of a study. The server allocates the memory only when it uses it.
     "innodb-buffer-pool-size": "256M",

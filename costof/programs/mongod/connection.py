@@ -302,7 +302,7 @@ class FirstHeartbeatListener(monitoring.ServerHeartbeatListener):
 
         Raises `ServerSelectionTimeoutError` as soon as all addresses have failed, with the first error of each.
         """
-        # This time limit is longer than that of a connection to one address.
+        # This is longer than the time limit of one address, so each address has failed before, or has answered.
         self._is_over.wait(1.5 * reach.REACH_SECONDS)
         if len(self._failed) == self._addresses:
             raise ServerSelectionTimeoutError(",".join(dict.fromkeys(map(str, self._failed.values()))))
@@ -350,7 +350,8 @@ def check_privileges(
             action for action in ACTIONS if not all(_allows(privileges, action, database, name) for name in collections)
         ]
     else:
-        # `privileges` is empty if the user has no roles, and also if the server does not check privileges.
+        # An empty list has two possible causes: the user has no roles, or the server does not check privileges.
+        # Commands show which.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(

@@ -100,7 +100,7 @@ class Audit(PostgresPart[AuditConfiguration]):
         return self._log
 
     def session_options(self) -> list[str]:
-        # The run's own statements get no entries.
+        # Do not log the run's own administrative statements, which would count as entries of clients.
         return ["-c", "pgaudit.log=none"] if self.configuration.audit == "loaded" else []
 
     def reads_records(self) -> bool:
@@ -120,7 +120,7 @@ class Audit(PostgresPart[AuditConfiguration]):
         return self._entries.readings()
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice's entries differ from the client's statements; None if they match exactly."""
+        """Return how a slice's (measured window's) audit log differs from the sent statements; None if they agree."""
         place = self.server.place
         sent = statements_sent(place.kind(answer), answer, place.client_statements)
         if self.configuration.audit is None or sent is None:

@@ -112,7 +112,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         # If root mounts the file system, the server runs as another user, who needs access to it.
         others = is_root()
         if self.configuration.file_system == "bindfs":
-            # Use several threads, like gocryptfs.
+            # Let bindfs use several threads, as gocryptfs does, so that only encryption differs.
             options = ["-f", "--multithreaded", *([] if others else ["--no-allow-other"])]
             return [str(find_bindfs()), *options, str(self._stored), str(mounted)]
         binary, password_file = str(find_gocryptfs()), self.server.folder / "file-system-password"
@@ -125,8 +125,8 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         return [binary, "-fg", *password, *(["-allow_other"] if others else []), str(self._stored), str(mounted)]
 
     def started(self) -> None:
-        # Look up the segment's ID now, since the file system with the ID may end before the server's segment is
-        # removed.
+        # Read the ID of the server's shared memory segment now: when the segment is removed at the end, the mounted
+        # file system with the ID may be gone already.
         segment = (self.server.data / PID_FILE).read_text().splitlines()[SEGMENT_LINE].split()[-1]
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 
@@ -135,7 +135,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         ask, canary = self.server.ask, new_canary()
         rows = f"SELECT '{canary}-' || n AS c FROM generate_series(1, {ROWS}) AS n"  # noqa: S608  # text of our own
         ask(f"CREATE TABLE {TABLE} AS {rows}")
-        # This writes the table's pages to its file.
+        # A checkpoint writes the table's pages to its file, which is then searched.
         ask("CHECKPOINT")
         files = files_in(self._stored)
         readable = files_with(canary, files)

@@ -110,7 +110,8 @@ class PostgresServer(LabServer):
         self.os_user = Unprivileged()
         self._key = place.keys[0]
         self._admin: psycopg.Connection[Any] | None = None
-        #: The settings that the study requires, and `max_connections` (`accept`). They override all other settings.
+        #: The settings that the study requires, and `max_connections` if `accept` sets it. They override all other
+        #: settings.
         self._chosen = dict(configuration.settings)
         self._log_ins: Counter[str] = Counter()
 
@@ -145,7 +146,6 @@ class PostgresServer(LabServer):
 
     @property
     def major(self) -> int:
-        """The server's major version, such as 18."""
         return int(re.split(r"\D", self.version)[0])
 
     def close(self) -> None:
@@ -268,7 +268,7 @@ class PostgresServer(LabServer):
 
     @property
     def _has_records(self) -> bool:
-        """True if clients read YCSB's records. The lab then inserts them before the first slice."""
+        """Whether clients read YCSB's records, which must then be inserted before the measurement."""
         return "ycsb" in self.place.kinds.values() and any(part.reads_records() for part in self.parts)
 
     @property

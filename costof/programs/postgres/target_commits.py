@@ -20,13 +20,13 @@ SETTING = "synchronous_commit"
 #: The values with which a commit waits for a synchronous standby. Without one, the server treats them as 'local'.
 STANDBY_VALUES = frozenset({"remote_write", "on", "remote_apply"})
 NO_STANDBY = "without a synchronous standby (synchronous_standby_names is empty) the server treats it as 'local'"
-#: From this version on, a server counts the flushes of a session exactly when the session ends.
+#: From version 15 on, the count of a session's flushes is exact as soon as the session has ended.
 FIRST_EXACT_VERSION = 150_000
-#: With these methods a write is its own flush, which the server does not count.
+#: Values of `wal_sync_method` with which each write is also a flush, which the server does not count.
 UNCOUNTED_METHODS = frozenset({"open_sync", "open_datasync"})
 SHOWN = ("fsync", "wal_sync_method", SETTING, "synchronous_standby_names")
-#: Flushes by other sessions are reported if there are more of them than this share of the number of the run's commits.
-#: Fewer hardly change the number of flushes per commit.
+#: The run reports the flushes of other sessions if their number exceeds 5 % of its own commits. Fewer flushes
+#: hardly change the number of flushes per commit.
 NOTABLE_SHARE = 0.05
 END_SECONDS, POLL_SECONDS = 5.0, 0.005
 
@@ -44,8 +44,8 @@ class TargetCommits:
         self._name = application_name
         #: Why the server's flushes cannot be counted; None if they can.
         self.hidden: str | None = None
-        #: The highest rate of flushes (per second) in a slice whose own commits did not wait for any. Other sessions
-        #: have caused them.
+        #: The highest rate of flushes per second by sessions of other users. It is measured in slices (measured
+        #: windows) whose own commits wait for no flush, so that others have caused all flushes.
         self.others_per_second = 0.0
         self._read_flushes = ""
 
@@ -93,7 +93,7 @@ class TargetCommits:
         return NO_STANDBY if value in STANDBY_VALUES and not standbys.strip() else None
 
     def settings(self) -> dict[str, str]:
-        """Return the server's own settings for sessions that do not set theirs."""
+        """Return the server's settings for commits. A session without settings of its own uses them."""
         return {name: str(self._session.ask(f"SHOW {name}")[0][0]) for name in SHOWN}
 
     def standbys(self) -> str:
@@ -104,7 +104,7 @@ class TargetCommits:
         return f"{synchronous} synchronous of {total}"
 
     def mismatch(self, settings: Mapping[str, str], increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return why a slice's commits did not wait as its sessions' settings require; None if they did.
+        """Return why the commits of a slice (a measured window) did not wait as `settings` require; None if they did.
 
         Too few flushes show that commits did not wait. More flushes than needed show nothing, since other sessions may
         flush the log too.
@@ -129,7 +129,7 @@ class TargetCommits:
         return None
 
     def _standbys(self) -> tuple[int, int, int]:
-        """Return the numbers of standbys: connected, with a state that this account may read, and synchronous."""
+        """Return three numbers of connected standbys: all, those whose state this account may read, synchronous ones."""
         synchronous = "count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
         ((total, visible, in_step),) = self._session.ask(
             f"SELECT count(*), count(sync_state), {synchronous} FROM pg_stat_replication"  # noqa: S608

@@ -43,8 +43,9 @@ def _release(version: str, **sha256: str) -> Release:
     )
 
 
-#: The releases of `costof fetch postgres@18`. All are built by the same project with the same options, so that they
-#: differ only in PostgreSQL's version. Debian's packages are built with other options.
+#: The releases that `costof fetch postgres@18` and the like download, by series ('18'). All are built by the same
+#: project with the same options, so that they differ only in PostgreSQL's version. Debian's packages have other
+#: options.
 RELEASES = {
     release.series: release
     for release in (

@@ -100,7 +100,7 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
 
 
 #: The strings that the run loads into Redis have values of three sizes. By size in bytes, (N, M, I) says: of each N
-#: consecutive strings, M have this size, starting at index I. (The engine's type `Strings` must agree with this.)
+#: consecutive strings, M have this size, starting at index I. (`Strings` in engine/crates/wire must agree with this.)
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 

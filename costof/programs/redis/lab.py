@@ -174,9 +174,9 @@ class RedisServer(LabServer):
         """Return the flushes and the bytes of the append-only file; {} if the study does not configure this file.
 
         Redis does not count flushes. They are computed from the number of pages (of 4,096 bytes) that Redis has made
-        dirty, which the kernel counts. An append makes the file's last page dirty if the page was flushed before;
-        otherwise the page is dirty already and does not count again. Appended bytes also add one page for each 4,096
-        bytes, so the flushes are the number of pages less the file's size in pages.
+        dirty, as the kernel counts them. The first append after a flush makes the file's last page dirty again, which
+        counts as one page. Each 4,096 appended bytes count as one more page. The number of flushes is therefore the
+        number of dirtied pages less the file's size in pages.
         """
         if APPEND_ONLY not in self._place.configuration.settings:
             return {}
