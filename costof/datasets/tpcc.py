@@ -99,8 +99,8 @@ REFERENCES = (
     ("stock", ("s_i_id",), "item", ("i_id",)),
 )
 
-#: The consistency conditions, by their numbers in clause 3.3.2. Each has a description, and a query for the rows that
-#: violate the condition. The conditions hold whenever no transaction is running.
+#: The consistency conditions, under their numbers in clause 3.3.2. Each has a description, and a query that returns the
+#: rows that violate the condition. The conditions hold whenever no transaction is running.
 CONSISTENCY = {
     1: (
         "a warehouse's w_ytd is the sum of its districts' d_ytd",
@@ -171,8 +171,8 @@ CONSISTENCY = {
         "GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id "
         "WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
     ),
-    # In the specification this condition holds only right after the load, before any delivery. Here the number of
-    # deliveries (the sum of `c_delivery_cnt`) is added, so that the condition also holds after deliveries.
+    # The specification's condition holds only right after the load, since it ignores deliveries. Here the number of
+    # deliveries (the sum of `c_delivery_cnt`) is added, so that the condition holds during a run too.
     11: (
         "a district has 2100 more orders than new orders, plus one for each delivery",
         "SELECT d_w_id, d_id, ordered, waiting, delivered FROM district "

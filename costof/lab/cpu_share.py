@@ -10,7 +10,8 @@ from costof.errors import CostofError, ErrorText
 from costof.lab.lab import Lab
 from costof.lab.program import find_program
 
-# A short period, so that a host that has used up its share looks to its clients like a slow machine, not a stopped one.
+# The length of a scheduling period. It is short because a host stops for the rest of a period when it has used up its
+# share. Clients should see a slow machine, not one that stops.
 PERIOD_US = 10_000
 # Each host's period is this much longer than the previous host's. If the periods were equal, their random offsets would
 # stay the same for a whole run, and figures would differ from run to run by chance.

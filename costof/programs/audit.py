@@ -20,7 +20,7 @@ from costof.messages.answers import REPORTED, REPORTED_FAILURE, SliceAnswer
 ENTRIES = "audit_entries"
 BYTES = "audit_bytes"
 OF_CLASS = "audit_entries_"
-#: A disk with less free space counts as full.
+#: A disk with fewer free bytes counts as full.
 FULL_BYTES = 16 * 1024
 #: The number of queries in an operation of kind `pipeline`.
 QUERIES_OF_A_PIPELINE = 16
@@ -133,7 +133,7 @@ def entries_mismatch(
 
     Each statement of an `audited` class must have one entry, and statements of other classes must have none. Two cases
     allow more entries: a failed operation may have sent statements that the client did not count, and a load generator
-    sends statements that belong to no operation.
+    of `--client`, such as pgbench, sends statements that belong to no operation.
     """
     failed = STATEMENTS_OF_A_FAILURE * sum(error.count for error in answer.errors)
     uncounted = math.inf if REPORTED in answer.counts else failed

@@ -144,8 +144,8 @@ class SshServer:
             "ForceCommand": "internal-sftp",
             "LogLevel": "INFO",
             "LogVerbose": LOG_NEGOTIATION,
-            # These settings are needed if the package is unpacked elsewhere than in /. An older sshd has neither the
-            # programs nor the settings.
+            # Tell sshd where its helper programs are, in case its package is not unpacked in /. An older sshd has
+            # neither these programs nor these settings.
             **{setting: helpers / name for setting, name in HELPER_PROGRAMS.items() if (helpers / name).is_file()},
         }
         return "".join(f"{name} {value}\n" for name, value in settings.items())

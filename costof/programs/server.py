@@ -154,12 +154,12 @@ class LabServer(ABC):
         return []
 
     def failure_reason(self) -> str | None:
-        """Return why the server no longer works; None if it works, or if the lab itself started all its processes."""
+        """Return how a process has failed that the server, not the lab, has started; None if none has."""
         return None
 
     @abstractmethod
     def describe(self) -> Description:
-        """Return the server's description. The lab adds the hosts to its `topology`, such as 'one server'."""
+        """Return the server's description. The lab appends the hosts to `topology`, for example to 'one server'."""
 
     def expect_tls(self, tls: bool) -> None:
         """Record whether clients use TLS from now on, for servers that cannot count TLS connections separately."""
@@ -243,7 +243,7 @@ class TargetServer(ABC):
         self.refused: dict[str, str] = {}
         #: Why the server's counters cannot be read; None if they can.
         self.counters_hidden: str | None = None
-        #: The kinds of the study's workloads, by which the server may choose its tables.
+        #: The kinds of the study's workloads, such as 'ycsb'. A subclass may create only the tables that they use.
         self.kinds: frozenset[str] = frozenset()
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
@@ -428,7 +428,10 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return, by name, a function for each program that must be installed. It finds the program or raises an error."""
+    """Return the names of all programs that must be installed, each with a function.
+
+    The function finds the program, or raises an error if it is missing.
+    """
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 
 

@@ -143,14 +143,17 @@ class Audit(MariadbPart[AuditConfiguration]):
         return counted | self._entries.readings()
 
     def mismatch(self, increases: Mapping[str, float], answer: SliceAnswer) -> str | None:
-        """Return how a slice's (measured window's) audit log differs from the counted statements; None if they agree."""
+        """Return how the audit log differs from the counted statements; None if they agree.
+
+        `increases` and `answer` are those of one slice (a measured window).
+        """
         place = self.server.place
         kind = place.kind(answer)
         counted = {name: int(increases.get(f"{COUNTED}{name}", 0)) for name in COUNTERS}
         sent = statements_sent(kind, answer, place.client_statements)
         if kind == "tpcc":
-            # The client only counts all its statements together. Those that the server does not count as reads or
-            # writes are COMMIT and ROLLBACK.
+            # The client of TPC-C only counts all its statements together. The statements that the server counts
+            # neither as reads nor as writes are COMMIT and ROLLBACK.
             others = (answer.count("tpcc.statements") or 0) - sum(counted.values())
             sent = {**counted, "misc": others}
         if sent is None:

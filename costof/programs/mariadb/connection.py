@@ -301,7 +301,7 @@ def check_privileges(
 
 
 def grant_line(needed: Iterable[str], chosen: str | None, user: str, host: str = "%") -> str:
-    """Return a GRANT statement for the database `chosen`; without it, for all database names that costof generates.
+    """Return a GRANT statement for the database `chosen` or, if it is None, for all names that costof generates.
 
     `user` and `host` are the parts of the account's name.
     """

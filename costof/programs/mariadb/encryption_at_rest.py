@@ -153,7 +153,7 @@ class EncryptionAtRest(MariadbPart[EncryptionConfiguration]):
             cursor.execute(f"CREATE TABLE {table} (id INT PRIMARY KEY, c VARCHAR(120)) ENGINE=InnoDB")
             rows = ", ".join(f"({number}, '{canary}-{number}')" for number in range(ROWS))
             cursor.execute(f"INSERT INTO {table} VALUES {rows}")  # noqa: S608  # text of our own
-            # This writes the table's pages to its file, which the server would otherwise do much later.
+            # FLUSH TABLES writes the table's pages to its file now. The server would otherwise write them much later.
             cursor.execute(f"FLUSH TABLES {table} FOR EXPORT")
             cursor.execute("UNLOCK TABLES")
         with connection.cursor(SSCursor) as sorted_rows:

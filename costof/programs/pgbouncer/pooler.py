@@ -114,7 +114,7 @@ class PoolerProcess:
     def fill(self, pools: Sequence[Pool]) -> None:
         """Make PgBouncer open all connections of the pools to the server.
 
-        For each pool, it runs as many transactions at the same time as the pool has connections. Raises `LAB_FAILED`.
+        For each pool, the function runs as many transactions at once as the pool has connections. Raises `LAB_FAILED`.
         """
         import psycopg
 

@@ -164,7 +164,8 @@ def mounted_type(path: Path) -> str:
     """Return the type of the file system on which a path is, such as 'ext4' or 'fuse.bindfs'."""
     found = Path("/"), ""
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        # The mount point is the fifth field; after a hyphen follows the type (proc(5)).
+        # In a line of mountinfo (proc(5)), the fifth field is the mount point. The type is the first field after the
+        # hyphen.
         before, _, after = line.partition(" - ")
         point = Path(before.split()[4])
         if path.is_relative_to(point) and len(point.parts) >= len(found[0].parts):

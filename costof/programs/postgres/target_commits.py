@@ -44,13 +44,13 @@ class TargetCommits:
         self._name = application_name
         #: Why the server's flushes cannot be counted; None if they can.
         self.hidden: str | None = None
-        #: The highest rate of flushes per second by sessions of other users. It is measured in slices (measured
-        #: windows) whose own commits wait for no flush, so that others have caused all flushes.
+        #: The highest rate of flushes per second that other sessions caused. It is measured in slices (measured
+        #: windows) in which the run's own commits wait for no flush.
         self.others_per_second = 0.0
         self._read_flushes = ""
 
     def find_counters(self) -> None:
-        """Choose the query for the number of flushes, and test it. Set `hidden` if they cannot be counted."""
+        """Choose the query for the number of flushes, and test it. Set `hidden` if flushes cannot be counted."""
         ((version,),) = self._session.ask("SELECT current_setting('server_version_num')::int")
         ((method,),) = self._session.ask("SHOW wal_sync_method")
         self._read_flushes = COUNTED_FLUSHES[version >= 180_000]
@@ -65,7 +65,7 @@ class TargetCommits:
                 self.hidden = error_text(error)
 
     def readings(self) -> dict[str, float]:
-        """Return the flushes of the server's log and the bytes written to it, by all sessions; {} if hidden."""
+        """Return the flushes of the server's log and its written bytes, by all sessions; {} if `hidden` is set."""
         if self.hidden is not None:
             return {}
         ((flushes,),) = self._session.ask(self._read_flushes)
@@ -129,7 +129,7 @@ class TargetCommits:
         return None
 
     def _standbys(self) -> tuple[int, int, int]:
-        """Return three numbers of connected standbys: all, those whose state this account may read, synchronous ones."""
+        """Return the numbers of all connected standbys, of those whose state is readable, and of synchronous ones."""
         synchronous = "count(*) FILTER (WHERE state = 'streaming' AND sync_state IN ('sync', 'quorum'))"
         ((total, visible, in_step),) = self._session.ask(
             f"SELECT count(*), count(sync_state), {synchronous} FROM pg_stat_replication"  # noqa: S608

@@ -140,7 +140,7 @@ class RedisSettings(ServiceSettings):
 MAY_WANT_TLS = "this may be the TLS port: write rediss://…"
 # Retry only once. By default redis-py would retry ten times within a minute.
 RETRY_ONCE = Retry(NoBackoff(), 1, (redis.ConnectionError,))
-# A plain port reads a TLS ClientHello as the beginning of a command and waits for the rest.
+# The hint after a timeout: a plain port takes a TLS ClientHello for the beginning of a command and waits for the rest.
 MAY_BE_PLAIN = "the URL requires TLS, but this may be the plain port"
 
 

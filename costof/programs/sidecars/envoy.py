@@ -291,6 +291,9 @@ def _common_name(subject: str | None) -> str:
 
 
 def _tls(entry: dict[str, str | None]) -> str:
-    """Return version and cipher of the encrypted side in an entry of the access log; '' if neither is encrypted."""
+    """Return TLS version and cipher from an entry of the access log; '' if the entry has none.
+
+    They are those of the connection to the client or, if it is plain, of the connection to the server.
+    """
     sides = (entry["client_tls"] or "", entry["server_tls"] or "")
     return next((side for side in sides if side.startswith("TLS")), "")

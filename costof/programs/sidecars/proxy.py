@@ -47,8 +47,8 @@ class MutualTls:
 class Passage:
     """A port of a sidecar, and where it forwards to (both 'address:port').
 
-    With `http`, the sidecar reads and forwards HTTP/1.1 requests; otherwise it forwards bytes. `inward` is the TLS with
-    which it accepts connections, `outward` that with which it opens them; None is plain.
+    With `http`, the sidecar reads and forwards HTTP/1.1 requests; otherwise it forwards bytes. `inward` has the TLS
+    settings for connections that it accepts, `outward` for connections that it opens. None means no TLS.
     """
 
     name: str
@@ -82,8 +82,8 @@ class PassageCounters:
 class ConnectionRecord:
     """A sidecar's own record of one test connection.
 
-    `client` and `server` are the names in the certificates of the neighbours in front of and behind the sidecar; '' for
-    a plain connection. `tls` is the version and cipher of the encrypted side, and '' if there is none.
+    `client` and `server` are the names in the certificates of the client and the server of the sidecar; '' for a plain
+    connection. `tls` is the version and cipher of the connection to either of them that uses TLS; '' if none does.
     """
 
     client: str
