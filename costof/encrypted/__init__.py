@@ -211,7 +211,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection, on which the next query would read the remaining rows of this result as its own."""
+        """Close the connection: the next query on it would read the remaining rows of this result as its own."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

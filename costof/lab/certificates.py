@@ -40,9 +40,9 @@ CHAIN = "-chain-"
 def certificate_kind(settings: Mapping[str, Any], default: str | None = None) -> str | None:
     """Return the kind of certificate that `settings` describe, such as 'rsa-2048' or 'rsa-2048-chain-3'.
 
-    `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. "certificates"
-    is the number that the server sends: its own and the intermediate ones, not the root. If `settings` have no "key",
-    the key is `default`. Without a key, return None.
+    `settings` are an arm's settings for the lab, such as {"key": "rsa-2048", "certificates": 3}. "certificates" is the
+    number that the server sends: its own and the intermediate ones, not the root. If `settings` have no "key", the key
+    is `default`. Without a key, return None.
     """
     key, length = settings.get("key", default), int(settings.get("certificates", 1))
     return key if key is None or length == 1 else f"{key}{CHAIN}{length}"

@@ -33,7 +33,7 @@ REPOSITORY_VARIABLE = "COSTOF_MAVEN_REPOSITORY"
 
 @dataclass(frozen=True)
 class Jar:
-    """A JAR file of a Maven repository. `coordinates` are group, artifact and version, separated by colons."""
+    """A JAR file of a Maven repository. `coordinates` are 'group:artifact:version'."""
 
     coordinates: str
     sha256: str

@@ -89,7 +89,7 @@ class ShownAccess:
 class Access:
     """The command line options with which users describe their own server (the target).
 
-    The URLs and the password are secret: they never appear in plans, reports and logs.
+    The URLs and the password are secret: they never appear in a run's files, reports and logs.
 
     `plain_url` is the URL for measurements without TLS, and `pooler_url` that of a connection pooler in front of the
     server. `database` is the name that the user chose for the run's database. `allow_plain` permits measurements

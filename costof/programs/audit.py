@@ -32,7 +32,8 @@ class ServerLog:
     """The log of a lab's server. Each line is read once and passed to all `readers`.
 
     The process named `writer` writes the file. It is the server itself, or a log collector or syslog daemon to which
-    the server sends its lines. In the second case, `send_mark` sends this process one more line with the given text.
+    the server sends its lines. For a collector or daemon, `send_mark` sends one more line with the given text to this
+    process.
     """
 
     def __init__(self, lab: Lab, writer: str, file: LogFile, send_mark: Callable[[str], object] | None = None) -> None:
@@ -51,8 +52,8 @@ class ServerLog:
         """Read the new lines, including the entries of all statements that the server has answered.
 
         The server writes or sends an entry before it answers the statement. A collector or a syslog daemon writes lines
-        in the order in which it receives them, but perhaps later. The function therefore sends it one more line, the
-        mark, and reads until the mark is in the file.
+        in the order in which it receives them, but perhaps later. The function therefore sends the collector or daemon
+        one more line, the mark, and reads until the mark is in the file.
         """
         if self._send_mark is None:
             self._read_lines()

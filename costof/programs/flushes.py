@@ -18,9 +18,8 @@ BACKGROUND_PER_SECOND = 25.0
 def commits_in_flight(answer: SliceAnswer) -> float:
     """Return the mean number of operations in flight during a slice (a measured window), at least 1.
 
-    It is the total duration of all operations divided by the slice's length (Little's law, 1961). If another
-    load generator (`--client`) measured the slice, the total duration is its number of operations times its mean
-    latency.
+    It is the total duration of all operations divided by the slice's length (Little's law, 1961). If another load
+    generator (`--client`) measured the slice, the total duration is its number of operations times its mean latency.
     """
     spent = max((phase.sum_ns for phase in answer.phases.values()), default=0)
     if REPORTED in answer.counts:

@@ -175,7 +175,7 @@ class SshServer:
         The function also opens and closes one session over the tunnel's connection, because sshd disables Nagle's
         algorithm on a connection only when a session is opened. A bare `ssh -N` opens none. With Nagle's algorithm, the
         greeting of a server that speaks first (MySQL) would wait in sshd until the client has acknowledged the new
-        channel. That would take 40 ms, and one more round trip on a far link.
+        channel. That would take 40 ms, and on a link with a delay one more round trip.
         """
         # ssh creates its control socket only after the key exchange, the log-in and the set-up of the forwarding.
         control = self._control(tunnel.name)

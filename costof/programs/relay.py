@@ -18,7 +18,7 @@ NS_PER_US = 1e3
 
 
 class All(Model):
-    """The choice that all requests get the delay `RelayCost.added_ns`."""
+    """A value of `RelayCost.payers`: all requests get the delay `added_ns`."""
 
     all: dict[str, int] = {}
 
@@ -47,7 +47,7 @@ class Spell(Model):
 
 
 class Spells(Model):
-    """The choice that requests in the first `lasting_ns` of each period get the delay `RelayCost.added_ns`."""
+    """A value of `RelayCost.payers`: requests in the first `lasting_ns` of each period get the delay `added_ns`."""
 
     spells: Spell
 
@@ -69,7 +69,7 @@ class Warming(Model):
 class RelayCost(Model):
     """The delay of requests at a port of the relay.
 
-    Every request waits `base_ns`. The requests that `payers` chooses wait `added_ns` more. With `warming`, an arm's
+    Every request waits `base_ns`. The requests that `payers` selects wait `added_ns` more. With `warming`, an arm's
     first requests after those of another arm are slow, as if caches were cold.
     """
 

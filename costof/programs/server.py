@@ -62,7 +62,7 @@ class Place:
 
     def kind(self, answer: SliceAnswer) -> str | None:
         """Return the workload's kind, such as 'connect'; None if it was not run by costof's own load generator."""
-        # The name in the answer may be followed by the arm's number of workers and options.
+        # In the answer, a space and the arm's number of workers and options may follow the workload's name.
         return self.kinds.get(answer.workload.split(" ")[0])
 
     def name(self, program: str) -> str:
@@ -146,15 +146,15 @@ class LabServer(ABC):
         return first(part.mismatch(increases, answer) for part in self.parts)
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return, by role, the CPU seconds of the server's processes that the lab did not start itself."""
+        """Return the CPU seconds of processes that the lab did not start itself, by role, such as {"server": 1.2}."""
         return {}
 
     def further_processes(self) -> list[tuple[str, int]]:
-        """Return (role, pid) of the server's processes that the lab did not start itself."""
+        """Return role and pid of processes that the lab did not start itself, such as [("server", 4711)]."""
         return []
 
     def failure_reason(self) -> str | None:
-        """Return how a process has failed that the server, not the lab, has started; None if none has."""
+        """Return a text about a failed process that the server started without the lab; None if none has failed."""
         return None
 
     @abstractmethod
@@ -428,9 +428,9 @@ def target_server(program: str | None) -> type[TargetServer]:
 
 
 def programs_needed() -> dict[str, Callable[[], str]]:
-    """Return the names of all programs that must be installed, each with a function.
+    """Return, for each program that must be installed, its name and a function that finds it.
 
-    The function finds the program, or raises an error if it is missing.
+    The function raises an error if the program is missing.
     """
     return {name: find for module in modules() for name, find in getattr(module, "NEEDED", {}).items()}
 

@@ -134,7 +134,7 @@ def shown(parts: UrlParts, parsed: dict[str, Any]) -> str:
 
 
 def _parse_error(parts: UrlParts) -> str:
-    """Return text that names the wrong part of the URL. It is not pymongo's error text, which might quote a secret."""
+    """Return text that says which part of the URL is wrong. pymongo's own error text might quote a secret."""
     try:
         uri_parser.split_hosts(parts.hosts)
     except (PyMongoError, ValueError):
@@ -352,7 +352,7 @@ def check_privileges(
         ]
     else:
         # An empty list has two possible causes: the user has no roles, or the server does not check privileges.
-        # Commands show which.
+        # So test whether commands are allowed.
         missing = [] if _allows_everything(session, database) else list(ACTIONS)
     if missing:
         raise CostofError(

@@ -364,8 +364,8 @@ class PostgresLeftovers(Leftovers):
         try:
             place.open()
         except CostofError:
-            # The account may not log in to this database, for example because of pg_hba.conf. Runs with this
-            # account cannot have left anything there.
+            # The account may not log in to this database, for example because of pg_hba.conf. Runs with this account
+            # cannot have left anything there.
             return []
         try:
             names = sorted(name for (name,) in place.ask(_MARKED, MARKER_NAME) if is_allowed_name(name))

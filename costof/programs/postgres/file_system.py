@@ -1,7 +1,8 @@
 """The file system under the data folder of a lab's PostgreSQL: the usual one, or one in user space (FUSE).
 
 `gocryptfs` encrypts files and their names. `bindfs` passes all calls on without changing anything, so that it costs
-what FUSE costs without encryption. Both store their files in another folder, in which the lab searches for a canary.
+what FUSE costs without encryption. Both store their files in another folder, in which the lab searches for a canary (a
+random text).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def gocryptfs_version(binary: Path) -> str:
 class FileSystem(PostgresPart[FileSystemConfiguration]):
     """The part of a server that mounts a FUSE file system for the data folder, if the study requires one.
 
-    `leak` says how the last search for a canary contradicts the configuration; None if it does not.
+    `leak` says how the last search for a canary (a random text) contradicts the configuration; None if it does not.
     """
 
     configuration_type = FileSystemConfiguration
@@ -118,7 +119,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         binary, password_file = str(find_gocryptfs()), self.server.folder / "file-system-password"
         write_private(password_file, secrets.token_hex(32).encode())
         password = ["-q", "-nosyslog", "-passfile", str(password_file)]
-        # Low cost of scrypt: slow hashing would protect only a password that can be guessed, not a random one.
+        # Keep the cost of scrypt low: slow hashing protects only passwords that can be guessed, and this one is random.
         cipher = ["-xchacha"] if self.configuration.cipher == "XChaCha20-Poly1305" else []
         init = [binary, "-init", "-scryptn", "10", *cipher, *password, str(self._stored)]
         self.server.place.lab.run(f"{self.server.name}-gocryptfs-init", init)
@@ -131,7 +132,7 @@ class FileSystem(PostgresPart[FileSystemConfiguration]):
         self.server.place.lab.undo(["ipcrm", "-m", segment])
 
     def evidence(self) -> dict[str, str]:
-        """Store a new canary, search the stored files for it, and return the facts. Sets `leak`."""
+        """Store a new canary (a random text), search the stored files for it, and return the facts. Sets `leak`."""
         ask, canary = self.server.ask, new_canary()
         rows = f"SELECT '{canary}-' || n AS c FROM generate_series(1, {ROWS}) AS n"  # noqa: S608  # text of our own
         ask(f"CREATE TABLE {TABLE} AS {rows}")

@@ -93,7 +93,7 @@ PARTS: tuple[type[PostgresPart[Any]], ...] = (
 
 
 class PostgresServer(LabServer):
-    """One PostgreSQL server with pgbench's tables and YCSB's, which clients at all distances use."""
+    """One PostgreSQL server with pgbench's tables and YCSB's, for clients at all distances (round-trip times)."""
 
     port, user = PORT, USER
     writes = [f"the lab's own server: {DATABASE}.{table}, removed with the lab" for table in (*TABLES, ycsb.TABLE)]
@@ -206,7 +206,7 @@ class PostgresServer(LabServer):
         self._log_ins.update(_AUTHORIZED.findall(lines))
 
     def evidence(self) -> dict[str, str]:
-        """Return the values, in the running server, of the settings that the study sets. Parts add their evidence."""
+        """Return the running server's values of the study's settings, and the evidence of its optional parts."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     def show(self, settings: Iterable[str]) -> dict[str, str]:

@@ -99,8 +99,8 @@ def _plain_port(query: str, port: int, tls: bool) -> int:
     return int(text)
 
 
-#: The strings that the run loads into Redis have values of three sizes. By size in bytes, (N, M, I) says: of each N
-#: consecutive strings, M have this size, starting at index I. (`Strings` in engine/crates/wire must agree with this.)
+#: The strings that the run loads into Redis have values of three sizes. `1024: (10, 1, 1)` means: of each 10
+#: consecutive strings, 1 has 1024 bytes, starting at index 1. (`Strings` in engine/crates/wire must agree with this.)
 _STRINGS = {100: (10, 8, 2), 1024: (10, 1, 1), 102400: (1000, 1, 0)}
 
 

@@ -62,7 +62,7 @@ ADMINISTRATOR = "administrator"
 
 
 class RedisServer(LabServer):
-    """One `redis-server`, which clients at all distances use."""
+    """One `redis-server`, for clients at all distances (round-trip times)."""
 
     appends = True
     writes = ["the lab's own server: strings under keys key:<number>, removed with the lab"]
@@ -165,7 +165,7 @@ class RedisServer(LabServer):
         self._closed_at = connections if tls else None
 
     def evidence(self) -> dict[str, str]:
-        """Return the values, in the running server, of the settings that the study sets."""
+        """Return the running server's values of the study's settings."""
         configuration = self._place.configuration
         shown = [*configuration.settings, *(["tls-auth-clients"] if configuration.client_certificates else [])]
         return {name: self.ask("CONFIG", "GET", name)[name] for name in shown}
