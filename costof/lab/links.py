@@ -29,8 +29,8 @@ SERVED = 254
 def link_addresses(run: str, number: int) -> tuple[str, str]:
     """Return the addresses of the two ends of link `number`. Each link has a /30 network in the run's /16.
 
-    `run`, six hexadecimal digits, chooses the /16 of 10.0.0.0/8. Simultaneous runs could use the same /16, since their
-    hosts are in separate namespaces. Different networks only make packet captures easier to read.
+    `run` is six hexadecimal digits, which choose a /16 network of 10.0.0.0/8. Simultaneous runs could use the same /16,
+    since their hosts are in separate namespaces. Different networks only make packet captures easier to read.
     """
     if not 0 <= number < NETWORKS:
         raise CostofError(ErrorText.LAB_FAILED, detail=f"a network has room for {NETWORKS} links")
@@ -150,9 +150,9 @@ class LinkReady(Model):
 class DirectionCounters(Model):
     """Counters of packets in one direction of a link.
 
-    `taken` packets entered the link. Of these, `lost` were removed by the simulated loss, `dropped` found a full queue,
-    and the receiving device `refused` others because it was down. `late_sum_ns` and `late_max_ns` say by how much
-    packets were delivered later than planned.
+    `taken` packets entered the link. The simulated loss removed `lost` of them, `dropped` found a full queue, and the
+    receiving device did not accept `refused` of them because it was down. `late_sum_ns` is the total time by which
+    packets were delivered later than planned, `late_max_ns` the longest.
     """
 
     taken: int

@@ -159,7 +159,7 @@ class LabServer(ABC):
 
     @abstractmethod
     def describe(self) -> Description:
-        """Return the server's description. The lab appends the hosts to `topology`, for example to 'one server'."""
+        """Return the server's description. The lab appends a text about its hosts to `topology`."""
 
     def expect_tls(self, tls: bool) -> None:
         """Record whether clients use TLS from now on, for servers that cannot count TLS connections separately."""
@@ -180,7 +180,7 @@ class LabServer(ABC):
 
 
 class Fetchable(Protocol):
-    """A program that `costof fetch` can download. `origin` says from where."""
+    """A program that `costof fetch` can download. `origin` says where the program comes from."""
 
     @property
     def name(self) -> str: ...

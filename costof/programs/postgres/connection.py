@@ -225,7 +225,7 @@ def error_text(error: psycopg.Error) -> str:
     return " ".join((error.diag.message_primary or str(error)).split())
 
 
-#: The query for the names of the objects in a schema. It omits objects that are dropped with a table, such as indexes.
+#: The query for the names of all objects in a schema, except those that are dropped with their table, such as indexes.
 _HOLDS = """
 SELECT relname FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind NOT IN ('i', 'I', 't')
 UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace(%s)

@@ -65,7 +65,7 @@ class TargetCommits:
                 self.hidden = error_text(error)
 
     def readings(self) -> dict[str, float]:
-        """Return the flushes of the server's log and its written bytes, by all sessions; {} if `hidden` is set."""
+        """Return the flushes of the log and the bytes written to it, by all sessions; {} if `hidden` is set."""
         if self.hidden is not None:
             return {}
         ((flushes,),) = self._session.ask(self._read_flushes)

@@ -293,7 +293,7 @@ def _common_name(subject: str | None) -> str:
 def _tls(entry: dict[str, str | None]) -> str:
     """Return TLS version and cipher from an entry of the access log; '' if the entry has none.
 
-    They are those of the connection to the client or, if it is plain, of the connection to the server.
+    The connection to the client counts or, if it is plain, the connection to the server.
     """
     sides = (entry["client_tls"] or "", entry["server_tls"] or "")
     return next((side for side in sides if side.startswith("TLS")), "")

@@ -126,9 +126,9 @@ class Sidecar(ABC):
 
     @abstractmethod
     def record(self, on: bool) -> None:
-        """Let the sidecar write a line about each connection or request from now on, or stop it.
+        """Switch the log line that the sidecar writes about each connection or request on or off.
 
-        It writes none while arms are measured. Raises OSError if the process does not answer.
+        It is off while arms are measured. Raises OSError if the process does not answer.
         """
 
     @abstractmethod
