@@ -145,8 +145,8 @@ class LoginUrl:
     """A parsed URL that names a user.
 
     `password` is empty if there is none. `path` includes its leading slash. `tls` is True if the URL or a CA file
-    requires TLS. Plaintext connections are then made only for arms without TLS, and only if --allow-plain permits them.
-    `shown` is the URL without secrets.
+    requires TLS. If it is True, only arms without TLS use plaintext, and only with --allow-plain. `shown` is the URL
+    without secrets.
     """
 
     host: str

@@ -30,7 +30,7 @@ def commits_in_flight(answer: SliceAnswer) -> float:
 def flush_mismatch(increases: Mapping[str, float], answer: SliceAnswer, flushes_commits: bool) -> str | None:
     """Return how the flushes in a slice (measured window) contradict the server's configuration; None if they do not.
 
-    With `flushes_commits` each commit must wait for a flush, otherwise none may.
+    With `flushes_commits` each commit must wait for a flush, otherwise no commit may wait for one.
 
     One flush can serve all commits that are in flight. A slice that wrote nothing, or whose flushes could not be
     counted, proves nothing.

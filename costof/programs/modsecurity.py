@@ -216,7 +216,7 @@ class ModSecurityNginx(Nginx):
         )
 
     def _server_options(self) -> list[str]:
-        # In each arm, nginx reads the whole body before it asks the origin. Only the entrance is inspected, because the
-        # rules would block the lab's status requests.
+        # In each arm, nginx reads the whole body before it asks the origin. Only requests at the entrance (the clients'
+        # port) are inspected, because the rules would block the lab's status requests.
         inspection = ["modsecurity on;", f"modsecurity_rules_file {self._rules_file};"] if self._rules else []
         return [f"client_body_buffer_size {BODY_BUFFER};", *inspection]

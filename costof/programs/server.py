@@ -73,8 +73,8 @@ class Place:
 class LabServer(ABC):
     """One server or a set of servers that the run starts. It accepts plain and TLS connections. The lab stops it."""
 
-    #: Whether clients at round-trip time 0 always get a host of their own. If False, they get one only in runs that
-    #: also have far clients. In other runs they share the server's host, and their figures are not comparable.
+    #: Whether clients at round-trip time 0 always get a host of their own. If False, they share the server's host,
+    #: except in runs that also have far clients. The figures of these two kinds of runs are not comparable.
     separate_clients: ClassVar[bool] = True
     #: Texts for --dry-run, one for each place to which the run writes, such as 'the lab's own server: costof.sbtest1'.
     writes: ClassVar[list[str]]
@@ -127,8 +127,8 @@ class LabServer(ABC):
     def readings(self) -> dict[str, float]:
         """Return counters of the server so far by name, such as {'flushes': 12} or {'log_bytes': 3400}.
 
-        They are read right before and right after each slice (a measured window). The increase divided by the number of
-        operations is a figure of the report: a study's metric can name it as the phase 'server.flushes'.
+        They are read right before and right after each slice (a measured window). The report shows the increase per
+        operation. A study's metric refers to it as the phase 'server.flushes'.
         """
         return merged(part.readings() for part in self.parts)
 
@@ -248,8 +248,8 @@ class TargetServer(ABC):
         #: The most operations that the run may perform; None if only time limits them.
         self.most_operations: int | None = None
         #: The study's main factor, such as 'transport'. `levels` maps each value of the factor that the run measures,
-        #: such as 'tls', to its table `target` in the study. `offered` has all values that this server may be able to
-        #: measure.
+        #: such as 'tls', to its table `target` in the study. `offered` maps all values that this server may be able
+        #: to measure to their tables `target`.
         self.factor = ""
         self.levels: Mapping[str, Mapping[str, Any]] = {}
         self.offered: Mapping[str, Mapping[str, Any]] = {}

@@ -18,5 +18,5 @@ class MariadbPart(ServerPart[Configuration]):
     prefix_of_settings: ClassVar[str | None] = None
 
     def early_options(self) -> list[str]:
-        """Return options that must come first, also on the command line that creates the system tables."""
+        """Return options that must precede all others. The server that creates the system tables gets them too."""
         return []

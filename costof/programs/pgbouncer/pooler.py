@@ -317,8 +317,8 @@ class PgBouncer:
     def _files(self, folder: Path) -> Iterator[tuple[str, bytes]]:
         upstream = self._upstream
         yield "server.pem", self._certificate.read_bytes()
-        # With a plain-text password, PgBouncer has to hash it at each log-in of a client, on its only thread. With a
-        # SCRAM secret it need not. The secret must be the one that the server stores: PgBouncer then logs in to the
+        # With a plain-text password, PgBouncer hashes the password on its only thread at each log-in of a client. With
+        # a SCRAM secret it does not. The secret must be the one that the server stores: PgBouncer then logs in to the
         # server with the key that a client has revealed at log-in.
         secret = upstream.password if self._plain_passwords else upstream.secret
         yield "users.txt", f'"{upstream.username}" "{secret.get_secret_value()}"\n'.encode()

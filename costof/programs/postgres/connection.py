@@ -53,8 +53,8 @@ def first_database(url: LoginUrl) -> str:
 class PostgresSettings(ServiceSettings):
     """The settings of a PostgreSQL client: the log-in, the tables to query, and how queries are sent.
 
-    `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session by
-    name, such as `synchronous_commit`. They are sent when the session begins, and most poolers refuse them.
+    `scale` is pgbench's scale: the number of branches, with ten tellers each. `session` has settings of each session,
+    such as {"synchronous_commit": "off"}. They are sent when the session begins, and most poolers refuse them.
     `table_schema` is the schema of all tables and works with a pooler too. `pooled` says whether the client connects to
     a pooler. It only matters for programs such as pgbench, and is not sent to costof's own clients.
     """

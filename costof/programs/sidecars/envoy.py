@@ -254,7 +254,7 @@ def _cluster(passage: Passage) -> dict[str, Any]:
         settings = {
             "common_tls_context": _common_tls(passage.outward),
             "sni": passage.outward.peer,
-            # The number of sessions that the client keeps for later connections.
+            # The number of TLS sessions that Envoy keeps, to resume them in later connections to the next hop.
             "max_session_keys": CONNECTIONS if passage.outward.resumption else 0,
         }
         cluster["transport_socket"] = _transport_socket("UpstreamTlsContext", settings)

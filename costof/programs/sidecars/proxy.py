@@ -1,7 +1,7 @@
 """The base class of sidecars: proxies beside a client or a server, which speak mutual TLS with each other.
 
 All programs get the same settings: one thread that forwards, HTTP/1.1 with open connections to the next hop, TLS 1.3
-only, and certificates of both sides that each side verifies by authority and name.
+only. Each side verifies the other side's certificate by authority and name.
 """
 
 from __future__ import annotations
@@ -82,8 +82,9 @@ class PassageCounters:
 class ConnectionRecord:
     """A sidecar's own record of one test connection.
 
-    `client` and `server` are the names in the certificates of the client and the server of the sidecar; '' for a plain
-    connection. `tls` is the version and cipher of the connection to either of them that uses TLS; '' if none does.
+    `client` is the name in the certificate of the client that connected to the sidecar. `server` is the name in the
+    certificate of the server to which the sidecar connected. Each is '' for a plain connection. `tls` is the version
+    and cipher of the connection that uses TLS; '' if none does.
     """
 
     client: str
