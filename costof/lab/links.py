@@ -136,10 +136,10 @@ class LinksPlan(Model):
 class LinkReady(Model):
     """The answer of `costof-engine link` when its links work.
 
-    `path_cost_us` is the measured round-trip time of a link without simulated delay. `held_us` is, by link, the delay
-    that is added to a packet in one direction: half of the round trip that the study requires, less the path cost. If
-    `preferred` is false, the process could not raise its scheduling priority. A busy machine may then delay packets by
-    additional milliseconds.
+    `path_cost_us` is the measured round-trip time of a link without simulated delay. `held_us` maps each link to the
+    delay that is added to a packet in one direction. It is half of the difference between the required round trip and
+    the path cost. If `preferred` is false, the process could not raise its scheduling priority. A busy machine may then
+    delay packets by additional milliseconds.
     """
 
     path_cost_us: float

@@ -59,7 +59,7 @@ class Spells(Model):
 class Warming(Model):
     """A simulated cold cache.
 
-    After a change to a port (`Entrance`) with another `state`, each of the next `requests` requests waits `added_ns`.
+    When requests move to a port (`Entrance`) with another `state`, the first `requests` of them wait `added_ns` longer.
     """
 
     requests: int
@@ -99,7 +99,7 @@ class Entrance(Model):
     """A port on which the relay listens ('address:port'), and the delay of the requests that arrive there.
 
     `state` is for `RelayCost.warming`: if the previous request came to a port with another `state`, requests are
-    delayed as if caches were cold. Ports with the same `state` share their simulated caches.
+    delayed as if caches were cold. Ports with the same `state` do not make each other's caches cold.
     """
 
     address: str
@@ -121,7 +121,7 @@ class Paid(Model):
     """The counters of one relay port since its start.
 
     `requests` counts all requests, `paying` those delayed by `RelayCost.added_ns`, and `cold` those delayed by
-    `RelayCost.warming`. `added_ns` is the total delay of all requests.
+    `RelayCost.warming`. `added_ns` is the measured sum of all delays.
     """
 
     requests: int
