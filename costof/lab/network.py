@@ -151,7 +151,7 @@ class Network:
         return address
 
     def route(self, host: Host, address: str, link: Link) -> None:
-        """Route `address`, which belongs to the host at the link's other end, over the link. Call it after `start`."""
+        """Route packets from `host` to `address` of the host at the link's other end. Call it after `start`."""
         other = link.b if host == link.a else link.a
         self._ip(f"route {host.name} {address}", host, "route", "add", f"{address}/32", "via", link.address_of(other))
 

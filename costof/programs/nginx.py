@@ -181,7 +181,7 @@ class Nginx(Balancer):
         ]
 
     def _server_options(self) -> list[str]:
-        """Return further directives for each entrance."""
+        """Return further directives for each entrance (port for clients)."""
         return []
 
     def _entrance(self, entrance: Entrance) -> list[str]:

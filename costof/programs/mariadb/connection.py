@@ -184,7 +184,7 @@ class MysqlSession:
         return CostofError(ErrorText.TARGET_FAILED, target=self._url.shown, detail=detail)
 
     def _connect(self) -> pymysql.Connection[Cursor]:
-        # With a TLS context, PyMySQL sends no password to a server without TLS, only its request for TLS.
+        # If the server has no TLS, PyMySQL with a TLS context sends only its request for TLS, and no password.
         tls: dict[str, Any] = {"ssl": tls_context(self._url)} if self._url.tls else {"ssl_disabled": True}
         return connect(
             host=self._url.host,

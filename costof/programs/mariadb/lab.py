@@ -437,7 +437,7 @@ class SysbenchServer(MariadbServer, LabServer):
         return super().counters()
 
     def evidence(self) -> dict[str, str]:
-        """Return the running server's values of the study's settings, and the evidence of its optional parts."""
+        """Return the running server's values of the study's settings, and facts about its optional features."""
         return self.show(self.place.configuration.settings) | super().evidence()
 
     @property
