@@ -21,7 +21,6 @@ from costof.programs.parts import ServerConfiguration
 
 LIBRARY = "server_audit"
 PACKAGE = "mariadb-server"
-#: The prefix of the plugin's settings.
 PREFIX = "server-audit-"
 EVENTS = "server-audit-events"
 LOGGING = "server-audit-logging"

@@ -162,7 +162,6 @@ def _requires_tls(options: dict[str, Any], ca_file: Path | None) -> bool:
     return bool(tls) or ca_file is not None or "tlsCAFile" in options
 
 
-#: The name of YCSB's collection.
 COLLECTION = "usertable"
 MAJORITY = "majority"
 

@@ -25,7 +25,6 @@ from costof.programs.canary import files_in, files_with, new_canary
 from costof.programs.parts import ServerConfiguration
 from costof.programs.postgres.parts import PostgresPart
 
-#: The device by which a program implements a file system.
 DEVICE = Path("/dev/fuse")
 ROLE = "file system"
 TABLE = "canaries"
