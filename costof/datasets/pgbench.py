@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-#: The names of all tables.
 TABLES = ("pgbench_history", "pgbench_accounts", "pgbench_tellers", "pgbench_branches")
 #: The table that costof's load generator fills and queries.
 ACCOUNTS = "pgbench_accounts"
@@ -33,6 +32,6 @@ def create_tables(scale: int) -> list[str]:
 def after_load() -> list[str]:
     """Return the statements to run after the load.
 
-    They run VACUUM, as pgbench does, and read all accounts, so that these are in the server's cache.
+    They vacuum the tables, as pgbench does, and read all accounts into the server's cache.
     """
     return [*(f"VACUUM ANALYZE {table}" for table in TABLES), f"SELECT sum(length(filler)) FROM {ACCOUNTS}"]  # noqa: S608

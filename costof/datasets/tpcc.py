@@ -23,17 +23,17 @@ DISTRICTS = 10
 UNITS_OF_A_WAREHOUSE = 111
 UNITS_OF_THE_ITEMS = 100
 
-#: The tables' options. They are fixed here because the defaults differ between servers. All data is ASCII. The binary
-#: collation sorts it by its bytes.
+#: The tables' options. They are fixed here because the defaults differ between servers. All text is ASCII, and the
+#: binary collation sorts text by its bytes.
 _OPTIONS = "ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin"
 _ADDRESS = (
     "{0}_street_1 VARCHAR(20) NOT NULL, {0}_street_2 VARCHAR(20) NOT NULL, {0}_city VARCHAR(20) NOT NULL, "
     "{0}_state CHAR(2) NOT NULL, {0}_zip CHAR(9) NOT NULL"
 )
 
-#: The tables' columns (clause 1.3). Counters for which the specification allows four digits are integers here, so that
-#: no run can overflow them. History has no primary key (clause 1.3.1). There are no foreign keys: clause 1.3 does not
-#: require them, and with them each insert would read and lock rows of the referenced tables, such as the warehouse.
+#: The tables' columns (clause 1.3). The specification allows some counters only four digits. Here they are integers, so
+#: that no run can overflow them. History has no primary key (clause 1.3.1). There are no foreign keys: clause 1.3 does
+#: not require them, and with them each insert would read and lock rows of the referenced tables, such as the warehouse.
 #: `orphans` finds broken references instead.
 COLUMNS = {
     "warehouse": (
@@ -99,8 +99,8 @@ REFERENCES = (
     ("stock", ("s_i_id",), "item", ("i_id",)),
 )
 
-#: The consistency conditions, by their numbers in clause 3.3.2. Each has a description, and a query for the rows that
-#: violate the condition. The conditions hold whenever no transaction is running.
+#: The consistency conditions, under their numbers in clause 3.3.2. Each has a description, and a query that returns the
+#: rows that violate the condition. The conditions hold whenever no transaction is running.
 CONSISTENCY = {
     1: (
         "a warehouse's w_ytd is the sum of its districts' d_ytd",
@@ -171,8 +171,8 @@ CONSISTENCY = {
         "GROUP BY h_c_w_id, h_c_d_id, h_c_id) AS h ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id "
         "WHERE c_balance <> COALESCE(delivered, 0) - COALESCE(paid, 0)",
     ),
-    # In the specification this condition holds only right after the load, before any delivery. Here the number of
-    # deliveries (the sum of `c_delivery_cnt`) is added, so that the condition also holds after deliveries.
+    # The specification's condition holds only right after the load, since it ignores deliveries. Here the number of
+    # deliveries (the sum of `c_delivery_cnt`) is added, so that the condition holds during a run too.
     11: (
         "a district has 2100 more orders than new orders, plus one for each delivery",
         "SELECT d_w_id, d_id, ordered, waiting, delivered FROM district "
@@ -212,9 +212,9 @@ def after_load(database: str) -> list[str]:
 
 
 def load_operations(warehouses: int) -> int:
-    """Return the number of operations in which the load generator loads this many warehouses.
+    """Return how many load operations the load generator needs for this many warehouses.
 
-    An operation loads one unit of the data, for example a district with its customers and orders.
+    A load operation inserts one unit of the data, for example a district with its customers and orders.
     """
     return UNITS_OF_A_WAREHOUSE * warehouses + UNITS_OF_THE_ITEMS
 
@@ -235,7 +235,7 @@ def violations(cursor: Cursor, conditions: Iterable[int] = tuple(CONSISTENCY)) -
 
 
 def orphans(cursor: Cursor) -> list[str]:
-    """Check all `REFERENCES`. Return an error text for each reference with rows whose referenced row is missing."""
+    """Check all `REFERENCES`. Return an error text for each reference of which a referenced row is missing."""
     texts = []
     for table, columns, parent, keys in REFERENCES:
         joined = " AND ".join(f"{key} = {column}" for key, column in zip(keys, columns, strict=True))

@@ -1,4 +1,4 @@
-"""TPC-C's tables during a run: creation, load, consistency checks (clause 3.3.2), and a fresh load of large tables."""
+"""TPC-C's tables during a run: creation, load, consistency checks (clause 3.3.2), and a reload when they grow large."""
 
 from __future__ import annotations
 

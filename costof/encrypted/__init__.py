@@ -193,8 +193,8 @@ class _Result(MySQLResult):
             super()._get_descriptions()
             connection._session_keys.begin()
             for place, field in enumerate(self.fields):
-                # Without its key, this client cannot check that the values of an opaque column are encrypted. They
-                # therefore count as unencrypted.
+                # This client has no key for an opaque column, so it cannot check that the column's values are
+                # encrypted. The column therefore counts as unencrypted.
                 if field.envelope is None or field.envelope.is_opaque:
                     field.check_encrypted(connection._required_columns)
                 else:
@@ -211,7 +211,7 @@ class _Result(MySQLResult):
             raise
 
     def _give_up(self) -> None:
-        """Close the connection. Otherwise the next query would read the remaining rows of this result as its own."""
+        """Close the connection: the next query on it would read the remaining rows of this result as its own."""
         self.unbuffered_active = False
         self.connection._force_close()
         self.connection = None

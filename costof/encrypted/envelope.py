@@ -67,7 +67,7 @@ class Envelope:
     """The encryption parameters of a column.
 
     `wrapped` is the data key, encrypted with the master key whose name is `master_key`. It is empty if this client may
-    not decrypt the column. A session uses several data keys one after another; `number` is the number of this one.
+    not decrypt the column. A session uses several data keys one after another, and `number` counts them.
     """
 
     algorithm: Algorithm

@@ -89,8 +89,8 @@ class SessionKeys:
     def opener(self, envelope: Envelope) -> Opener:
         """Return the opener for a column, and switch to the data key of the column's envelope if this key is newer.
 
-        The envelope must not be opaque. Raises `RefusedError` if the master key is missing or wrong, or if the session
-        already uses a newer data key.
+        The envelope must contain a data key (`is_opaque` is false). Raises `RefusedError` if the master key is missing
+        or wrong, or if the session already uses a newer data key.
         """
         key = envelope.number, envelope.master_key, envelope.wrapped
         if key != self._current:

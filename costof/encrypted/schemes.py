@@ -47,9 +47,9 @@ class Opener(ABC):
     def open(self, associated: bytes, sealed: bytes) -> bytes:
         """Return the decrypted value. `associated` is the column's associated data, `sealed` the encrypted value.
 
-        Raises `RefusedError` if the value was changed, or was encrypted with another key or for another column. Also
-        raises it if the value was repeated, or if a value before it is missing. With ECB the order is not checked,
-        since ECB does not number values.
+        Raises `RefusedError` if the value was changed or repeated, if it was encrypted with another key or for another
+        column, or if a value before it is missing. ECB does not number values, so ECB does not detect repeated or
+        missing values.
         """
         try:
             if sealed[0] != self._number:
