@@ -176,7 +176,7 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
 
 
 #: The short answer should fit into this many lines. If it does not, it is made again at the next level of shortness.
-#: `MOST_FIGURES` has the number of figures for each level, `LEFT_OUT` the lines that are left out.
+#: By level, `MOST_FIGURES` is the maximum number of figures, and `LEFT_OUT` names the lines that the answer omits.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)
@@ -210,7 +210,7 @@ def short_document(result: Result, folder: Path, shortness: int = 0) -> Document
         first = warnings[0].partition(". ")[0].rstrip(".") + "."
         further = len(warnings) - 1
         more = f" See all figures for {fmt.plural(further, 'more warning')}." if further else ""
-        # An answer without figures has room for every warning in full, and `--full` would not show more.
+        # Without figures, there is room for every warning in full.
         shown = [first + more] if figures else warnings
         lines += [("Warning", text) for text in shown]
     if result.sections.checks and brief.sure:

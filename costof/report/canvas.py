@@ -57,7 +57,10 @@ def near_zero(threshold: float, room: float) -> Bend:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis: the values at its two ends, left or bottom first, and its transformation (`float` means linear)."""
+    """An axis from the value `low` (left or bottom end) to the value `high`.
+
+    `bend` transforms values before they are placed on the axis: `log10` makes it logarithmic, `float` leaves it linear.
+    """
 
     low: float
     high: float
@@ -81,7 +84,7 @@ class Scale:
     def ticks(self, most: int) -> list[float]:
         """Return ticks at multiples of 1, 2 or 5 times a power of ten.
 
-        There are at most `most` steps between ticks, unless more steps are needed for two ticks.
+        The axis has at most `most` steps. If this leaves fewer than two ticks, it has more steps.
         """
         span = self.high - self.low
         decade = 10.0 ** floor(log10(span / most))

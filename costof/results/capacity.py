@@ -47,7 +47,10 @@ def keeps_limit(sweep: Sweep, observed: Observation) -> bool:
 
 
 def estimate(sweep: Sweep, observations: Sequence[Observation], near: float) -> float | None:
-    """Return the capacity that fits the observations; None if none fits, or if it is outside the sweep's range."""
+    """Return the capacity that fits the observations; None if none fits, or if it is outside the sweep's range.
+
+    The search begins at the rate `near`.
+    """
     found = crossing(observations, sweep.limit.share_beyond, near)
     return found if found is not None and sweep.least <= found <= sweep.most else None
 

@@ -63,8 +63,8 @@ def every_change(
 ) -> Changes:
     """Return the changes of all arms. Their variances are moderated: partly pooled over the arms of each metric.
 
-    `metrics` limits the result to some metrics of the study. `widen` returns the factor by which to enlarge the errors,
-    for a number of rounds and degrees of freedom.
+    `metrics` limits the result to some metrics of the study. `widen(rounds, degrees of freedom)` returns the factor by
+    which the errors are enlarged.
     """
     by_metric = {}
     for metric in plan.study.metrics if metrics is None else metrics:

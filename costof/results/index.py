@@ -43,7 +43,7 @@ class Lead:
     judged_by: str = ""
     """The metric by which the section judges mitigations."""
     in_figures: frozenset[tuple[str, str]] = frozenset()
-    """Effects, as (metric, arm), that the section's key figures show, so that no other key figure does."""
+    """Effects, as (metric, arm), that the section's key figures show. Other sections leave them out of theirs."""
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class EnvironmentRecord(Model):
 
 
 class ReadyRecord(Model):
-    """An instrument's answer to the plan, before the first slice.
+    """The answer of an instrument (a measuring process) to the plan, before the first slice.
 
     `view` is where the instrument measures: 'wire', 'app' or 'command'.
     """

@@ -104,7 +104,7 @@ def _steps(run: Run, arm: str | None) -> list[MemoryRecord]:
 
 
 def _slopes(steps: Sequence[MemoryRecord]) -> dict[int, float]:
-    """Return the bytes of each connection that a step opened, by the number of the step."""
+    """Return the bytes per connection by which memory grew in each step, by the number of the step."""
     return {step.step: sum(step.grown.values()) / step.opened for step in steps}
 
 

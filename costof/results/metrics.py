@@ -68,7 +68,7 @@ class Samples:
         self._reported.add(metric)
 
     def without(self, rounds: Container[int]) -> Samples:
-        """Return a copy without some rounds."""
+        """Return a copy without the numbers of these rounds."""
         values = {
             pair: {number: value for number, value in numbers.items() if number not in rounds}
             for pair, numbers in self._values.items()

@@ -16,8 +16,9 @@ from functools import cache
 
 from costof.statistics.intervals import CONFIDENCE, FEWEST_ROUNDS, t_quantile
 
-#: The weight that the mixture gives to its distribution of effects, as a number of rounds. With 1, intervals are
-#: bounded from five rounds on, and their width relative to ordinary intervals hardly changes from 10 to 200 rounds.
+#: The prior weight of the mixture: its effects scatter around 0 as much as means over this number of rounds do. With 1,
+#: intervals are bounded from five rounds on. From 10 to 200 rounds, they are nearly the same multiple of ordinary
+#: intervals.
 MIXTURE_ROUNDS = 1.0
 
 

@@ -29,9 +29,8 @@ from costof.statistics.outliers import MAD_TO_DEVIATION
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
-#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH. The total is chosen so that about DRAWS_BEYOND
-#: draws exceed the arm if the p-value equals the error rate, but is at most MOST_DRAWS. With so many draws, the p-value
-#: is known to about a third of its size.
+#: Numbers of random draws: first FIRST_DRAWS, then batches of BATCH, at most MOST_DRAWS in total. If the p-value equals
+#: the error rate, about DRAWS_BEYOND draws exceed the arm. These suffice to know the p-value to a third of its size.
 FIRST_DRAWS, DRAWS_BEYOND, MOST_DRAWS, BATCH = 500, 10, 100_000, 5_000
 #: Drawing stops early if the p-value is more than this many times the error rate, because more draws would not make it
 #: significant.
@@ -40,10 +39,11 @@ HOPELESS = 4
 
 @dataclass(frozen=True)
 class Intermittent:
-    """The outlying slices of an arm: `slices` out of all `of` slices.
+    """The outliers among the slices of an arm.
 
-    Their median is `times` times the median of the arm's other slices. For comparison, `usual` out of `usual_of` slices
-    of the control and its replicate are outliers.
+    - `slices` of the arm's `of` slices are outliers.
+    - `times` is the median of the outliers divided by the median of the arm's other slices.
+    - For comparison, `usual` of the `usual_of` slices of control and replicate are outliers.
     """
 
     slices: int

@@ -31,7 +31,10 @@ LEAST_OF_FARTHEST = 0.2
 
 
 class UnevenRounds(Model):
-    """The rounds that dominate a mean over rounds. If no rounds dominate it, the figures are those of all rounds."""
+    """The rounds that dominate a mean over rounds, and the figures in these rounds and in the others.
+
+    `rounds` may be empty although rounds are uneven. Then `low`, `high` and `quotient_without` cover all rounds.
+    """
 
     rounds: list[int] = Field(
         description="Numbers, from 1, of the rounds (or starts) that are far from the others; empty if there are none, "
@@ -114,7 +117,7 @@ def uneven_rounds(
 def _far(control: Sequence[float], values: Sequence[float]) -> list[int]:
     """Return the places of the rounds that are far from the others, in order.
 
-    The result is empty if they are more than a trimmed mean leaves out at one end.
+    Return [] if there are more of them than a trimmed mean leaves out at one end: so many are no exceptions.
     """
     usual_control, usual = median(control), median(values)
     distances = [abs(a - usual_control) + abs(b - usual) for a, b in zip(control, values, strict=True)]

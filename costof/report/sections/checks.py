@@ -132,9 +132,9 @@ def _own_servers(run: Run) -> str:
 
 
 def _client(run: Run, core: Core) -> Check:
-    """Check that the load generator used less than most of one core while headline rates were measured.
+    """Check that the load generator used at most 80 % of one core while headline rates were measured.
 
-    A load generator that uses a whole core may itself limit the rate.
+    A load generator that uses a whole core may itself limit the rate, so that the rate is not that of the servers.
     """
     busy = {each.workload for each in core.cpu if each.busiest == CLIENT}
     rates = [

@@ -320,9 +320,9 @@ def _amount(metric: Metric, effect: Effect) -> str:
 
 
 def _largest_other_cost(lines: list[Line], rest: list[Line], shown: list[Line]) -> str | None:
-    """Return a sentence about the largest cost in the headline metrics that `shown` has no line about.
+    """Return a sentence about the largest cost among those lines of `rest` whose metric has no line in `shown`.
 
-    Return None if there are no such metrics.
+    Return None if there are no such lines.
     """
     metrics = {line.metric.name for line in shown}
     remaining = [line for line in rest if line.metric.name not in metrics]

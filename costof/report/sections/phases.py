@@ -21,7 +21,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, sh
 COLOURS = {
     "tcp": "tcp",
     "greeting": "greeting",
-    # It has the colour of `greeting`, because no protocol has both phases.
+    # Has the same colour as `greeting`: no protocol has both phases.
     "tls_request": "greeting",
     "tls": "tls",
     "hello": "hello",
@@ -261,7 +261,10 @@ def _bar(
 
 
 def _inside(metric: Metric, value: Value, pixels: float, *, two_lines: bool) -> list[str]:
-    """Return the lines that fit into a bar's part of so many pixels: time and round trips, only the time, or none."""
+    """Return the text of a phase in its bar, by lines. `pixels` is the width of the phase's part of the bar.
+
+    The lines are the time and the round trips, only the time, or none if the part is too narrow.
+    """
     time = fmt.absolute(value.mean, metric.unit).value
     if two_lines and value.round_trips is not None and pixels > 86:
         return [time, fmt.round_trips(value.round_trips)]

@@ -337,7 +337,7 @@ def _predictions(run: Run, operation: Operation, cost: OperationCost, local: Pla
         for name in operation.predicts:
             predicted = time_ms
             if study.metrics[name].unit == "per_second":
-                # Only rates of a single worker are predicted.
+                # Studies let the model predict only rates of a single worker, whose rate is 1 / time.
                 predicted = time_ms.through(lambda milliseconds: 1e3 / max(milliseconds, 1e-6))
             measured = estimate(run.samples.means(name, arm.name)) if run.has_enough_rounds(name, arm) else None
             predictions.append(

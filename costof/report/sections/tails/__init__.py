@@ -214,9 +214,9 @@ def _curve(
 
 
 def worse_than_the_mean(index: Index, tails: Tails) -> list[Tail]:
-    """Return the highest percentile of each metric and arm, if the arm raises it clearly more than the mean.
+    """Return, for each metric and arm, its highest percentile if the arm raises it clearly more than the mean.
 
-    It does if the interval of the percentile's ratio to the control lies above the interval of the mean's ratio.
+    This is the case if the interval of the percentile's ratio (arm to control) lies above that of the mean's ratio.
     """
     highest = {(each.metric, each.arm): each for each in tails.percentiles}
     worse = []
