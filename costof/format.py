@@ -172,7 +172,7 @@ def loss(ratio: Estimate) -> Text:
 
 
 def gain(ratio: Estimate) -> Text:
-    """Format a ratio above 1 as a gain, '49.1 % [48.9, 49.4]', never as a multiple."""
+    """Format a ratio above 1 as a gain in percent, '49.1 % [48.9, 49.4]', even if the gain exceeds 100 %."""
     won = ratio.through(lambda each: (each - 1) * 100)
     return absolute(won, "%", decimals=min(2, estimate_decimals(won)))
 

@@ -227,7 +227,7 @@ class Plot(Block):
 
 @dataclass(frozen=True)
 class Reference(Block):
-    """A note in place of the picture `name`, which is at the top of the page."""
+    """A note that refers to the picture `name` at the top of the page, where a section would repeat this picture."""
 
     name: str
     title: str

@@ -149,7 +149,7 @@ class KeyFigure(Model):
 
     @property
     def factor(self) -> float:
-        """Return how many times as much the quantity costs, such as 2 for a rate that is halved; 0 if unknown."""
+        """Return the factor by which the quantity gets worse: 2 for a doubled time or a halved rate; 0 if unknown."""
         if self.ratio is not None:
             factor = self.ratio.value
         else:

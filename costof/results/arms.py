@@ -1,4 +1,4 @@
-"""Building of the result's arms: their evidence, and the CPU time of their slices."""
+"""Functions that build the arms of the result: their evidence, their contexts in words, and their CPU time."""
 
 from __future__ import annotations
 

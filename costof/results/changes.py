@@ -115,7 +115,7 @@ def _widened(change: Change, widen: Widen) -> Change:
 
 
 class ContrastedChange(NamedTuple):
-    """A change of a protected arm, with its contrast: the change in the form on which a verdict is made."""
+    """A change of a protected arm, with its contrast: the input of the tests that decide the verdict."""
 
     metric: str
     change: Change
@@ -178,7 +178,7 @@ def absolute_noise(replicate: Change) -> float:
 
 
 def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | None = None) -> Contrast:
-    """Return a change in the form on which a verdict is made.
+    """Return the contrast of a change: the input of the tests that decide the verdict.
 
     `replicate` is the change of the control's identical copy. If the arm's change is smaller, it is noise and no cost.
     """

@@ -19,7 +19,7 @@ VIEWS = {"app": "in the application", "wire": "on the wire", "command": ""}
 Sentences about the figures of a command do not mention the view.
 """
 SAME_SET_UP = "no difference: same tree"
-"""Text instead of a verdict if the members of a replica set replicated alike on the arm and on the control."""
+"""Text instead of a verdict if, on arm and control, each member of a replica set replicated from the same member."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ class SliceRecord(Model):
 
 
 class EvidenceRecord(Model):
-    """Evidence of an arm from the service itself, independent of the slices."""
+    """Facts that the servers reported about an arm, independent of its slices."""
 
     record: Literal["evidence"] = "evidence"
     arm: str

@@ -277,9 +277,9 @@ class Run:
 
     @property
     def end_was_chosen(self) -> bool:
-        """Return whether the figures may have decided when the run ended, or when its results were read.
+        """Return whether someone may have ended the run, or read its results early, because of the figures.
 
-        This is possible after Ctrl-C, and as long as the run has no end. It is not possible if servers failed, because
+        This is possible after Ctrl-C, and if the run has not ended. It is not possible if servers failed, because
         their failure does not depend on the figures.
         """
         return self.partial in (INTERRUPTED, UNFINISHED)

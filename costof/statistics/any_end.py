@@ -3,10 +3,10 @@
 An ordinary 95 % interval holds only for a planned end. A confidence sequence has an interval after every round. In 95 %
 of runs, all of these intervals contain the truth, so the last one holds whenever a run is ended.
 
-This sequence belongs to Student's t test. Its intervals have all effects that are not excluded by a mixture of
+This sequence belongs to Student's t test. An interval contains all effects that are not excluded by a mixture of
 likelihood ratios over normally distributed effects (Lai 1976, "On confidence sequences"; Lindon, Ham, Tingley & Bojinov
-2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). For normal
-differences it is exact after any number of rounds, and the variance need not be known.
+2022, "Anytime-valid linear models and regression adjusted causal inference in randomized experiments"). If differences
+are normally distributed, the sequence is exact after any number of rounds. It does not need to know the variance.
 """
 
 from __future__ import annotations

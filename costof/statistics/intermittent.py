@@ -24,8 +24,9 @@ from costof.statistics.histogram import Numbers
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.statistics.outliers import MAD_TO_DEVIATION
 
-#: A slice is an outlier if it lies this many robust standard deviations above its arm's median, and by at least `LEAST`
-#: (a difference of logarithms).
+#: Each slice is compared with its arm's median. It is an outlier if its distance above the median exceeds the mean
+#: distance of the other two slices of the round by this many robust standard deviations, and by at least `LEAST` (a
+#: difference of logarithms).
 OUTLYING = 2.0
 LEAST = math.log(1.1)
 ERROR_RATE = 0.05
@@ -71,7 +72,7 @@ def intermittent(
     if logs.shape[1] < FEWEST_ROUNDS:
         return None
     logs -= np.median(logs, axis=1, keepdims=True)
-    # The excess of each of arm, control and replicate over the mean of the other two.
+    # For arm, control and replicate: how far each exceeds the mean of the other two in the same round.
     beyond = logs - (logs.sum(axis=0) - logs) / 2
     spreads = MAD_TO_DEVIATION * np.median(np.abs(beyond), axis=1, keepdims=True)
     # The limit for outliers grows with an arm's scatter, but is at least the limit of the arm with the median scatter.

@@ -51,7 +51,7 @@ class Point(Model):
 
 
 def whole(operations: float) -> str:
-    """Format a number of operations, rounded up: from 51.2 on means from 52 on."""
+    """Format a number of operations, rounded up to whole operations: 51.2 as '52'."""
     return fmt.number(-(-operations // 1), 0)
 
 
@@ -117,7 +117,7 @@ def _points(rounds: Rounds, view: str, arm: str, seed: int) -> Iterator[Point]:
 
 
 def _texts(index: Index, data: list[Point]) -> Iterator[str]:
-    """Yield sentences about the break-even of each protection, on the wire and in the application.
+    """Yield sentences about the break-even points of each protection, on the wire and in the application.
 
     If the run has several contexts (such as distances), the sentences cover only the largest share (5 %).
     """

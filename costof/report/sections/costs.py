@@ -117,7 +117,7 @@ class CostsSection(Section[None, None]):
 
 
 MOST_HEADLINES = 3
-"""The maximum number of sentences in the answer. The tables have the other figures."""
+"""The maximum number of sentences about costs in the answer. The tables have the other figures."""
 
 
 class Line(NamedTuple):

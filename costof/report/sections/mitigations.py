@@ -123,7 +123,7 @@ class Mitigations(Model):
 
     @property
     def without_protection(self) -> list[Mitigation]:
-        """Return the arms that give up the whole protection. Their cost is not that of the protection itself."""
+        """Return the arms that give up the whole protection. What they still cost is not caused by the protection."""
         return [each for each in self.mitigations if each.gives_up == WHOLE]
 
     @property
@@ -437,7 +437,7 @@ def _recovers(each: Mitigation, share: Estimate) -> str:
 
 
 def _at_reference(data: Mitigations, each: Mitigation) -> str:
-    """Return ' with one client' if the mitigation has another context than the reference, otherwise ''."""
+    """Return ' with one client' if the mitigation is in another context than the reference, otherwise ''."""
     level = data.reference_levels.get(each.factor, "")
     return f" with {level}" if level else ""
 

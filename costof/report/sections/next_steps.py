@@ -1,4 +1,7 @@
-"""Next steps: advice on headline effects without a verdict. The HTML page shows this advice at its top."""
+"""Next steps: advice on the most important (headline) effects that have no verdict yet.
+
+The HTML page shows this advice at its top.
+"""
 
 from __future__ import annotations
 

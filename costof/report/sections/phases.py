@@ -21,7 +21,7 @@ from costof.statistics.intervals import FEWEST_ROUNDS, differences, estimate, sh
 COLOURS = {
     "tcp": "tcp",
     "greeting": "greeting",
-    # Has the same colour as `greeting`: no protocol has both phases.
+    # This phase has the colour of `greeting`, because no protocol has both phases.
     "tls_request": "greeting",
     "tls": "tls",
     "hello": "hello",

@@ -90,10 +90,11 @@ class Extras:
 class Added:
     """The cost that a protection adds under a load.
 
-    `cores` are the cores that client and servers need together. Only runs with --load know the cores of each: `servers`
-    and `client` are None in other runs. `money` is the price of `servers` or, if that is None, of `cores`.
-    `reconnect_seconds` is the CPU time, in seconds of one core, that is added when all clients reconnect at once.
-    `memory_gb` is the servers' memory for the connections of all clients; None if it was not measured.
+    - `cores`: the cores that client and servers need together.
+    - `servers`, `client`: the cores that each of them needs; None unless the run has a load (--load).
+    - `money`: the price of `servers` or, if that is None, of `cores`.
+    - `reconnect_seconds`: the CPU time, in seconds of one core, that is added when all clients reconnect at once.
+    - `memory_gb`: the servers' memory for the connections of all clients; None if it was not measured.
     """
 
     connection_ms: Estimate

@@ -3,8 +3,8 @@
 Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush. The engine counts round
 trips, and the servers count flushes. Own time is estimated from the rounds at the nearest distance, where the link's
 part of the time is smallest. Round-trip times are the kernel's estimates for TCP connections on the links. The time of
-a flush is measured on the disk of the servers' data. Intervals include the uncertainty between rounds and that of the
-round-trip times and of the time of a flush.
+a flush is measured on the disk of the servers' data. Intervals include the uncertainties of the means over rounds, of
+the round-trip times, and of the time of a flush.
 """
 
 from __future__ import annotations
