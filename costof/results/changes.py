@@ -53,7 +53,8 @@ class Change:
         return self.ratio.estimate(self.rounds).through(lambda share: 1 + share)
 
 
-#: The changes of all arms and control replicates that can be compared, by metric and in the study's order.
+#: The changes of all arms that can be compared, including the controls' identical copies (replicates), by metric and in
+#: the study's order.
 Changes = Mapping[str, list[Change]]
 Widen = Callable[[int, float], float]
 
@@ -131,7 +132,7 @@ class JudgedChange:
 
 
 def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
-    """Return the changes of all arms except control replicates with their contrasts, in the order of the metrics."""
+    """Return the changes of all protected arms with their contrasts, in the order of the metrics."""
     contrasts: list[ContrastedChange] = []
     for name, changes_of_metric in changes.items():
         replicates = {each.arm.context: each for each in changes_of_metric if each.arm.replicate}
@@ -144,7 +145,7 @@ def contrast_changes(plan: Plan, changes: Changes) -> list[ContrastedChange]:
 
 
 def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) -> list[JudgedChange]:
-    """Return the verdicts on all arms except control replicates, in the order of the metrics.
+    """Return the verdicts on all protected arms, in the order of the metrics.
 
     The verdicts are corrected together for the number of tests.
     """
@@ -154,7 +155,7 @@ def judge_changes(plan: Plan, changes: Changes, error_rate: float = ERROR_RATE) 
 
 
 def replicate_changes(changes: Changes) -> list[tuple[str, Change]]:
-    """Return (metric, change) for each control replicate. The change is noise, since the two copies are identical."""
+    """Return (metric, change) for each identical copy of a control (replicate). These changes are noise."""
     return [(name, each) for name, of_metric in changes.items() for each in of_metric if each.arm.replicate]
 
 
@@ -196,6 +197,6 @@ def build_contrast(plan: Plan, name: str, change: Change, replicate: Change | No
 
 
 def all_headlines_resolved(changes: Sequence[JudgedChange]) -> bool:
-    """Return whether there are headline effects and each of them has a verdict other than unresolved."""
+    """Return whether there are effects in headline (most important) metrics, and none of them is unresolved."""
     headline = [each for each in changes if each.contrast.headline]
     return bool(headline) and all(each.verdict is not Verdict.UNRESOLVED for each in headline)

@@ -185,7 +185,7 @@ FALSE_ALARMS = 0.01
 
 
 def find_carry_over(run: Run) -> list[CarryOver]:
-    """Return the headline metrics whose figure depends on which arm was measured just before.
+    """Return the headline (most important) metrics whose figure depends on which arm was measured just before.
 
     Within a workload and a context, slices that follow a slice of another arm are compared with slices that follow a
     slice of the same arm. Differences below the metric's margin are left out.

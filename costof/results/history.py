@@ -48,7 +48,10 @@ class Step(Model):
 
 
 class History(Model):
-    """A headline effect over several runs, oldest first. `steps` are its changes; None if there are too few runs."""
+    """An effect in one of the study's headline (most important) metrics over several runs, oldest first.
+
+    `steps` are the changes of the effect; None if there are too few runs.
+    """
 
     metric: str
     arm: str

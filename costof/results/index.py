@@ -94,7 +94,7 @@ class Index:
         self.answer = answer
         self.contexts = find_contexts(core)
         self.arms = [arm for arm in core.arms if not arm.control and not arm.replicate]
-        """All arms of all contexts (such as distances), except controls and replicates, including arms in error."""
+        """All arms of all contexts (such as distances), including arms in error, without controls and their copies."""
         self.protections = {arm.protection: arm.label for arm in self.arms}
         """Labels of the protections by name; a protection is the same at every distance."""
         self.replicates = {arm.name for arm in core.arms if arm.replicate}

@@ -179,7 +179,7 @@ def drop_overloaded(run: Run) -> None:
 
 
 def _grows_with_the_queue(run: Run, metric: Metric) -> bool:
-    """Return whether a metric is a time that grows with a queue: a time of operations, or a time that a command reports."""
+    """Return whether a metric is a time that grows with a queue: of operations, or a time that a command reports."""
     workload = run.plan.study.workloads[metric.workload]
     if workload.takes_rate:
         return metric.command_figure is not None and metric.unit in NS_PER_UNIT

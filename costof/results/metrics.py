@@ -21,8 +21,8 @@ ByRound = Mapping[int, float]
 class SliceKey(NamedTuple):
     """A slice's place in a round.
 
-    The control and its replicate may swap places in a round. Then `arm` is the copy that was measured, and `stands_for`
-    is the copy for which the figures count. Otherwise `stands_for` is None.
+    The control and its identical copy (the replicate) may swap places in a round. Then `arm` is the copy that was
+    measured, and `stands_for` is the copy for which the figures count. Otherwise `stands_for` is None.
     """
 
     workload: str
@@ -96,8 +96,8 @@ class Samples:
         """Return the control's numbers and the arm's numbers, by round, for the rounds in which both have a number.
 
         If the control does not have the metric's phase (plaintext has no TLS handshake), its number is 0. If `arm` is
-        the control's replicate, the two copies take each other's place in some rounds (`SliceKey.stands_for`). The
-        function undoes this, so that a difference is always the second copy minus the first.
+        the control's identical copy, the two copies have swapped places in some rounds (`SliceKey.stands_for`). This
+        function swaps them back, so that a difference is always the second copy minus the first.
         """
         arm_numbers, control_numbers = self.by_round(metric, arm), self.by_round(metric, control)
         if not control_numbers and metric not in self._reported:

@@ -190,7 +190,7 @@ class Run:
 
     @property
     def starts(self) -> list[int]:
-        """Return the number of rounds of each start of the servers; empty if the plan has only one start."""
+        """Return the number of rounds in each start of the servers; [] if the plan starts the servers only once."""
         return list(Counter(self.samples.units.starts.values()).values())
 
     @property

@@ -3,11 +3,11 @@
 A cost in one slice of ten moves the mean by a tenth of the cost, but widens the mean's interval by more. So the effect
 may stay unresolved however large the cost is. The affected slices still stand out from the arm's other slices.
 
-Disturbances of the machine affect the arm, its control and the control's replicate alike. The test is therefore a
-randomization test within blocks (Edgington & Onghena 2007, chapter 6). In each round, it draws at random which of the
-three slices counts as the arm's. Over all rounds, it adds up how far the drawn slices exceed the limit for outliers. It
-repeats this many times, and compares these sums with the sum of the arm's real slices. The p-value is that of Phipson &
-Smyth 2010.
+Disturbances of the machine affect the arm, its control and the control's identical copy (replicate) alike. The test is
+therefore a randomization test within blocks (Edgington & Onghena 2007, chapter 6). In each round, it draws at random
+which of the three slices counts as the arm's. Over all rounds, it adds up how far the drawn slices exceed the limit for
+outliers. It repeats this many times, and compares these sums with the sum of the arm's real slices. The p-value is that
+of Phipson & Smyth 2010.
 
 A cost that is equal in all rounds does not count, since each arm is compared with its own median.
 """

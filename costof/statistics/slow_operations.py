@@ -35,7 +35,7 @@ ERROR_RATE = 0.05
 
 @dataclass(frozen=True)
 class SlowOperations:
-    """Shares of slow operations: the arm's share, and the share of control and replicate together (`usual`)."""
+    """Shares of slow operations: the arm's share, and the mean share of control and identical copy (`usual`)."""
 
     share: float
     usual: float

@@ -69,11 +69,11 @@ class Contrast:
 
     - `change`: the mean log ratio of arm over control. If the control is 0, it is their mean difference, and there is
       no margin.
-    - `noise`: the relative difference between the control and its replicate. A smaller effect is no cost.
+    - `noise`: the relative difference between the control and its identical copy. A smaller effect is no cost.
     - `difference`: the mean difference, if the effect is reported with a difference and a ratio. If the difference's
       interval contains 0, the verdict is neither 'costs' nor 'saves', because these would contradict the reported
       difference.
-    - `noise_difference`: the difference between the control and its replicate, in the unit of `difference`.
+    - `noise_difference`: the difference between the control and its identical copy, in the unit of `difference`.
     """
 
     change: Mean
@@ -245,8 +245,8 @@ def smallest_detectable(
     """Return the smallest relative cost that the run could have detected.
 
     The significance level is the strictest of `count` effects: the error rate divided by `count`. A cost below the
-    difference between the control and its replicate cannot be detected. `detected_in` is the share of runs like this
-    one that detect a cost of this size.
+    difference between the control and its identical copy cannot be detected. `detected_in` is the share of runs like
+    this one that detect a cost of this size.
     """
     least = max(effect.change.half(1 - error_rate / max(1, count)), math.log1p(effect.noise))
     # The upper end of a two-sided interval of this confidence is the quantile `detected_in`.

@@ -1,4 +1,4 @@
-"""Fast and slow operations: what a protection costs at each percentile of the headline latencies.
+"""Fast and slow operations: what a protection costs at each percentile of the main (headline) latencies.
 
 Percentiles cover all operations of a run. A table has p50 to p99.9, with an interval for their ratio to the control's.
 A picture has the differences at all percentiles, with a band for the whole curve (`statistics/tails.py`). Percentiles
