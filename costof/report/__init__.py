@@ -56,7 +56,7 @@ __all__ = [
 
 
 def analyse(ledger: Ledger) -> Result:
-    """Return the result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the service never started."""
+    """Return the result of a run. Raises `NOT_A_RUN`, or `NOTHING_MEASURED` if the servers never started."""
     run = read_run(ledger)
     study = run.plan.study
     specs = {section.name: section_spec(section, study) for section in every_section()}

@@ -28,7 +28,7 @@ COLUMNS = ("mean", "stddev", "median", "user", "system", "min", "max")
 
 @dataclass(frozen=True)
 class CommandRuns:
-    """All counted executions of a command, in order, with the values of its parameters."""
+    """The executions of a command in order, without warm-up and discarded rounds, and the values of its parameters."""
 
     arm: str
     command: str

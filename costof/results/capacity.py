@@ -1,4 +1,7 @@
-"""The capacity of each arm in a sweep: the highest load that it carries within the limit on latency."""
+"""The capacity of each arm in a sweep (a run over a range of loads).
+
+The capacity is the highest load that an arm carries within the limit on latency.
+"""
 
 from __future__ import annotations
 

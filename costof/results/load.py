@@ -1,4 +1,4 @@
-"""The load that each arm carried, and the round-trip time to the target."""
+"""The load that each arm carried, and the round-trip time to the user's own servers (a target)."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Samples:
     _reported: set[str] = field(default_factory=set)
     _succeeded: set[SliceKey] = field(default_factory=set)
     observations: dict[str, list[Observation]] = field(default_factory=dict)
-    """In a sweep, the slices of each arm at different rates (`results/capacity.py`)."""
+    """In a sweep (a run over a range of rates), the slices of each arm (`results/capacity.py`)."""
 
     def observe(self, metric: str, key: SliceKey, observed: Observation) -> None:
         """Add one slice of a sweep. The numbers of `metric`, the capacity, are computed from all these slices later."""

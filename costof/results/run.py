@@ -130,7 +130,10 @@ class Run:
         return None
 
     def tls_library(self, arm: PlannedArm | None = None) -> str:
-        """Return the engine's TLS libraries, such as 'OpenSSL 3.0.19', for one arm; for all arms if `arm` is None."""
+        """Return the TLS libraries of the engine (costof's own client), such as 'OpenSSL 3.0.19'.
+
+        They are those used for one arm; for all arms if `arm` is None.
+        """
         libraries = [
             record.ready.tls_library
             for record in self.ready

@@ -1,6 +1,6 @@
 """Verdicts on the effects of a run, with control of false claims.
 
-Three tests apply to each effect:
+The margin of a metric is the largest effect that is too small to matter. Three tests apply to each effect:
 
 - Is there an effect? A two-sided t-test. If so, the verdict is 'costs' or 'saves'.
 - Is the effect within the margin on both sides? Two one-sided tests (Schuirmann 1987). If so, the verdict is 'no

@@ -1,8 +1,10 @@
-"""Predicted for a distance: the cost for clients that are farther away from a target than the measuring machine.
+"""Predicted for a distance: the cost for clients that are farther away from the servers than the measuring machine.
 
-Only runs on a target with `--distance` have this section, because costof cannot delay the network of the user's
-servers. Predicted time = measured time + round trips counted on the wire x (requested distance - round-trip time during
-the run). The prediction holds only if requests do not wait for each other: for operations one after the other, and for
+Only runs on a target (the user's own servers) with `--distance` have this section, because costof cannot delay the
+user's network.
+
+Predicted time = measured time + round trips counted on the wire x (requested distance - round-trip time during the
+run). The prediction holds only if requests do not wait for each other: for operations one after the other, and for
 loads that the servers carry.
 """
 

@@ -1,10 +1,14 @@
 """The cost model: the time of an operation at distances, and on disks, that were not measured.
 
-Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush. The engine counts round
-trips, and the servers count flushes. Own time is estimated from the rounds at the nearest distance, where the link's
-part of the time is smallest. Round-trip times are the kernel's estimates for TCP connections on the links. The time of
-a flush is measured on the disk of the servers' data. Intervals include the uncertainties of the means over rounds, of
-the round-trip times, and of the time of a flush.
+Time of an operation = own time + round trips x round-trip time + flushes x the time of a flush.
+
+- Own time is the time without waits for the network and the disk, such as CPU time. It is estimated from the rounds at
+  the nearest distance, where these waits are shortest.
+- The measuring client (the engine) counts round trips, and the servers count flushes.
+- Round-trip times are the kernel's estimates for TCP connections on the links.
+- The time of a flush is measured on the disk of the servers' data.
+
+Intervals include the uncertainties of the means over rounds, of the round-trip times, and of the time of a flush.
 """
 
 from __future__ import annotations
