@@ -175,8 +175,8 @@ def render_terminal(result: Result, console: Console, folder: Path | None = None
         terminal.render_terminal(short or short_document(result, place, SHORTNESS[-1]), console)
 
 
-#: The short answer should fit into this many lines. If it does not, it is made again at the next level of shortness.
-#: By level, `MOST_FIGURES` is the maximum number of figures, and `LEFT_OUT` names the lines that the answer omits.
+#: The short answer should fit into MOST_LINES lines. If it is longer, it is made again at the next level of SHORTNESS.
+#: For each level, `MOST_FIGURES` has the maximum number of figures, and `LEFT_OUT` the lines that the answer omits.
 MOST_LINES = 30
 SHORTNESS = range(4)
 MOST_FIGURES = (6, 6, 4, 3)

@@ -47,7 +47,7 @@ class Check(Model):
         return f"{MARKS[self.passed]} {self.label}"
 
     def affected(self, figures: Sequence[KeyFigure]) -> list[KeyFigure]:
-        """Return those of the figures that are less sure if the check fails."""
+        """Return the figures that are less certain if the check fails."""
         return [
             figure
             for figure in figures

@@ -337,7 +337,7 @@ def summary(index: Index, figures: Iterable[KeyFigure]) -> Summary:
 
 
 def _at_the_distance(figures: Iterable[KeyFigure]) -> list[KeyFigure]:
-    """Return the figures predicted for the distance that the user gave, and then all others except measured times.
+    """Return first the figures predicted for the user's distance, and then all other figures except measured times.
 
     Readers would take a time that was measured at another distance for the answer. If no figure is predicted, nothing
     is left out.

@@ -72,7 +72,7 @@ class ReadyRecord(Model):
 class SliceRecord(Model):
     """A measured slice: the instrument's answer, and the servers' counters and CPU time.
 
-    `mismatch` says which evidence does not fit the arm; None if all of it does.
+    `mismatch` says which evidence does not fit the arm; None if all evidence fits.
     """
 
     record: Literal["slice"] = "slice"

@@ -14,8 +14,8 @@ from costof.statistics.estimate import Estimate
 from costof.statistics.intervals import FEWEST_ROUNDS
 from costof.study.options import Limit
 
-#: If at least this share of an arm's operations fails, and more of them than with the control, no limit counts as kept
-#: for the arm.
+#: A limit does not count as kept by an arm if more than this share of its operations fail, and more than with the
+#: control.
 FAILED_MORE = 0.01
 
 

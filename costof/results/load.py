@@ -23,7 +23,8 @@ TCP = "tcp"
 def round_trip_to_target_ms(run: Run) -> float:
     """Return the round-trip time to the target in milliseconds; 0 if no TCP handshake was timed.
 
-    The round-trip time is that of the control's shortest TCP handshake, since this handshake includes no other wait.
+    It is the time of the shortest TCP handshake of the controls: the shortest one hardly waits for anything but the
+    network.
     """
     controls = {arm.name for arm in run.plan.controls}
     handshakes_ms = [

@@ -111,7 +111,7 @@ def _slopes(steps: Sequence[MemoryRecord]) -> dict[int, float]:
 def _growth(steps: Sequence[MemoryRecord]) -> list[Growth]:
     """Return the total growth at each landmark, such as 100 connections, and after the last step.
 
-    Growth at a landmark is that of the last step with at most so many connections.
+    The growth at a landmark is the growth up to the last step with at most this many connections.
     """
     total, by_connections = 0, {}
     for step in steps:

@@ -30,7 +30,7 @@ from costof.statistics.verdicts import extrapolated, is_detected_in, smallest_de
 #: together and 5 % for each interval, a quarter of all self-tests would fail.
 FALSE_ALARMS = 0.01
 ERROR_RATE = FALSE_ALARMS / 2
-#: A self-test fails if it does not find a known cost that is so large that this share of runs finds it.
+#: A self-test fails if it misses a known cost that at least this share of runs would find.
 SURELY = 0.99
 #: A self-test reports the smallest effect that this share of runs would find.
 MOSTLY = 0.9

@@ -61,8 +61,8 @@ def disagrees(
 ) -> bool:
     """Return whether a ratio contradicts the difference and the two means that are printed beside it.
 
-    It does if it differs from the quotient of the means by more than the share `least`. It also does if the interval of
-    the difference includes 0, but the interval of the ratio does not include 1.
+    A ratio contradicts them if it differs from the quotient of the means by more than the share `least`, or if the
+    interval of the difference includes 0 but the interval of the ratio does not include 1.
     """
     if ratio is None or ratio.value <= 0 or fmean(control) <= 0 or fmean(values) <= 0:
         return False
@@ -86,8 +86,8 @@ def uneven_rounds(
 ) -> UnevenRounds | None:
     """Return the rounds that dominate the mean difference; None if none do. `numbers` are the numbers of the rounds.
 
-    They dominate it if the difference disagrees clearly with the ratio or with the trimmed mean, or if its interval
-    includes 0 although that of the trimmed mean does not.
+    Rounds dominate it in two cases. Either the mean difference disagrees clearly with the ratio or with the trimmed
+    mean. Or the interval of the mean difference includes 0, although that of the trimmed mean does not.
     """
     if len(values) < FEWEST_ROUNDS:
         return None

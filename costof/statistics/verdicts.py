@@ -6,8 +6,8 @@ The margin of a metric is the largest effect that is too small to matter. Three 
 - Is the effect within the margin on both sides? Two one-sided tests (Schuirmann 1987). If so, the verdict is 'no
   difference above the margin'. It takes precedence over 'costs' and 'saves', since such an effect is too small to
   matter.
-- Is the cost below the margin? A one-sided test. If so, and the other tests are negative, the verdict is 'no cost above
-  the margin'.
+- Is the cost below the margin? A one-sided test. If so, and neither of the tests above is significant, the verdict is
+  'no cost above the margin'.
 
 The p-values of each test are adjusted for the number of effects. For headline effects, Holm's method keeps the chance
 of any false claim in a run to 5 %. For all other effects, Benjamini and Hochberg's method keeps the share of false

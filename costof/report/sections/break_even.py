@@ -232,7 +232,7 @@ POINTS = 60
 
 @dataclass(frozen=True)
 class Curve:
-    """The effects of one arm on two times: that of a connection with its first operation, and that of each later one.
+    """The effects of an arm on the time of a connection with its first operation, and on that of each later operation.
 
     Both effects are measured in the same view: on the wire or in the application.
     """

@@ -216,8 +216,8 @@ def _overlap(one: Line, other: Line) -> bool:
 def sentence(line: Line, lines: list[Line]) -> str:
     """Return the sentence about a line.
 
-    `lines` has all lines of the answer. If some are measured on the wire and others in the application, the sentence
-    ends with the place where its own line is measured, such as 'on the wire'.
+    `lines` has all lines of the answer. If some lines are measured on the wire and others in the application,
+    the sentence says where this line was measured, such as 'on the wire'.
     """
     view = VIEWS[line.view] if len({each.view for each in lines}) > 1 else ""
     return fmt.capital(f"{line.label} {_clauses(line)} {view}".rstrip() + ".") + _noise(line)

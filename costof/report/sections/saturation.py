@@ -67,7 +67,7 @@ class SaturationSection(Section[None, list[Loop]]):
         return [each for each in loops if each is not None] or None
 
     def lead(self, index: Index, data: list[Loop]) -> Lead:
-        """Make the answer omit times that follow from a rate in it, because the workers were always busy."""
+        """Omit times from the answer if they follow from a rate: if workers are always busy, time = workers / rate."""
         return Lead(follow=frozenset((time.name, each.arm) for each in data for time in _times(index, data, each)))
 
     def answer(self, index: Index, data: list[Loop]) -> list[Sentence]:

@@ -253,8 +253,8 @@ def _counted(run: Run, operation: Operation, arm: PlannedArm) -> tuple[float, fl
     phases = [phase for answer in answers if (phase := answer.phases.get(metric.phase)) is not None]
     trips = mean_count(phases, "round_trips") or 0.0
     transferred = (mean_count(phases, "bytes_sent") or 0.0) + (mean_count(phases, "bytes_received") or 0.0)
-    # Leave out the round trip of the TCP handshake if a tunnel's end at the client answers it: it does not cross the
-    # link.
+    # Leave out the round trip of a TCP handshake that the client's end of a tunnel answers, because this round trip
+    # does not cross the link.
     near = arm.settings.near_round_trips if operation.operation == "connection" else 0.0
     return trips - near, transferred
 
