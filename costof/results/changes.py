@@ -24,12 +24,10 @@ from costof.study.plan import Plan
 class Change:
     """The comparison of an arm with its control in one metric.
 
-    `control` and `values` hold the control's and the arm's numbers: one for each unit, which is a round or a start of
-    the servers. `ratio` is the mean logarithm of arm over control if `logarithmic` is true. If it is false, because a
-    number is 0 and has no logarithm, `ratio` is the mean difference divided by the control's mean. `ratio` is None if
-    the control is always 0 and the arm is not.
-
-    `widening` is the factor by which the errors of `difference` and `ratio` were enlarged; it is 1 after a planned end.
+    - `control`, `values`: the control's and the arm's numbers, one for each unit (a round or a start of the servers).
+    - `ratio`: the mean logarithm of arm over control if `logarithmic` is true. It is false if a number is 0 and has no
+      logarithm. `ratio` is then the mean difference divided by the control's mean; None if only the control is always 0.
+    - `widening`: the factor by which the errors of `difference` and `ratio` were enlarged; 1 after a planned end.
     """
 
     arm: PlannedArm

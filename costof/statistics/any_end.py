@@ -1,4 +1,4 @@
-"""Intervals of runs that end because of their figures: confidence sequences, which hold at any end.
+"""Confidence sequences: intervals that stay valid even if a run is ended because of its figures.
 
 An ordinary 95 % interval holds only for a planned end. A confidence sequence has an interval after every round. In 95 %
 of runs, all of these intervals contain the truth, so the last one holds whenever a run is ended.
@@ -24,7 +24,9 @@ MIXTURE_ROUNDS = 1.0
 
 @cache
 def widening(rounds: int, freedom: float) -> float:
-    """Return the width of an interval that holds at any end, as a multiple of an ordinary 95 % interval.
+    """Return the width of an interval that is valid whenever a run is ended, divided by that of an ordinary one.
+
+    Both are 95 % intervals.
 
     `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms share their variances.
     With fewer rounds than a verdict needs, return the width for `FEWEST_ROUNDS`.

@@ -4,7 +4,7 @@ Near a server's capacity the share of operations beyond a latency limit rises by
 rate: the tail of a queue's waiting time is exponential, and its decay rate falls about linearly as the rate rises
 (Asmussen, "Applied Probability and Queues", 2003, XIII). So the logarithm of the share is fitted as linear in the
 logarithm of the rate, by the estimating equations of a Poisson regression with log link (quasi-likelihood: Wedderburn
-1974). This fit is unbiased however strongly the operations of a slice depend on each other. The median of the slices'
+1974). This fit is unbiased even if the operations of a slice depend strongly on each other. The median of the slices'
 percentiles would be biased: in simulated queues it found a capacity that was 2 to 3 % too high.
 
 For programs that print only percentiles, there is no such share. The logarithm of the percentile is then fitted as
@@ -128,9 +128,9 @@ def _poisson(near: Sequence[Observation], rates: np.ndarray, weights: np.ndarray
 def by_round(observations: Sequence[Observation], share: float, near: float) -> dict[int, float]:
     """Return a capacity for each round; their geometric mean is the capacity.
 
-    A round has too few operations beyond the limit for a fit of its own. Its value is computed from the change of the
-    fit when this round is left out: it is the jackknife's pseudo-value (Tukey 1958). Pseudo-values are nearly
-    independent, so that a t-interval over them holds.
+    A round has too few operations beyond the limit for a fit of its own. Its value is therefore the jackknife's
+    pseudo-value (Tukey 1958), computed from how the fit changes if the round is left out. Pseudo-values are nearly
+    independent, so that a t-interval over them is valid.
 
     The mean of pseudo-values also corrects the fit's bias. This helps if slices have only percentiles. If operations
     are counted, the correction is left out: in simulated sweeps it increased the error by half.

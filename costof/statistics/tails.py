@@ -1,7 +1,7 @@
 """Percentiles of an arm's operations, with intervals over rounds.
 
 A percentile of pooled operations has no simple interval, since operations of one slice are not independent. A cluster
-bootstrap (Davison & Hinkley 1997, 3.8) instead draws whole rounds, the same rounds for every arm, and reads the
+bootstrap (Davison & Hinkley 1997, section 3.8) instead draws whole rounds, the same rounds for every arm, and reads the
 percentile from the sum of their histograms. If the servers were restarted, it draws whole starts of the servers.
 """
 

@@ -2,8 +2,8 @@
 
 The mean counts every round, since a stall that happens again costs again. Readers nevertheless need to know that one
 round makes most of a cost, or that only one round makes its interval include 0. They also compare figures that are
-printed beside each other. If rounds are uneven, the quotient of the two printed means differs from the printed ratio,
-which is the mean ratio of the rounds.
+printed beside each other. If rounds are uneven, the quotient of the two printed means differs from the printed ratio
+(the mean ratio of the rounds), which looks like an error.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def _used(records: Sequence[SliceRecord], load: Arrivals | Pool, roles: Sequence
     """Return the cores that these roles used together, by round.
 
     They are computed for the requested rate or, if there is none, for the measured rate. A role without a reading
-    counts as 0. A slice without a reading of at least one of these roles is left out.
+    counts as 0. A slice that has readings of none of these roles is left out.
     """
     cores = {}
     for record in records:
