@@ -26,7 +26,8 @@ class Change:
 
     - `control`, `values`: the control's and the arm's numbers, one for each unit (a round or a start of the servers).
     - `ratio`: the mean logarithm of arm over control if `logarithmic` is true. It is false if a number is 0 and has no
-      logarithm. `ratio` is then the mean difference divided by the control's mean; None if only the control is always 0.
+      logarithm. `ratio` is then the mean difference divided by the control's mean, or None if the control is always 0
+      and the arm is not.
     - `widening`: the factor by which the errors of `difference` and `ratio` were enlarged; 1 after a planned end.
     """
 

@@ -26,10 +26,8 @@ MIXTURE_ROUNDS = 1.0
 def widening(rounds: int, freedom: float) -> float:
     """Return the width of an interval that is valid whenever a run is ended, divided by that of an ordinary one.
 
-    Both are 95 % intervals.
-
-    `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms share their variances.
-    With fewer rounds than a verdict needs, return the width for `FEWEST_ROUNDS`.
+    Both are 95 % intervals. `freedom` are the degrees of freedom of the variance, which may exceed `rounds` - 1 if arms
+    share their variances. With fewer rounds than a verdict needs, return the width for `FEWEST_ROUNDS`.
     """
     rounds, freedom = max(rounds, FEWEST_ROUNDS), max(freedom, FEWEST_ROUNDS - 1)
     share = MIXTURE_ROUNDS / (MIXTURE_ROUNDS + rounds)
