@@ -25,7 +25,7 @@ class Factor(Model):
 
 
 class Evidence(Model):
-    """Facts about an arm that one view (`wire`, `app`, `command`, `server` or `service`) observed, in printed form."""
+    """Facts about an arm, as text, that one view (`wire`, `app`, `command`, `server` or `service`) observed."""
 
     view: str
     facts: dict[str, str]

@@ -197,7 +197,7 @@ def _figure(index: Index, metrics: list[Metric]) -> Figure | None:
     few = len(shown) == 1 and len(shown[0][1]) <= FEW_BARS
 
     def draw(width: int) -> Sheet:
-        # Each context has its own time axis, because times on a LAN would be invisible on an axis for an ocean.
+        # Each context has its own time axis: times on a LAN would be invisible on an axis for other continents.
         sizes = [54 + 78 * len(arms) if few else (54 if len(shown) == 1 else 68) + 46 * len(arms) for _, arms in shown]
         panels = [_panel(index, timed, arms, title, width, two_lines=few) for title, arms in shown]
         return Sheet(width, panels, sizes)

@@ -145,7 +145,7 @@ def _limit(cpu: Cpu, per_second: float, cores: int) -> str | None:
 
 
 def _times(index: Index, data: list[Loop], loop: Loop) -> list[Metric]:
-    """Return the headline metrics whose times follow from the rate of a loop: those of the same operation.
+    """Return the headline metrics whose times follow from the loop's rate, because they time the same operation.
 
     Return [] if the rate is not a headline metric, or if the control's workers are not always busy.
     """

@@ -173,7 +173,7 @@ def _milliseconds(extra: ExtraCost, load: Load) -> Estimate:
 def _sum(terms: list[Term]) -> Estimate:
     """Return the sum of factor × estimate over the terms. The ends of the intervals are summed like the values.
 
-    No factor is negative.
+    This is possible because no factor is negative.
     """
     return Estimate(
         value=sum(factor * each.value for factor, each in terms),
@@ -233,8 +233,9 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 
 
 def default_load(index: Index, model: CostModel) -> Load:
-    """Return the load with which the calculator begins: `measured_load`, at the first distance of `--distance` if
-    any."""
+    """Return the load with which the calculator begins: that of `measured_load`.
+
+    If the run has the option `--distance`, its first distance replaces that of `measured_load`."""
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 
