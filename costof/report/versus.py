@@ -33,8 +33,9 @@ QUIET = "run it again on a quiet machine"
 class Tried:
     """The options that the user has given, so that warnings do not recommend them.
 
-    `shell_needed`: a command contains shell syntax. `single_runs`: each round executes each command once, so the first
-    execution is measured unless there is a warm-up.
+    - `shell_needed`: whether a command contains shell syntax.
+    - `single_runs`: whether each round executes each command once, so that the first execution is measured unless there
+      is a warm-up.
     """
 
     in_shell: bool

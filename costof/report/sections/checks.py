@@ -203,7 +203,7 @@ def _answered(run: Run, core: Core, overloaded: Sequence[str]) -> Check:
 
 
 def _failed_share(core: Core, arms: Sequence[str], metrics: Sequence[str]) -> str:
-    """Return text such as '20 % of operations failed', with the highest share in any workload of these arms."""
+    """Return text such as 'up to 20 % of operations failed', with the highest share among arms and workloads."""
     workloads = {metric.workload for metric in core.metrics if metric.name in metrics}
     shares = [each.share for each in core.failures if each.arm in arms and each.workload in workloads]
     return f"{'up to ' if len(shares) > 1 else ''}{fmt.percent(max(shares, default=0.0))} of operations failed"

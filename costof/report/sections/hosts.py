@@ -241,7 +241,7 @@ def _samples_without(run: Run, host: str) -> Samples:
 
 
 def _answer_without(record: SliceRecord, part: HostPart) -> SliceAnswer:
-    """Return the slice's answer without this host's part. Its counts, means and rates are correct, nothing else is."""
+    """Return the slice's answer without this host's part. Only its counts, means and rates are correct."""
     answer = record.answer
     figures = merged_figures([each.figures for each in record.hosts if each is not part], answer.rates)
     phases = {}

@@ -212,7 +212,7 @@ def _cost(index: Index, data: LatencyOverLoad, highest: float | None) -> str | N
 
 
 def _overloaded(index: Index, data: LatencyOverLoad) -> str | None:
-    """Return the sentence that names the lowest load that each overloaded variant cannot carry, with the reason; else None.
+    """Return the sentence with the lowest load that each overloaded variant cannot carry; None if all carry all loads.
 
     For example: 'TLS cannot carry 3,000 queries a second (it served 2,510).'
     """

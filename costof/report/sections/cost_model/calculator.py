@@ -235,7 +235,8 @@ def distances(index: Index, model: CostModel) -> list[tuple[str, float]]:
 def default_load(index: Index, model: CostModel) -> Load:
     """Return the load with which the calculator begins: that of `measured_load`.
 
-    If the run has the option `--distance`, its first distance replaces that of `measured_load`."""
+    If the run has the option `--distance`, its first distance replaces that of `measured_load`.
+    """
     load = measured_load(index, model)
     return replace(load, round_trip_ms=model.predicted_ms[0]) if model.predicted_ms else load
 
