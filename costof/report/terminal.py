@@ -45,18 +45,18 @@ from costof.report.summary import BESIDE_VERDICT, KeyFigure
 from costof.statistics.estimate import Estimate, Verdict
 
 WIDE = 112
-"""Width from which an interval fits beside its value."""
+"""A terminal with at least this many columns has room for an interval beside its value."""
 NARROWEST = 76
-"""Width below which no table of verdicts fits. The rows of the table are then printed as sentences."""
+"""A terminal with fewer columns has no room for a table of verdicts. Its rows are printed there as sentences."""
 PROSE = 100
 """Maximum width of sentences, because longer lines are hard to read."""
 NAMES = (34, 28, 22, 16)
-"""Maximum widths of names, tried in this order until the table fits."""
+"""Maximum widths of names in characters, tried in this order until the table fits."""
 HEADING = 16
 """Width up to which the heading of a column of figures is not wrapped, even if the figures are narrower."""
 UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 ROOMY = 96
-"""Width from which columns have more space between them."""
+"""On a terminal that is at least this wide, tables have more space between their columns."""
 VERDICT_STYLES = {
     Verdict.COSTS: "bold yellow",
     Verdict.SAVES: "bold cyan",

@@ -133,7 +133,7 @@ class Samples:
 
 
 def in_common(numbers: Sequence[ByRound]) -> list[ByRound]:
-    """Return each of the mappings, reduced to the rounds that all mappings have."""
+    """Return the mappings without the rounds that any of them lacks."""
     common = sorted(set.intersection(*map(set, numbers)))
     return [{number: each[number] for number in common} for each in numbers]
 

@@ -133,7 +133,7 @@ def _decoded(encoded: Sequence[str]) -> tuple[Integers, Integers, Integers]:
     indices = np.searchsorted(ends, first, side="right")
     steps = np.where(counts < 0, -counts, 1)
     before = np.cumsum(steps) - steps
-    # Count the buckets of each histogram from 0 again.
+    # Number the buckets within each histogram from 0.
     places = before - before[np.searchsorted(indices, indices)]
     nonempty = counts > 0
     return indices[nonempty], places[nonempty], counts[nonempty]
