@@ -41,7 +41,11 @@ class GatewayOptions:
     learn_accounts: Sequence[str] = ()
 
     def listener(self, listen: str) -> GatewayListener:
-        """Return the engine's settings for a listener. Raises `GATEWAY_ADDRESS` and `GATEWAY_LEARN`."""
+        """Return the engine's settings for a listener at the address `listen` ('host:port').
+
+        Raises `GATEWAY_ADDRESS` for a malformed address, and `GATEWAY_LEARN` if only one of `learn` and
+        `learn_accounts` is set.
+        """
         if (self.learn is None) == bool(self.learn_accounts):
             raise CostofError(ErrorText.GATEWAY_LEARN)
         host, colon, port = listen.rpartition(":")
@@ -69,8 +73,8 @@ def serve(options: GatewayOptions, print_line: Callable[[str], None], warn: Call
     Raises `GATEWAY_ADDRESS` and `GATEWAY_REFUSED`, and `INSTRUMENT_FAILED` if the engine dies.
     """
     with GatewayProcess() as process:
-        # Use handlers instead of sigwait(), which works only if every thread blocks the signals: the threads of
-        # libraries do not.
+        # Install handlers instead of calling sigwait(). It would work only if all threads blocked these signals, and
+        # the threads of libraries do not.
         signals: SimpleQueue[int] = SimpleQueue()
         for number in (signal.SIGHUP, *END_SIGNALS):
             signal.signal(number, lambda number, frame: signals.put(number))

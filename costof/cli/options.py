@@ -109,7 +109,7 @@ class TargetArguments:
     def options(self) -> list[str]:
         """Return the names of the target options that the user gave.
 
-        A password from the environment is not an option.
+        A password in the variable COSTOF_PASSWORD does not count as an option.
         """
         values = {
             "--target": self.url,

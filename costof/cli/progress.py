@@ -72,8 +72,8 @@ class JsonLines:
             self._out.write(event.model_dump_json() + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # Discard the output that is still buffered. Otherwise the interpreter would fail again at its end, when it
-            # writes this output.
+            # Redirect standard output to /dev/null. Otherwise the interpreter would write the buffered output at its
+            # exit, and fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self._out.fileno())
             raise KeyboardInterrupt from None
 
@@ -81,7 +81,7 @@ class JsonLines:
 
 
 class PlainLines:
-    """A line of text for each stage, and one with the figures at most every ten seconds, where there is no terminal."""
+    """The display without a terminal: a line for each stage, and at most every ten seconds a line of figures."""
 
     pause_seconds = LINE_SECONDS
 
@@ -118,15 +118,15 @@ class PlainLines:
             self._out.write(text + "\n")
             self._out.flush()
         except BrokenPipeError:
-            # The measurement goes on without a reader of its progress.
+            # The program that read the progress has closed the pipe. The measurement goes on without it.
             self._out = open(os.devnull, "w")  # noqa: PTH123, SIM115  # no path, and open until the end
 
 
 class LiveTable:
-    """A table at the end of the terminal. It is redrawn at most once a round, and removed when the run ends.
+    """The display on a terminal: a table below all other output, which is removed when the run ends.
 
-    Each drawing is a single write, and there is no thread. The cursor is never hidden, so it is visible even after the
-    run was killed.
+    It is redrawn at most once after each round of measurements. Each drawing is a single write, and there is no thread.
+    The cursor is never hidden, so it is visible even after the run was killed.
     """
 
     pause_seconds = DRAWING_SECONDS
@@ -180,7 +180,8 @@ class LiveTable:
     def _draw(self) -> None:
         if not self._open:
             return
-        # A line that fills the terminal's width would leave the cursor between two lines.
+        # Leave the last column free: after a line that fills the width, terminals differ in whether the cursor is on
+        # the next line.
         width, height = max(1, min(WIDEST, self._console.width - 1)), self._console.height
         table = live_table(self._names, self._stage, self._round, width, height)
         rendered = self._console.render_lines(table, self._console.options.update_width(width), pad=False)
@@ -204,7 +205,7 @@ class LiveTable:
 
 
 class _Lines:
-    """Lines that are already rendered."""
+    """Rendered lines, in the form of an object that rich can print."""
 
     def __init__(self, lines: Sequence[Sequence[Segment]]) -> None:
         self._lines = lines
@@ -267,7 +268,7 @@ class Names:
 
 
 def status(event: RoundEvent, names: Names) -> str:
-    """Return 'round 12 · at most 31 s left · verdict in about 12 s'."""
+    """Return the state of the run as text, such as 'round 12 · at most 31 s left · verdict in about 12 s'."""
     started = names.started
     assert started is not None
     fixed = started.budget_seconds is None
@@ -292,7 +293,7 @@ def status(event: RoundEvent, names: Names) -> str:
 
 
 def discarded_words(event: RoundEvent, names: Names) -> str:
-    """Return the last discarded slice or round with its cause; '' if nothing was discarded."""
+    """Return text about the slice or round that was discarded last, with its cause; '' if nothing was discarded."""
     last = event.last_discarded
     if last is None:
         return ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from costof.results.run import Run
     from costof.run.rounds import StartingPoint
 
-#: The text that a plan has in place of values of a URL's query, which may be secrets.
+#: The placeholder that a plan stores for the values in a URL's query, because they may be secrets.
 LEFT_OUT = "…"
 WAYS_TO_LOG_IN = "--password-file, --ask-password or COSTOF_PASSWORD"
 
@@ -105,7 +105,7 @@ def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
         return None
     original = plan.target_options
     if original is None and target.url is None:
-        # An earlier version of costof stored only the URL.
+        # The plan was written by an earlier version of costof, which stored only the target's URL and no other options.
         what = f"--target {plan.target}, --tls-ca and other options"
         raise CostofError(ErrorText.RESUME_NEEDS, path=folder, what=what, how="--target and all its options")
     access = _complete(folder, plan, target, original or TargetOptions())

@@ -25,13 +25,14 @@ MISSING, NOTES = "missing", "notes"
 #: The maximum share of failed operations at which a service counts as working. If more operations fail, the figures
 #: that a command reports are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Keys of `SliceAnswer.evidence` for commands: names of processes that the command left running. The command runner has
-#: killed the first ones. The second ones are daemons: they had left the command's process group, and still run.
+#: Keys of `SliceAnswer.evidence` for commands, with the names of processes that a command left running. The command
+#: runner has killed those under `LEFT_RUNNING`. Those under `LEFT_BEHIND` are daemons, which have left the command's
+#: process group and still run.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: A command such as a load generator may report how many operations it performed, and how many failed. These are the
-#: name of the first number in `SliceAnswer.counts`, and the error class of the failed operations.
+#: For commands that report how many operations they performed and how many failed, such as load generators: the name of
+#: the number of operations in `SliceAnswer.counts`, and the error class of the failed operations.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
@@ -96,7 +97,10 @@ class Phase(Model):
 def mean_count(
     phases: Sequence[Phase], attribute: Literal["round_trips", "bytes_sent", "bytes_received"]
 ) -> float | None:
-    """Return the mean count per operation; None if a slice lacks the count or if there was no operation."""
+    """Return the mean of a count, such as 'bytes_sent', per operation of all these phases.
+
+    Return None if a phase lacks the count, or if there was no operation.
+    """
     counts = [getattr(phase, attribute) for phase in phases]
     operations = sum(phase.count for phase in phases)
     return None if None in counts or not operations else sum(counts) / operations

@@ -40,7 +40,7 @@ class Opener:
     def opened(self, written: str | bytes) -> bytes:
         """Return the decrypted line.
 
-        Raises ValueError if the line was not encrypted for this key; the error does not quote it.
+        Raises ValueError if the line was not encrypted for this key. The error's text does not contain the line.
         """
         try:
             message = b64decode(json.loads(written)["sealed"]["message"], validate=True)

@@ -26,7 +26,8 @@ from costof.study.schema import SliceSize, Workload
 
 WIRE = "wire"
 LOAD = "load"
-#: The workload that loads records if the study also has TPC-C's warehouses, which `LOAD` then loads.
+#: The name of the workload that loads records if the study also has TPC-C's warehouses. The workload `LOAD` then loads
+#: the warehouses.
 LOAD_RECORDS = "load_records"
 LOAD_WORKERS = 4
 LOAD_SECONDS = 3600.0

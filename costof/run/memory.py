@@ -74,7 +74,10 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 
 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
-    """Start (or connect to) the servers of the plan `idle`, and return the records of the arms of its part `group`."""
+    """Measure the arms of `group`, a part of the plan `idle`, and return their records.
+
+    The servers are started for these arms (a lab), or are the user's (a target).
+    """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
     with service, ExitStack() as stack:
@@ -91,7 +94,7 @@ def step_sizes(connections: int) -> list[int]:
 
 
 def idle_plan(plan: Plan) -> Plan:
-    """Return the plan with only the nearest arms, and with workloads that open idle connections.
+    """Return the plan with only the arms at the shortest distance, and with workloads that open idle connections.
 
     A connection's memory does not depend on its distance. The control's identical copy is left out.
     """
@@ -114,7 +117,8 @@ def idle_plan(plan: Plan) -> Plan:
             "rates": [],
             "sweep": None,
             "client": None,
-            # False, so that an arm which cannot run has no figures, but does not end the measurement of the other arms.
+            # With False, an arm that cannot run only lacks figures. With True, it would end the measurement of all
+            # arms.
             "protection_chosen": False,
         }
     )
@@ -156,7 +160,8 @@ class Steps:
         self._instruments = instruments
         self._records: dict[str, list[MemoryRecord]] = {arm.name: [] for arm in plan.arms}
         self._missing: dict[str, str] = {}
-        # The plan lists the parts of each step in succession, and their names begin with the step's number.
+        # Each step opens its connections in several parts, with names such as 'idle 3.0' (step 3, part 0). The plan
+        # lists the parts of a step in succession.
         self._parts = [[*names] for _, names in groupby(plan.slices, key=lambda name: name.partition(".")[0])]
 
     def measure(self) -> list[MemoryRecord]:

@@ -44,8 +44,8 @@ class BalancedOrders:
         rows = [self._draw(items, previous) for _ in range(DRAWS)]
         row = min(rows, key=lambda row: sum(self._followed[pair] for pair in pairwise(row)))
         self._followed.update(pairwise(row))
-        # The first item follows itself, because it also ended the round before. A first item that was drawn at random
-        # is counted in the same way, so that such items are balanced too.
+        # Count that the first item follows itself, because the round before ended with it. Count this also for a first
+        # item that was drawn at random, so that such items are balanced too.
         self._followed[row[0], row[0]] += 1
         return row
 
@@ -197,10 +197,11 @@ class Looks:
 
 
 def precision(plan: Plan, samples: Samples) -> float | None:
-    """Return the largest half-width of the headline ratios' intervals, for the stop rule; None if unknown.
+    """Return the precision that the run has reached, for the stop rule; None if it is unknown.
 
-    In a run with several starts of the servers it is always unknown, since the rounds within one start do not show how
-    much the starts differ.
+    It is the half-width of the widest confidence interval of any arm's headline figure relative to its control: 0.02
+    means ±2 %. In a run with several starts of the servers it is always unknown, since the rounds within one start do
+    not show how much the starts differ.
     """
     if plan.starts > 1:
         return None

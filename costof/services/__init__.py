@@ -152,7 +152,7 @@ class Service(ABC):
         return []
 
     def measure_flush(self, seconds: float) -> FlushEvidence | None:
-        """Measure for how long a flush (fsync) takes on the disk with the servers' data. Raises `LAB_FAILED`.
+        """Measure, for `seconds`, how long a flush (fsync) takes on the disk with the data. Raises `LAB_FAILED`.
 
         Return None if the study does not depend on flushes. Called before the first slice, after each round (one slice
         of each workload on each arm), and after the last slice.

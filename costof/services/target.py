@@ -37,7 +37,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: Server counters that do not work: they stayed at 0 in a slice. The value is how many connections they missed.
+        #: Maps each server counter that does not work, because it stayed at 0 in a slice, to the number of connections
+        #: that it missed.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:

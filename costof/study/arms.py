@@ -20,7 +20,7 @@ CONTEXT_SIGN = "@"
 class PlannedArm(Model):
     """A configuration that a run compares. `baseline` is the name of the control to which its cost is relative.
 
-    It is None for a control.
+    `baseline` is None for a control.
     """
 
     name: str

@@ -265,7 +265,10 @@ class Plan(Model):
 
     @property
     def client_statements(self) -> Mapping[str, int]:
-        """How many statements of each class an operation of the load generator of `--client` has; {} without one."""
+        """The number of statements in an operation of `--client`'s load generator, by class such as 'read'.
+
+        It is {} without `--client`.
+        """
         if self.client is None:
             return {}
         program = client(self.client)
@@ -299,7 +302,7 @@ class Options:
     memory: str | None = None
     at_least: int | None = None
     at_most: int | None = None
-    """The minimum and maximum number of rounds in place of the profile's numbers.
+    """`at_least` and `at_most` are the minimum and maximum number of rounds; None means the profile's number.
 
     The run measures the minimum number even if that takes longer than the budget.
     """

@@ -23,7 +23,7 @@ FAR = "@far"
 #: The kind of a service that consists of one server program.
 SERVER = "server"
 MODULE_NAME = r"^[a-z][a-z0-9_]*$"
-#: The level of a factor that costof leaves as it is on the target's server: it changes no setting.
+#: The level of a factor whose setting on the user's own servers (the target) costof leaves unchanged.
 AS_SERVED = "as served"
 UNITS_OF_PHASES = ("ms", "us", "per_second")
 #: The value of `Metric.phase` for a figure of the whole slice (the measured window), from its start to the end of its
@@ -112,7 +112,7 @@ class Published(Model):
         return f"Published: {self.source}, {self.date}. {self.setting.rstrip('.')}."
 
 
-#: Placeholder for the level's name in a factor's `each`.
+#: The text that stands for the level's name in the field `each` of a factor, which has the effects of every level.
 LEVEL = "{level}"
 
 

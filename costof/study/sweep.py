@@ -209,7 +209,7 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     times = {key: metric for key, metric in study.metrics.items() if not metric.is_of_whole_slice}
     labels = {metric.label.casefold(): key for key, metric in times.items()}
     if FIRST_QUERY in times and QUERY not in times:
-        # The first query on a connection is its only one.
+        # Each connection has only one query, so users may write 'query' instead of 'first query'.
         labels[times[FIRST_QUERY].label.removeprefix("first ")] = FIRST_QUERY
     wanted = _operation(name).casefold()
     if wanted not in labels:
@@ -285,7 +285,7 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return the study with the capacity of each arm as its only metric. It must already be at the load `load`."""
+    """Return the study with the capacity of each arm as its only metric. `study` must already have the load `load`."""
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",

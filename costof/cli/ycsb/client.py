@@ -19,7 +19,7 @@ from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
-#: Operations of each worker in the first slice, before their speed is known.
+#: The number of operations of each worker in the first slice (measurement), when their speed is still unknown.
 FIRST_OPERATIONS = 100
 
 
@@ -34,7 +34,8 @@ class Times:
     def percentile_ns(self, percentile: float) -> float:
         """Return a percentile in ns.
 
-        The histogram rounds values up to three digits, so the result is limited to the exact maximum.
+        The histogram keeps only three significant digits and may round up, so the result is limited to the exact
+        maximum.
         """
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 

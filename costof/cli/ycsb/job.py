@@ -1,7 +1,7 @@
 """Translation of YCSB's properties into the engine's settings: the workload `ycsb`, its workers, pace and size.
 
-Names and defaults are those of CoreWorkload and Client (YCSB 0.17). A property that the user does not set is not sent
-either, because only the engine knows the defaults.
+Names and defaults are those of CoreWorkload and Client (YCSB 0.17). The settings leave out properties that the user
+does not set, because only the engine knows the defaults.
 """
 
 from __future__ import annotations
@@ -300,7 +300,7 @@ def check_names(binding: str, properties: Properties) -> None:
     }
     if replacements:
         unique = [*dict.fromkeys(replacements.values())]
-        # If a URL is listed with a query parameter (such as ?sslmode=MODE), leave out the same URL without it.
+        # Do not suggest a URL if the list also has the same URL with a query parameter, such as ?sslmode=MODE.
         needed = [each for each in unique if not any(other != each and other.startswith(each) for other in unique)]
         instead = " and ".join(f"-p {each}" for each in needed)
         raise CostofError(ErrorText.YCSB_GO_NAMES, names=listed([*replacements]), instead=instead)

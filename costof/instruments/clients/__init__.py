@@ -26,8 +26,8 @@ from costof.messages.plan import Endpoint
 #: Placeholders in the command line of a `Client`: the program's path, the arguments that choose its test, the options
 #: for an arm, and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
-#: The maximum time for the round trips of a connection, for programs that run for a number of requests. Over a slow
-#: network they send fewer requests, so that a run stays short.
+#: The maximum seconds that each connection may spend on network round trips, for programs that run for a number of
+#: requests. Over a slow network they send fewer requests, so that a run stays short.
 FAR_SECONDS = 1.0
 #: Timeout of a run of the program, in case the server no longer answers.
 LONGEST_SECONDS = 60.0

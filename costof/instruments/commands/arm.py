@@ -151,8 +151,8 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # Run every undo command, even if an earlier one fails. Without `parent` (None), a command also runs to its
-            # end or its timeout if costof has ended.
+            # Run every undo command, even if an earlier one fails. Pass None for `parent`, so that an undo command is
+            # not ended when costof ends.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)

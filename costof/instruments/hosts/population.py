@@ -60,8 +60,8 @@ from costof.messages.process import READY_SECONDS, HostLostError, T, engine_path
 from costof.messages.sealing import sealed
 from costof.model import Model
 
-#: How long a host's answer may take beyond the time for the slice itself: the slice's length, and the timeout of its
-#: last operation.
+#: The seconds that a host has for its answer after the slice's length and the timeout of its last operation have
+#: passed.
 PATIENCE_SECONDS = 15.0
 #: The hosts begin a slice at an instant in the near future, so that all of them get their order before it. The time
 #: until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is longer.

@@ -195,7 +195,7 @@ class SetReading(Observation):
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
     """Return an error text if the sync tree changed between two readings, or if it differs from `expected`; else None.
 
-    If `expected` is None, any tree is accepted that did not change.
+    If `expected` is None, any tree that did not change is accepted.
     """
     if before.tree != after.tree:
         return f"the sync tree changed from '{tree_text(before.tree)}' to '{tree_text(after.tree)}'"

@@ -102,9 +102,10 @@ class ServerLab(LabService):
         # and copy would share one, and the later of them would find warm caches and no writes in the background. It
         # would be faster than the arms that have a server of their own.
         apart = any(each != configurations[0] for each in configurations)
-        #: Maps each arm to the identity of its server: the configuration, and whether it is the server of a copy.
+        #: Maps each arm to what identifies its server: the configuration, and whether the server belongs to a control's
+        #: copy.
         self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
-        #: The identities of all servers. The first server is the one of the first control.
+        #: The configurations that identify the servers, without duplicates. The first one belongs to the first control.
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:
@@ -344,9 +345,9 @@ def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
     """Return the kinds of key, such as 'rsa-2048', for which the server needs certificates.
 
-    The server uses the first kind while the arms are verified. If the arms need several kinds, this is `DEFAULT_KEY`,
-    which the clients of all arms accept. They may refuse other kinds: only some arms allow a weak key, and an ECDSA key
-    does not work with old cipher suites.
+    The server uses the first kind while the arms are verified. If the arms need several kinds, the first kind is
+    `DEFAULT_KEY`, which the clients of all arms accept. They may refuse other kinds: only some arms allow a weak key,
+    and an ECDSA key does not work with old cipher suites.
     """
     kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY

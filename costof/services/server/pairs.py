@@ -323,7 +323,7 @@ class Pairs(Entrances):
 def missing(settings: SidecarSettings, increases: list[PassageCounters], answer: SliceAnswer) -> str | None:
     """Return an error text if not all traffic of a slice went through the arm's sidecars; None if it did.
 
-    It did if the sidecars counted all requests or connections of the slice, and their TLS handshakes. `increases` are
+    The sidecars must have counted all requests or connections of the slice, and their TLS handshakes. `increases` are
     the increases of the counters during the slice, first at the server's sidecar. With `http`, handshakes are not
     checked, because sidecars that forward requests keep their connections open.
     """
@@ -357,7 +357,8 @@ def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, 
                     while connection.recv(65_536):
                         pass
                 else:
-                    # Send nothing: the sidecars connect to the next hop anyway. Keep the connection open until then.
+                    # Send nothing, because the sidecars connect to the next hop as soon as a client connects. Keep the
+                    # connection open until the server's sidecar has counted it.
                     _within(ATTEMPT_SECONDS, lambda: _has_arrived(route, sidecars[0], arrived))
             if _within(ATTEMPT_SECONDS, lambda: all(map(operator.gt, _lengths(route, sidecars), before))):
                 return [each.records(route.name)[-1] for each in sidecars]
