@@ -41,7 +41,8 @@ MOST_IN_LINE = 4
 #: The maximum width of the table. A terminal that becomes narrower would wrap wider lines, and might push some of them
 #: up to where the cursor cannot erase them.
 WIDEST = 79
-#: From these widths on, the table has a column with a bar for each interval, and one with the time until a verdict.
+#: From these widths on, the table has a column that draws the confidence intervals, and a column with the time until
+#: each effect has a verdict.
 WITH_BARS, WITH_VERDICTS = 72, 56
 LEAST_NAME = 16
 NOT_A_CI = ("", "0", "false")
@@ -372,7 +373,7 @@ def _needed(effect: RunningEffect) -> str:
 
 
 def bar(estimate: Estimate) -> str:
-    """Return the interval on a scale that contains 0, such as '│     ──●── '.
+    """Return a drawing of the confidence interval on a scale that contains 0, such as '│ ──●── '.
 
     The scale ends at 1, 2 or 5 times a power of ten. This end changes rarely, so the user can see how the interval
     narrows.

@@ -36,7 +36,7 @@ COPY_OF_ITSELF = "a copy of itself"
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
-#: The name of a count of the engine: the operations that were due in a slice at the requested rate.
+#: The name of a count that the load generator reports: the operations that were due in a slice at the requested rate.
 SCHEDULED = "pace.scheduled"
 
 

@@ -20,7 +20,7 @@ OPERATION_TIMEOUT_MS = 10_000
 
 #: How the client checks the server's certificate: chain and name, only the chain, or not at all.
 Verify = Literal["full", "ca-only", "none"]
-#: Settings of a kind of workload, such as YCSB. Only the engine knows their names and defaults.
+#: Settings of a kind of workload, such as YCSB. Only the load generator (the engine) knows their names and defaults.
 Options = dict[str, str | int | float | bool]
 
 

@@ -109,7 +109,10 @@ class Instrument:
         rate: SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceAnswer:
-        """Measure one slice. Return the answer. Raises `INSTRUMENT_FAILED` if the instrument ends or hangs."""
+        """Measure one slice (a measured window of one arm). Return the answer.
+
+        Raises `INSTRUMENT_FAILED` if the instrument ends or hangs.
+        """
         order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
         self._send({"slice": order})
         patience = seconds + OPERATION_TIMEOUT_MS / 1000 + PATIENCE_SECONDS
@@ -178,7 +181,10 @@ class Instrument:
 
 
 class EngineProcess(Instrument):
-    """`costof-engine <command>`, as a context manager. The engine ends when this process ends, even by SIGKILL."""
+    """`costof-engine <command>`, as a context manager. The engine ends when this process ends, even by SIGKILL.
+
+    The engine is the program with costof's load generator, its gateway and other servers.
+    """
 
     def __init__(self, command: str, prefix: Sequence[str] = ()) -> None:
         super().__init__(f"costof-engine {command}", [*prefix, str(engine_path()), command])
@@ -252,7 +258,7 @@ class HostsProcess(Instrument):
         super().__exit__(kind, error, trace)
 
     def examine(self) -> dict[str, str]:
-        """Run the engine on each host. Return a description of each host by name. Raises `HOST_LOST`."""
+        """Run the engine on each host as a test. Return a description of each host by name. Raises `HOST_LOST`."""
         self._send({"examine": {}})
         return dict(self._answer(READY_SECONDS)["examined"])
 
@@ -312,7 +318,7 @@ class HostsProcess(Instrument):
 
 
 def engine_path(library: str = "") -> Path:
-    """Return the path of `costof-engine`: the value of COSTOF_ENGINE if set, or else the installed program.
+    """Return the path of the program `costof-engine`: the value of COSTOF_ENGINE if set, or else the installed one.
 
     With `library`, return the path of the engine that `make tls-libraries` has built with this TLS library, in the same
     folder. Raises `ENGINE_MISSING`, `TLS_LIBRARY_MISSING`.
@@ -351,7 +357,10 @@ def _installed_engine() -> list[Path]:
 
 
 def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, library: str = "") -> Instrument:
-    """Return the engine as an instrument. `prefix`: the words that, put before a command line, run it on a host."""
+    """Return the engine, costof's load generator, as an instrument (a process that measures).
+
+    `prefix` has the words to put before its command line to run it on a host of the lab.
+    """
     path = engine_path(library)
     return Instrument(path.name, [*prefix, str(path), "drive"], env)
 
@@ -363,7 +372,7 @@ def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) 
 
 
 def command_runner(prefix: Sequence[str] = ()) -> Instrument:
-    """Return the command runner as an instrument.
+    """Return the command runner, the process that runs the user's commands, as an instrument.
 
     costof never kills this process: it limits the time of commands itself, and when it ends it runs the `cleanup`
     commands, which undo what the arms' `setup` commands have set up.

@@ -1,4 +1,7 @@
-"""Forecasts of a run in progress: the time of its end, and whether its effects will have verdicts at its end."""
+"""Forecasts of a run in progress: the time of its end, and whether its effects will have verdicts at its end.
+
+A verdict says whether an effect is a cost, a saving, or too small to matter.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ class Pace:
 
 
 def seconds_left(plan: Plan, pace: Pace) -> float:
-    """Return the seconds until the servers are stopped: when their budget is spent or their last round is done."""
+    """Return the seconds until the last round ends: at the end of the budget or after the maximum number of rounds.
+
+    With --restarts, these are the budget and rounds of the current start of the servers.
+    """
     for_rounds = (plan.most_rounds - pace.rounds) * pace.round_seconds
     budget = plan.start_budget_seconds
     return max(0.0, for_rounds if budget is None else min(budget - pace.seconds, for_rounds))
@@ -63,7 +69,7 @@ def seconds_to_verdict(
             left = seconds
             break
     if plan.precision is not None and precision is not None:
-        # An interval narrows with the square root of the number of rounds.
+        # The width of a confidence interval is inversely proportional to the square root of the number of rounds.
         rounds = max(
             math.ceil(pace.rounds * (precision / plan.precision) ** 2),
             plan.fewest_rounds,

@@ -124,9 +124,10 @@ class Instruments:
         rate: ipc.SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceAnswer:
-        """Measure one slice, at `rate` if given.
+        """Measure one slice (a measured window of the arm), at `rate` if given.
 
-        With `reconnect` the engine first closes its open connections, and with `disconnect` it closes them afterwards.
+        With `reconnect` the load generator first closes its open connections. With `disconnect` it closes them
+        afterwards.
         """
         key = self.plan.study.workloads[workload].instrument, arm.name
         name, instrument = self._name_for_instrument(workload, arm), self._instruments[key]
@@ -259,7 +260,7 @@ class Instruments:
     def _workload(self, name: str, arm: PlannedArm) -> ipc.Workload:
         workload = self.plan.study.workloads[name]
         options = {key: value for key, value in arm.settings.workload.get(name, {}).items() if key != "workers"}
-        # Tell the engine how many records were loaded, so that reads find records and inserts use new keys.
+        # Tell the load generator how many records were loaded, so that reads find records and inserts use new keys.
         loaded = {"record_count": self.plan.records} if self.plan.records else {}
         return ipc.Workload(
             name=self._name_for_instrument(name, arm),
@@ -294,7 +295,7 @@ def load_workload(warehouses: int = 0) -> ipc.Workload:
 
 
 def _check_library(ready: Ready, arms: Iterable[PlannedArm]) -> None:
-    """Raise `OTHER_TLS_LIBRARY` if the engine reports another TLS library than its arms need."""
+    """Raise `OTHER_TLS_LIBRARY` if the load generator reports another TLS library than its arms need."""
     versions = [f"{name}-{version}.".lower() for name, version in ready.versions.items()]
     for library in {arm.settings.tls_library for arm in arms} - {""}:
         if not any(each.startswith((f"{library}-", f"{library}.")) for each in versions):

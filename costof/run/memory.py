@@ -43,7 +43,7 @@ SETTLED, MOST_READINGS = 0.02, 10
 #: In a lab (servers on this machine), no further connections are opened if less than this share of its memory is
 #: available: it could start to swap.
 LEAST_AVAILABLE = 0.15
-#: File descriptors of the engine for other purposes than connections.
+#: The number of file descriptors that the load generator needs for other purposes than connections.
 OTHER_DESCRIPTORS = 1_000
 #: Kinds of workload whose connections stay open, in the order of preference.
 STANDING = ("query", "request", "ycsb", "tpcc")

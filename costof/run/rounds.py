@@ -112,7 +112,7 @@ class State:
 
 
 def measure_round(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure and return all slices of a round.
+    """Measure and return all slices of a round: one slice (measured window) of each workload on each arm.
 
     If a host is lost but enough hosts remain, the round is measured again.
     """
@@ -215,7 +215,9 @@ def measure_slice(
     slice_number: int,
     rate: SliceRate | None = None,
 ) -> tuple[SliceRecord, float]:
-    """Measure a slice. Return its record, and the seconds that preparation and bookkeeping took besides measuring.
+    """Measure a slice (a measured window of one arm).
+
+    Return its record, and the seconds that preparation and bookkeeping took besides measuring.
 
     Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
     """
@@ -286,7 +288,7 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 
 
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """Prepare, without measuring, the TLS session and the connections that the engine needs for a slice.
+    """Prepare, without measuring, the TLS session and the connections that the load generator needs for a slice.
 
     If an arm resumes TLS sessions, and preparing the servers has made its last session invalid, it gets a new session.
     Connections that stay open are replaced before each slice: otherwise the random properties of one connection would

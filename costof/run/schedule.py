@@ -73,7 +73,7 @@ class BalancedOrders:
 T = TypeVar("T")
 #: The number of consecutive rounds that must reach the precision before the run ends.
 STEADY_ROUNDS = 3
-#: Shares of the budget after which a run is analysed early. It ends if every headline verdict is reached.
+#: Shares of the budget after which a run is analysed early. It ends if all its headline effects have a verdict.
 LOOKS = (0.3, 0.5)
 #: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
 #: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis
@@ -103,8 +103,9 @@ class Schedule:
         ended the group before it, so that the order of protections is balanced across groups too.
 
         The control and its replicate (its identical copy) count as one protection and follow each other, so that the
-        control follows itself as often as other arms follow themselves. Rounds are paired: in one round of a pair the
-        control precedes its replicate, and in the other one it follows. Chance decides which of the two comes first.
+        control follows itself as often as other arms follow themselves. Rounds are paired: the control precedes its
+        replicate in one round of a pair, and the replicate precedes the control in the other. Chance decides which of
+        these rounds comes first.
         """
         chance = random.Random(f"{self._plan.seed}/{number}")
         slow = [name for name, factor in self._plan.study.factors.items() if factor.slow]
@@ -157,9 +158,10 @@ class Looks:
 
     The error rate is the share of runs that may report a wrong verdict: 5 %.
 
-    If each look used the full error rate, far more than 5 % of runs would report a false cost. With a divided rate at
-    most 5 % of runs do, however the tests depend on each other (Bonferroni). Printed intervals are still 95 %
-    intervals. They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the error rate.
+    If each look used the full error rate, far more than 5 % of runs would report a false cost. The division keeps this
+    share at 5 % or less, even if the tests depend on each other (Bonferroni). Printed intervals are still 95 %
+    confidence intervals. They contain the truth in at least 94 % of runs, since the looks spend only an eighth of the
+    error rate.
     """
 
     def __init__(self, plan: Plan, spent: float = 0.0) -> None:

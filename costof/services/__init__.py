@@ -179,7 +179,10 @@ class Service(ABC):
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the servers have used so far, by role. Raises `SERVER_CPU_UNREAD`."""
+        """Return the CPU seconds that the servers have used so far, by role such as 'gateway'.
+
+        Raises `SERVER_CPU_UNREAD`.
+        """
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def server_processes(self) -> list[tuple[str, int]]:
@@ -187,7 +190,7 @@ class Service(ABC):
         return []
 
     def memory(self) -> Memory | None:
-        """Return the memory that the servers use now, by role; None if it cannot be read.
+        """Return the memory that the servers use now, by role such as 'gateway'; None if it cannot be read.
 
         Raises `SERVER_MEMORY_UNREAD`.
         """
@@ -220,7 +223,10 @@ class Service(ABC):
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, the seconds for which programs were throttled because they had used up their CPU share."""
+        """Return the seconds for which programs were throttled because they had used up their CPU share.
+
+        The keys are the programs' roles, such as 'gateway'.
+        """
         return {}
 
     def early_warnings(self) -> list[str]:

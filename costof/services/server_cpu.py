@@ -96,7 +96,7 @@ class ServerCpu(ServerCommand):
         return seconds
 
     def check_increase(self, operations: int) -> None:
-        """Raise `SERVER_CPU_UNREAD` if the CPU time has not changed during `operations` operations."""
+        """Raise `SERVER_CPU_UNREAD` if the CPU time has not changed, although `operations` were done."""
         if self._last == self._first:
             raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
 

@@ -90,8 +90,8 @@ def _metrics(
 ) -> list[tuple[str, dict[str, Any]]]:
     """Return the metrics of a program: the figures that it prints, its run time, its CPU time and its memory.
 
-    The run time is a headline metric only if no printed figure is one. A program that takes a duration has no metric
-    for its run time.
+    The run time is a headline metric (one that answers the study's question) only if no printed figure is one. A
+    program that takes a duration has no metric for its run time.
     """
     figures = {f"{FIGURE_PREFIX}{name}": figure for name, figure in program.all_figures.items()}
     if not program.takes_duration:

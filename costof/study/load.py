@@ -248,7 +248,7 @@ def _milliseconds(text: str) -> float:
 def pooled_workload(study: Study) -> str:
     """Return the name of the workload whose operations `--pool` repeats.
 
-    It is the first workload that the engine measures on open connections.
+    It is the first workload that the load generator (the engine) measures on open connections.
     """
     return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
 

@@ -14,7 +14,7 @@ from costof.study.schema import LONGEST_ROUND_TRIP_MS, Study, round_trip_ms
 
 MOST_RECORDS = 100_000_000
 MOST_ROUNDS = 100_000
-#: Limits of --restarts. An interval needs at least two starts.
+#: Limits of --restarts. A confidence interval needs at least two starts.
 FEWEST_STARTS, MOST_STARTS = 2, 1000
 _REUSED = re.compile(r"\breused (query|get|set)\b")
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")

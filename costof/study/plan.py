@@ -349,8 +349,8 @@ def resolve(study: Study, options: Options) -> Plan:
         seconds = sweep.seconds(sweep.middle)
         slices = {name: size.model_copy(update={"seconds": seconds}) for name, size in slices.items()}
     if load is not None and budget_seconds is not None and options.budget is None:
-        # Extend the profile's budget if necessary: a load determines the length of slices, so the budget may be too
-        # short for the rounds that a verdict needs.
+        # Extend the profile's budget if necessary. A load determines the length of slices, so the profile's budget may
+        # be too short for the number of rounds without which no effect gets a verdict.
         overhead = OVERHEAD_SECONDS if rates else 1.0
         needed = (
             _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
@@ -424,7 +424,7 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return the time for the minimum number of rounds that a verdict needs, and one more.
+    """Return the time for the minimum number of rounds that an effect's verdict needs, and for one more round.
 
     Each slice takes `overhead` seconds in addition to its measured time.
     """

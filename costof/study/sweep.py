@@ -130,7 +130,7 @@ class Sweep(Model):
         return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the time for the rounds that a verdict needs."""
+        """Return the time for the rounds that a verdict on the arms needs."""
         seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
@@ -147,7 +147,7 @@ class Sweep(Model):
 
 
 def _rounds_for_verdict() -> int:
-    """Return the minimum number of rounds that a verdict needs, and one more for a round that is discarded."""
+    """Return the minimum number of rounds that a verdict needs, plus one in case a round is discarded."""
     # Imported here, because importing numpy would delay the error for a mistyped option.
     from costof.statistics.intervals import FEWEST_ROUNDS
 

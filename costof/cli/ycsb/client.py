@@ -1,4 +1,4 @@
-"""Execution of one YCSB command by the engine.
+"""Execution of one YCSB command by costof's load generator, the engine.
 
 The engine performs all operations in one measurement (a slice) or, if the user wants status lines, in several.
 """

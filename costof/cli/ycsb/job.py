@@ -93,7 +93,10 @@ NO_LIMIT_SECONDS = 14 * 86_400
 
 @dataclass(frozen=True)
 class Job:
-    """The work of one command. `seconds`: its maximum duration. `ycsb`: settings of the engine's workload `ycsb`."""
+    """The work of one command.
+
+    `seconds` is its maximum duration. `ycsb` has the load generator's settings for the workload `ycsb`.
+    """
 
     phase: Phase
     table: str

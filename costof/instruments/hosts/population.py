@@ -137,7 +137,8 @@ class Population:
         }
 
     def examine(self) -> dict[str, str]:
-        """Start the engine on each host as a test. Return a description of each host, by the host's name."""
+        """Start the engine (the load generator) on each host as a test. Return a description of each host, by its name.
+        """
         self.plan(Plan(arms=[], workloads=[]), Limits(proving_seconds=0.0))
         read_clocks(self._ray, self.hosts)
         return {host.name: self._description(host) for host in self.hosts}

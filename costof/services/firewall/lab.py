@@ -224,7 +224,10 @@ class FirewallLab(LabService):
         return self._firewalls[ArmLabSettings.from_arm(arm).rules]
 
     def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Send the test requests. Return the outcome of each, and how one contradicts the arm; None if none does."""
+        """Send the test requests. Return the outcome of each, and an error text if one contradicts the arm's settings.
+
+        The error text is None if none does.
+        """
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
         marks = {secrets.token_hex(8): attack for attack in settings.attacks}
         before = firewall.logged_bytes()

@@ -45,7 +45,7 @@ class Site:
     def port(self, first: int) -> int:
         """Return the first port for entrances of one kind in front of this server.
 
-        `first` is this port for the lab's first server. Each further server has the next `PORTS` ports.
+        For the lab's first server, this is `first`. Each further server has the next `PORTS` ports.
         """
         return first + PORTS * (self.number - 1)
 
@@ -114,11 +114,17 @@ class Entrances(ABC):
         """Return why an arm's entrance does not work; None if it works, or if the arm has no entrance of this kind."""
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds, by role, of entrances' processes that are not in `Lab.processes`."""
+        """Return the CPU seconds of entrances' processes that are not in `Lab.processes`.
+
+        The keys are the processes' roles, such as 'stunnel'.
+        """
         return {}
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, the seconds for which entrances were throttled because they had used up their CPU share."""
+        """Return the seconds for which entrances were throttled because they had used up their CPU share.
+
+        The keys are the roles of their processes, such as 'stunnel'.
+        """
         return {}
 
     def warnings(self) -> list[str]:

@@ -290,7 +290,10 @@ class Pairs(Entrances):
         return MutualTls(certificate, self._authority.ca_file, peer, route.settings.resumption)
 
     def _listen_address(self, route: Route, distance: str | None = None) -> str:
-        """Return a route's 'address:port' at the server's sidecar or, with `distance`, at these clients' sidecar."""
+        """Return a route's 'address:port' at the server's sidecar.
+
+        With `distance`, return it at the sidecar of the clients at this distance.
+        """
         return f"{self._star.client_address(distance) if distance else self._address}:{route.port}"
 
     def _entry(self, arm: PlannedArm) -> str:

@@ -277,8 +277,8 @@ def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, 
     """Return why a slice of an arm with a pool was not measured as the arm requires; None if it was.
 
     `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether they must use TLS.
-    The others are counts in the slice: new `sessions` at the server, `transactions` in the pool, and the client's
-    `operations`.
+    Three numbers count what happened in the slice: new `sessions` at the server, `transactions` in the pool, and the
+    client's `operations`.
     """
     if {bool(version) for version in tls} != {server_tls}:
         return f"the pool's connections to the server had {_tls_text(tls)}"

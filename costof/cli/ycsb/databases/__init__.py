@@ -45,13 +45,14 @@ class Database(ABC):
 
     @abstractmethod
     def endpoint(self) -> Endpoint:
-        """Return the address and settings with which the engine reaches the table."""
+        """Return the address and settings with which the load generator (the engine) reaches the table."""
 
     @abstractmethod
     def holds_records(self, fields: int) -> bool:
         """Return whether the table contains records. Raises `CostofError` if it cannot be read.
 
-        `fields`: number of fields of a record, for the statement that would create a missing table.
+        `fields`: the number of fields of a record. If the table is missing, the error suggests a CREATE TABLE with so
+        many.
         """
 
     def unused_options(self) -> list[str]:
