@@ -102,7 +102,7 @@ def print_outcomes(index: Index, results: Sequence[Outcome], to_error: bool = Fa
 
 
 def status(states: Iterable[State]) -> int:
-    """Return the exit status for these limits: 4 if one is exceeded, else 3 if one is undecided, else 0."""
+    """Return the exit status for limits in these states: 4 if one is exceeded, else 3 if one is undecided, else 0."""
     from costof.results.limits import State
 
     states = set(states)

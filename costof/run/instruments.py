@@ -70,8 +70,8 @@ class Instruments:
     - `start_number`: the number of this start of the servers. Each start has other random data and keys.
     - `population`: the hosts that measure in place of this machine, or None. They run the engine or the command runner,
       but no drivers.
-    - `members`: by instrument and arm, the servers ('address:port') that have answered. If several hosts measure, there
-      may be several.
+    - `members`: by instrument and arm, the servers ('address:port') that have answered: one, or several if several
+      hosts measure.
     - `able`: the arms that can be measured.
     """
 
@@ -308,7 +308,7 @@ def _grouped(
     """Return the arms grouped by the process that measures them, each group with the environment of its process.
 
     One process measures as many arms as possible. Arms that need the same program but other environment variables need
-    separate processes. An arm that needs no variables joins the first of these.
+    separate processes. An arm that needs no variables is added to the first of these processes.
     """
     groups: dict[Surroundings, list[PlannedArm]] = {}
     for arm in sorted(arms, key=lambda arm: not surroundings(arm).variables):

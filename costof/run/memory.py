@@ -31,14 +31,14 @@ from costof.study.schema import SliceSize, Workload
 #: `EACH`), and each of the nine further steps opens 10 %.
 FIRST, EACH = 0.01, 0.1
 FURTHER_STEPS = 9
-#: Number of connections that are opened at the same time. Each handshake needs memory for a moment. With many
-#: handshakes at once a server's heap grows by this memory too: with 100, a TLS connection of Redis seemed to take 41 kB
+#: The number of connections that are opened at the same time. Each TLS handshake needs memory for a moment, and many
+#: simultaneous handshakes enlarge the server's heap. With 100 at once, a TLS connection of Redis seemed to take 41 kB
 #: instead of 27 to 30 kB.
 AT_ONCE = 10
 #: Maximum seconds in which all connections of a slice perform their only operation.
 SECONDS = 30.0
-#: After a step, the memory is read until two readings in a row differ by less than a share `SETTLED` of the step's
-#: growth, at most `MOST_READINGS` times.
+#: After a step, the memory is read repeatedly, at most `MOST_READINGS` times. It counts as stable when two readings in
+#: a row differ by less than the share `SETTLED` of the step's growth.
 SETTLED, MOST_READINGS = 0.02, 10
 #: In a lab (servers on this machine), no further connections are opened if less than this share of its memory is
 #: available: it could start to swap.
@@ -136,7 +136,8 @@ def _parts(size: int) -> list[int]:
 def _standing_workload(plan: Plan) -> Workload:
     """Return a workload whose connections stay open and which has no given rate.
 
-    It has the kind of one of the study's workloads, if one of them keeps its connections open.
+    Its kind is that of a workload of the study which keeps connections open, such as 'ycsb', or else 'query' or
+    'request'.
     """
     of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
     usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))

@@ -88,8 +88,9 @@ class RunProgress:
         self._tally = Tally(plan, earlier)
         self._resumed = earlier is not None
         self._first_start = self._start = 0
-        #: Three numbers: the starts of the servers that an earlier command completed, if this one resumes its run; the
-        #: complete rounds of all starts before the current one; and the complete rounds of the current start.
+        #: In this order: the number of starts of the servers that an earlier command completed (if this one resumes its
+        #: run), the number of complete rounds in all starts before the current one, and the number in the current
+        #: start.
         self._earlier_starts, self._earlier_rounds, self._rounds = 0, 0, 0
         if earlier is not None and plan.starts > 1:
             self._first_start = self._start = len(earlier.starts)

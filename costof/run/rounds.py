@@ -48,7 +48,8 @@ class StartingPoint:
     The other fields belong to the whole run:
 
     - `whole_starts`: the number of complete starts;
-    - `earlier_rounds`: the number of rounds in these. The rounds of this start are numbered from there on;
+    - `earlier_rounds`: the number of rounds in the complete starts. The rounds of this start are numbered from this
+      number on;
     - `error_rate_spent`: the part of the permitted rate of wrong verdicts that interim analyses (looks) have used;
     - `look_at_end`: set if the resumed run was already complete. The user has then seen its verdicts, so the analysis
       at its end counts as a look too;

@@ -32,7 +32,8 @@ SHORTEST_SECONDS = 0.05
 #: before affects the first operation.
 FEWEST_IN_A_ROW = 2
 #: The minimum number of operations of each worker in a slice whose figure is computed over the whole slice, such as a
-#: rate. The end of the slice may cut off one operation of each worker, which must be a small share of them.
+#: rate. The end of the slice may cut off one operation of each worker. With so many operations, this changes the figure
+#: little.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
 #: At a fixed load (--load), a slice lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2

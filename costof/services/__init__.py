@@ -1,7 +1,7 @@
 """Services: the servers that a study measures, with one folder for each kind of service.
 
 A folder's `lab.py` starts servers and may change their settings for each arm (measured variant). Its `target.py` uses
-the user's own servers and never changes their settings. Both must pass `tests/contract/test_service.py`.
+the user's own servers and never changes their settings. Both modules must pass `tests/contract/test_service.py`.
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class Service(ABC):
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Return whether the arm's client must connect once, unmeasured, to get a new TLS session ticket.
 
-        It must if the server's key has changed since the arm's last slice, because earlier tickets are then invalid.
-        The function is called once after each `arrange`.
+        The client must do so if the server's key has changed since the arm's last slice, because earlier tickets are
+        then invalid. The function is called once after each `arrange`.
         """
         return False
 

@@ -55,8 +55,8 @@ CLIENT_CPU = f"{CPU_PREFIX}client"
 WORKLOAD = "client"
 #: Limits of --memory. Fewer connections change a server's memory too little to be measured.
 FEWEST_IDLE, MOST_IDLE = 100, 20_000
-#: Kinds of service that cannot be measured with --memory: commands open connections of their own, and in a replica set
-#: the memory of a connection does not depend on what the study varies.
+#: Kinds of service that cannot be measured with --memory. Commands open connections of their own. In a replica set, the
+#: study varies nothing that changes the memory of a connection.
 WITHOUT_IDLE_CONNECTIONS = frozenset({COMMAND, "replication"})
 #: Round-trip time in milliseconds from which a client counts as far. Slices of far clients may have a size of their
 #: own.

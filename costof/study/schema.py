@@ -284,15 +284,15 @@ class Factor(Model):
     def phrase(self, level: str) -> str:
         """Return words for a level in a sentence, such as 'an ECDSA key'.
 
-        Without such words in the study, they are the factor's label and the level.
+        If the study has no such words, return the factor's label and the level.
         """
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
         """Return whether `level` is a level of the factor.
 
-        It may be a name of the study. A distance may also be a number of milliseconds, such as '20', and a level of a
-        factor with `paths` an absolute path.
+        The study names the levels. A distance may also be a number of milliseconds, such as '20'. A level of a factor
+        with `paths` may also be an absolute path.
         """
         if level in self.levels or (self.milliseconds and round_trip_ms(level) is not None):
             return True

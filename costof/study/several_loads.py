@@ -28,11 +28,10 @@ OVERHEAD_SECONDS = 0.5
 
 
 def parse_loads(requested: RequestedLoad, limits: Iterable[tuple[str, str]]) -> list[float]:
-    """Return the loads that --load lists, in ascending order.
+    """Return the loads that --load lists, in ascending order; [] if --load is a single load.
 
-    A range without a limit on latency stands for loads at equal ratios. The result is [] for a single load. It is []
-    also for a range with a limit on latency, because such a run searches for the capacity (`sweep.py`). Raises
-    `BAD_RATE`, `BAD_RANGE` and `TOO_MANY_LOADS`.
+    A range without a limit on latency stands for loads at equal ratios. For a range with a limit on latency, return [],
+    because such a run searches for the capacity (`sweep.py`). Raises `BAD_RATE`, `BAD_RANGE` and `TOO_MANY_LOADS`.
     """
     text = requested.rate or ""
     if split_range(text) is not None:
@@ -44,7 +43,7 @@ def parse_loads(requested: RequestedLoad, limits: Iterable[tuple[str, str]]) -> 
 
 
 def _spread(least: float, most: float) -> list[float]:
-    """Return loads at equal ratios from `least` to `most`. All but these two are rounded to two digits."""
+    """Return loads at equal ratios from `least` to `most`. The loads between these two are rounded to two digits."""
     step = math.log(most / least) / (LOADS_OF_A_RANGE - 1)
     between = (float(f"{least * math.exp(step * count):.2g}") for count in range(1, LOADS_OF_A_RANGE - 1))
     return sorted({least, most, *(each for each in between if least < each < most)})

@@ -137,9 +137,9 @@ class Sweep(Model):
     def give_up_ms(self, seconds: float) -> float:
         """Return the delay of an arrival, in ms, at which a slice ends early because it can no longer keep the limit.
 
-        If the latency of new connections is limited, the delay is the limit plus a part of the slice's length: twice
-        the share of connections that may exceed the limit. With such a delay, more than this share exceeds it. For
-        other limits, the delay is half the slice's length, which means overload.
+        For a limit on the latency of new connections, the delay is the limit plus a part of the slice's length: twice
+        the share of connections that may exceed the limit. When an arrival is so late, more than this share exceeds the
+        limit. For other limits, the delay is half the slice's length, which means overload.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2
@@ -301,8 +301,8 @@ def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
     size = SliceSize(operations=2**31, seconds=sweep.seconds(sweep.middle))
 
     def resized(profile: Profile) -> Profile:
-        # Keep only the first level of each factor except the main one: each arm takes several slices a round, so all
-        # arms of the profile would take too long.
+        # Keep only the first level of each factor except the main one. Each arm takes several slices a round, so a run
+        # with all arms of the profile would take too long.
         levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
         kept = profile.slices[sweep.workload] if isinstance(load, CommandRate) else size
         return profile.model_copy(update={"slices": {sweep.workload: kept}, "factors": levels, "also": []})

@@ -293,7 +293,7 @@ WITHOUT_MEANING = ("", "0", "false")
 def check_names(binding: str, properties: Properties) -> None:
     """Raise `YCSB_GO_NAMES` if properties of the database have go-ycsb's names.
 
-    If these properties were ignored, another database would be measured.
+    If such a property were ignored, the command would measure another database, such as the one at the default address.
     """
     replacements = {
         f"{prefix}.{name}": instead

@@ -26,14 +26,14 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A slice (measured window) is invalid if a host begins later than planned by more than `LATEST_NS` and by more than
-#: the share `LATEST_SHARE` of the slice's duration.
+#: Limits for a host that begins a slice (measured window) later than planned. The slice is invalid if the delay exceeds
+#: both `LATEST_NS` and the share `LATEST_SHARE` of the slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: A slice is invalid if its hosts overlapped too little: the time in which all hosts measured must be at least this
-#: share of the time from the first beginning to the last end.
+#: The minimum overlap of the hosts in a valid slice: the time in which all hosts measured, as a share of the time from
+#: the first beginning to the last end.
 LEAST_TOGETHER = 0.95
-#: How facts about the hosts' connections are merged: those in `ALIKE` must be equal on all hosts, those in `COUNTED`
-#: are added up, and those in `CHOSEN` may differ and are listed.
+#: How facts about the hosts' connections are merged. Facts in `ALIKE` must be equal on all hosts. Facts in `COUNTED`
+#: are added up. Facts in `CHOSEN` may differ, and the merged fact is a list of all values.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},

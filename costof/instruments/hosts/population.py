@@ -63,7 +63,7 @@ from costof.model import Model
 #: The seconds that a host has for its answer after the slice's length and the timeout of its last operation have
 #: passed.
 PATIENCE_SECONDS = 15.0
-#: The hosts begin a slice at an instant in the near future, so that all of them get their order before it. The time
+#: The hosts begin a slice at an instant in the near future, by which all of them have received their order. The time
 #: until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is longer.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
@@ -137,8 +137,7 @@ class Population:
         }
 
     def examine(self) -> dict[str, str]:
-        """Start the engine (the load generator) on each host as a test. Return a description of each host, by its name.
-        """
+        """Start the engine (the load generator) on each host as a test. Return a description of each host, by name."""
         self.plan(Plan(arms=[], workloads=[]), Limits(proving_seconds=0.0))
         read_clocks(self._ray, self.hosts)
         return {host.name: self._description(host) for host in self.hosts}
@@ -338,8 +337,8 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     # The kernel then kills this process when its parent ends, and Ray ends the actors.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    # Ray writes to standard output and standard error and cannot be kept from it, so redirect both to /dev/null. The
-    # answers go to a copy of the original standard output.
+    # Ray always writes to standard output and standard error, so redirect both to /dev/null. The answers go to a copy
+    # of the original standard output.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
@@ -359,7 +358,7 @@ def main() -> int:
         # The user has interrupted costof, which no longer waits for an answer.
         return 0
     except Exception as error:
-        # This text cannot contain secrets from the input: the models' validation errors never quote the input.
+        # The error's text cannot contain secrets from the input: the models' validation errors never quote the input.
         detail = " ".join(str(error).split())[:300]
         write({"error": {"class": type(error).__name__, "detail": detail}})
         return 1

@@ -48,8 +48,8 @@ class ArmLabSettings(Model):
     that are read before ModSecurity's recommended settings. `rules_after` are read after the core rule set.
 
     `inspects_json_up_to` is the size in bytes of the largest JSON body that the rules inspect; None means any size.
-    `recognizes_html_in_json` is false if the rules about HTML ignore requests with JSON. No test request then has both.
-    `body` is the body of the client's requests.
+    `recognizes_html_in_json` is false if the rules about HTML ignore requests with JSON. No test request then has HTML
+    in a JSON body. `body` is the body of the client's requests.
     """
 
     engine: Engine | None = None

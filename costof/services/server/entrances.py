@@ -58,8 +58,8 @@ class Entrances(ABC):
 
     #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm asks for an entrance of this kind.
     setting: ClassVar[str]
-    #: Whether clients must run on another host than the server, even if they are near. This is for kinds that have a
-    #: program at both ends of the connection.
+    #: Whether clients must run on another host than the server, even if they are near the server. This is so for
+    #: entrances with a program at both ends of the connection, such as SSH tunnels.
     separate_clients: ClassVar[bool] = False
     #: The names under which CPU figures list the entrances' processes. If a process with such a role ends, only the
     #: arms that need it fail, and not the run.

@@ -43,8 +43,8 @@ class ArmPoolSettings(Model):
     """An arm's settings for its pool.
 
     `mode` is PgBouncer's `pool_mode`, such as 'transaction'. `size` is the number of connections to the server.
-    `server_tls` says whether these use TLS. `plain_passwords` says whether PgBouncer's file of users contains passwords
-    instead of SCRAM secrets.
+    `server_tls` says whether these connections use TLS. `plain_passwords` says whether PgBouncer's file of users
+    contains passwords instead of SCRAM secrets.
     """
 
     mode: str

@@ -15,9 +15,11 @@ from costof.study.schema import Level, Study
 def offers(level: Level, access: Access) -> bool:
     """Return whether a level (setting) can be measured on the user's server.
 
-    It cannot if it needs a program in front of the server that exists only in a lab. It cannot if it changes the
-    server's configuration, unless the level says how to do this in each session. If it needs a pooler, the user must
-    have given the pooler's URL.
+    These levels cannot:
+
+    - a level that needs a program in front of the server that exists only in a lab;
+    - a level that changes the server's configuration, unless it says how to do this in each session;
+    - a level that needs a pooler, if the user has not given the pooler's URL.
     """
     in_lab_only = {kind.setting for kind in ENTRANCES} | (set() if level.target.get("session") else {"server"})
     return not in_lab_only & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
