@@ -82,7 +82,7 @@ class AbOptions:
 
 @dataclass(frozen=True)
 class AbReport:
-    """The figures of a measurement, and ab's report of them."""
+    """The figures of a measurement, and the text that reports them in ab's layout."""
 
     figures: AbFigures
     text: str

@@ -1,4 +1,4 @@
-"""`costof gate`: check the costs of a run against limits, for a pipeline."""
+"""`costof gate`: check the costs of a run against limits, for example in a CI pipeline."""
 
 from __future__ import annotations
 

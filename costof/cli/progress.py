@@ -256,9 +256,9 @@ class Names:
         return fmt.absolute(effect.difference, self.unit(effect.metric), signed=True)
 
     def effects(self, effects: Sequence[RunningEffect]) -> list[str]:
-        """Return the first effects as texts, one text for each arm: 'TLS: new connection +4.8 ms [4.6, 5.0]'.
+        """Return the effects as texts, one text for each arm, such as 'TLS: new connection +4.8 ms [4.6, 5.0]'.
 
-        If there are more than `MOST_IN_LINE` effects, the last text says how many are not shown.
+        The texts have at most `MOST_IN_LINE` effects. If there are more, the last text says how many are not shown.
         """
         by_arm: dict[str, list[str]] = {}
         for effect in self.by_arm(effects)[:MOST_IN_LINE]:

@@ -119,7 +119,7 @@ class Instrument:
         return self._validated(SliceAnswer, self._answer(patience).get("slice"))
 
     def finish(self) -> list[str]:
-        """Let the command runner run the cleanup commands. Return a reason for each that failed.
+        """Let the command runner run the cleanup commands. Return a reason for each command that failed.
 
         Raises `INSTRUMENT_FAILED`.
         """

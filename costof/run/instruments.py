@@ -251,7 +251,10 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """Return the instrument's workloads. Arms that differ in a workload's workers or options get separate ones."""
+        """Return the instrument's workloads.
+
+        If arms differ in a workload's number of workers or its options, each variant is a separate workload.
+        """
         workloads = self.plan.study.workloads.items()
         pairs = [(name, arm) for name, each in workloads if each.instrument == instrument for arm in arms]
         by_name = {self._name_for_instrument(name, arm): self._workload(name, arm) for name, arm in pairs}

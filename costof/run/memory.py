@@ -40,8 +40,8 @@ SECONDS = 30.0
 #: After a step, the memory is read repeatedly, at most `MOST_READINGS` times. It counts as stable when two readings in
 #: a row differ by less than the share `SETTLED` of the step's growth.
 SETTLED, MOST_READINGS = 0.02, 10
-#: In a lab (servers on this machine), no further connections are opened if less than this share of its memory is
-#: available: it could start to swap.
+#: In a lab (servers on this machine), no further connections are opened if less than this share of the machine's memory
+#: is available: it could start to swap.
 LEAST_AVAILABLE = 0.15
 #: The number of file descriptors that the load generator needs for other purposes than connections.
 OTHER_DESCRIPTORS = 1_000

@@ -66,9 +66,9 @@ class Display(Protocol):
 class RunProgress:
     """The progress of a run, sent as events to a display.
 
-    As a context manager, it listens to the ledger's records. When Ctrl-C or SIGTERM arrives, it says at once which
-    results are kept. A signal that arrives while a table is drawn takes effect afterwards, so that no table is half
-    drawn.
+    As a context manager, it receives each record that the run appends to the ledger (the run's file). When Ctrl-C or
+    SIGTERM arrives, it says at once which results are kept. A signal that arrives while a table is drawn takes effect
+    afterwards, so that no table is half drawn.
     """
 
     def __init__(

@@ -157,7 +157,7 @@ def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, Slic
 
 
 def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
-    """Return the rate of a slice in a run with several loads; None for commands, whose lines contain their rates.
+    """Return the rate of a slice in a run with several loads; None for commands, whose command lines have their rates.
 
     The slice ends early if a client waits for longer than half the slice: then the arm cannot keep up with the load.
     """

@@ -174,7 +174,8 @@ class Looks:
     def error_rate(self) -> float:
         """The error rate of the final verdicts.
 
-        It is that of the look that ended the run, or else the rate that the looks have not spent.
+        If an interim analysis (look) ended the run, this is the error rate of that look. Otherwise it is the part of
+        the permitted error rate that the looks have not spent.
         """
         return self._ended_at or ERROR_RATE - self._spent
 

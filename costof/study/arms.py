@@ -83,7 +83,10 @@ def plan_arms(study: Study, profile: Profile, chosen: dict[str, list[str]]) -> l
 
 
 def _applicable(study: Study, every: dict[str, str]) -> dict[str, str]:
-    """Return the levels of `every` whose factor's condition `when` is fulfilled, in the study's order."""
+    """Return the levels of those factors that apply: a factor applies if the levels fulfil its condition `when`.
+
+    The result has the study's order of factors.
+    """
     return {name: every[name] for name, factor in study.factors.items() if name in every and holds(factor.when, every)}
 
 
@@ -103,7 +106,7 @@ def _context(study: Study, shared: dict[str, str], first: dict[str, str], contex
 
 
 def _combinations(study: Study, levels: dict[str, list[str]]) -> list[dict[str, str]]:
-    """Return all combinations of applicable levels, except those that the study excludes and that of the control."""
+    """Return all combinations of applicable levels, except the control's and those that the study excludes."""
     combinations: list[dict[str, str]] = []
     for combination in itertools.product(*levels.values()):
         every = dict(zip(levels, combination, strict=True))

@@ -283,7 +283,7 @@ def at_load(study: Study, load: Load) -> Study:
         "clients": {},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
-        # All other sections need workloads that the load has replaced.
+        # Leave out the study's other report sections, because they need workloads that the load has replaced.
         "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
@@ -372,7 +372,10 @@ def _arrival_metrics(load: Arrivals) -> dict[str, Metric]:
 
 
 def _pool_metrics(study: Study, load: Pool, base: str) -> dict[str, Metric]:
-    """Return the metric of the load's operation, and the figures that servers report for the workload `base`."""
+    """Return the metrics of a study at this load, by name.
+
+    They are the time of the load's operation, and the figures that servers report for the workload `base`.
+    """
     beginning = "the instant at which it was due" if load.per_second else "its beginning"
     phase = "request" if study.workloads[base].kind == "request" else "operation"
     server_metrics = {

@@ -54,9 +54,9 @@ def level_of(per_second: float) -> str:
 
 
 def at_loads(study: Study, load: Load, loads: list[float]) -> Study:
-    """Return the study with a context factor that has the several `loads` as its levels.
+    """Return the study with a context factor whose levels are these `loads`.
 
-    `study` must already be at the single load `load`. Raises `FACTOR_NAMED_LOAD`.
+    `study` must already have the single load `load`. Raises `FACTOR_NAMED_LOAD`.
     """
     if LOAD in study.factors:
         raise CostofError(ErrorText.FACTOR_NAMED_LOAD, study=study.name, factor=LOAD)

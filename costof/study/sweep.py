@@ -43,7 +43,7 @@ LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
 #: The number of operations that should exceed the limit in a slice at the capacity. With fewer, the slice would say too
 #: little about their share.
 BEYOND_IN_SLICE = 5
-#: The number of slices, each at another rate, that a round has of each arm.
+#: The number of slices of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
 #: The shortest and the longest slice of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
@@ -68,7 +68,7 @@ class LatencyLimit(Model):
 
     @property
     def figure(self) -> str | None:
-        """The command's figure that is limited; None if the times of single operations are known."""
+        """The name of the command's figure that has this limit; None if the times of single operations are known."""
         return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
@@ -275,7 +275,10 @@ def _limit_of_command(study: Study, workload: str, program: Workload, name: str,
 
 
 def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
-    """Return the figures that are percentiles of times, by operation ('' if there is only one) and percentile."""
+    """Return the names of figures that are percentiles of times, by operation and percentile, such as ('get', 99.9).
+
+    The operation is '' if the figure's name has none, such as 'p99_ms'.
+    """
     matches = {name: _FIGURE.fullmatch(name) for name in figures}
     return {
         (found["of"] or "", float(f"{found['digits'][:2]}.{found['digits'][2:] or 0}")): name

@@ -168,7 +168,7 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether two commands differ only in their setup, so that one setup would undo the other."""
+    """Return whether two commands differ only in their setup. One setup would then undo what the other has set up."""
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)

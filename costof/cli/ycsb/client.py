@@ -42,10 +42,10 @@ class Times:
 
 @dataclass
 class Tally:
-    """The results so far.
+    """The results of a YCSB command so far.
 
-    The keys of `times` and `failed_by_phase` are the engine's phases, such as 'read'. The keys of `failed` and
-    `first_failures` are error classes.
+    The keys of `times` and `failed_by_phase` are the load generator's names of operations, such as 'read'. The keys of
+    `failed` and `first_failures` are error classes.
     """
 
     operations: int = 0

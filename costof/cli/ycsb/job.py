@@ -284,7 +284,7 @@ _REPLACEMENTS = {
         "tls_skip_verify": "mongodb.url=mongodb://HOST/?tls=true&tlsInsecure=true",
     },
 }
-#: Prefixes of the names of go-ycsb's properties, by binding.
+#: For each YCSB binding: prefixes of the names of go-ycsb's properties, such as 'mysql' in 'mysql.host'.
 _PREFIXES = {"jdbc": ("mysql", "pg"), "mysql": ("mysql",), "postgresql": ("pg",)}
 #: Values of a go-ycsb property that change nothing.
 WITHOUT_MEANING = ("", "0", "false")

@@ -261,9 +261,9 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# The heartbeat interval in ms for each other member of a set. A node sends a heartbeat to all others in each interval.
-# The interval is two seconds in a set of fifteen members and proportionally shorter in smaller sets, so that a node
-# sends the same number of heartbeats a second in every set.
+# The heartbeat interval of a node is this number of ms times the number of other members: two seconds in a set of
+# fifteen, and less in smaller sets. A node sends one heartbeat to each other member in an interval, so in sets of all
+# sizes it sends the same number of heartbeats a second.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
 #: If there are more records than this, the data is dropped before the next slice. A record takes about 1 kB on each
 #: member.

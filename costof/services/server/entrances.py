@@ -79,11 +79,14 @@ class Entrances(ABC):
         """Start all entrances of this kind in front of a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
 
     def close(self) -> None:
-        """Close connections to the entrances that were opened to control them. The lab itself stops their processes."""
+        """Close the connections that were opened to control the entrances. The lab itself stops the entrances."""
 
     @abstractmethod
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Change client settings for a direct connection so that the arm's client connects to its entrance."""
+        """Return settings with which the arm's client connects to its entrance.
+
+        `settings` are the client's settings for a direct connection to the server.
+        """
 
     def arrange(self, arm: PlannedArm) -> None:
         """Change the entrances as an arm requires, for example their CPU share. Called before each slice of the arm."""

@@ -34,8 +34,8 @@ from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 6432
-#: With a pool, the server should count no new session in a slice. A few are permitted, because the server may count
-#: sessions late that clients of an earlier arm opened and gave up.
+#: With a pool, the server should count no new session in a slice. A few are permitted: clients of an earlier arm may
+#: have opened and abandoned sessions that the server counts only now.
 STRAY_SESSIONS = 4
 
 
