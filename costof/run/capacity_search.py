@@ -51,7 +51,7 @@ class Rates:
             yield key, SliceRate(per_second, give_up_ms)
 
     def add(self, key: SliceKey, observed: Observation) -> None:
-        """Use the result of a slice.
+        """Use the result of a slice to choose the rates of later slices.
 
         A slice of the warm-up narrows its arm's range of rates. An arm's last slice of a round improves the estimate.
         """

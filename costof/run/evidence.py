@@ -36,8 +36,8 @@ def mismatch(settings: ArmSettings, view: str, answer: SliceAnswer, increase: Co
 def _counted_connections(answer: SliceAnswer, workers: int) -> int:
     """Return the minimum number of connections that the server must have counted.
 
-    At the end of the slice, each worker may have one unfinished connection, which an overloaded server may not have
-    accepted yet.
+    Connections that were unfinished at the end of the slice, at most one for each worker, are not required, because an
+    overloaded server may not have accepted them yet.
     """
     opened = int(answer.evidence.get("connections", 0))
     used = answer.phases.get("connect")

@@ -125,7 +125,7 @@ def run(
         partial = INTERRUPTED
     except CostofError as error:
         partial = str(error)
-        # A failure in the first slice leaves nothing to report.
+        # If the first slice fails, there is nothing to report, so raise the error.
         first_failed = state.slices == 1 and not before.resumed and error.problem is ErrorText.INSTRUMENT_FAILED
         if state.slices == 0 or first_failed or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
             raise

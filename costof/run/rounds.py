@@ -251,7 +251,7 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, increase, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # If several hosts generate the load, their readings count in place of this machine's.
+        # If several hosts generate the load, use their readings of CPU time instead of this machine's.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(

@@ -232,13 +232,14 @@ def enough(
     The run ends in three cases:
 
     - The run has the maximum number of rounds.
-    - Another round would exceed the budget. But the run has at least two rounds, or more if the user gave a minimum.
+    - Another round would exceed the budget, and the run has two rounds, or the minimum number if the user gave one.
     - Each of the last `STEADY_ROUNDS` rounds had the plan's precision, and the run has the minimum number of rounds.
 
     A plan with a fixed number of rounds has neither budget nor precision.
 
     `reached` is the precision after each round so far. A run that ended at the first precise round would be too
-    confident: its 95 % intervals contained the truth in 92 % of simulated runs. With this rule they did in 93 to 94 %.
+    confident: its 95 % confidence intervals contained the truth in 92 % of simulated runs. With `STEADY_ROUNDS`, they
+    do in 93 to 94 %.
     """
     if rounds_done >= plan.most_rounds:
         return True

@@ -44,9 +44,10 @@ class UnsupportedArmError(Exception):
 
 @dataclass(frozen=True)
 class ClientLoad:
-    """The load for one arm: the name of the program's test, and the numbers of its connections and of records.
+    """The load for one arm: which of the program's tests to run, over how many connections, and on how many records.
 
-    The records exist in the server's database. `round_trip_ms` is the delay that the lab adds to each round trip.
+    `records` is the number of records in the server's database. `round_trip_ms` is the delay that the lab adds to each
+    round trip.
     """
 
     test: str

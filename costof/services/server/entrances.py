@@ -59,7 +59,7 @@ class Entrances(ABC):
     #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm asks for an entrance of this kind.
     setting: ClassVar[str]
     #: Whether clients must run on another host than the server, even if they are near the server. This is so for
-    #: entrances with a program at both ends of the connection, such as SSH tunnels.
+    #: entrances with a program at both ends of the connection, such as a pair of sidecars.
     separate_clients: ClassVar[bool] = False
     #: The names under which CPU figures list the entrances' processes. If a process with such a role ends, only the
     #: arms that need it fail, and not the run.
