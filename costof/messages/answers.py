@@ -16,9 +16,9 @@ from pydantic import Field
 from costof.model import Finite, Model
 
 #: The name of a figure that the command runner (the process that runs commands) adds to the figures that a command
-#: prints: the highest peak memory of all runs in a slice.
+#: prints: the highest peak memory of all runs in a slice (measured window).
 PEAK_MEMORY = "peak_memory"
-#: A key of `SliceAnswer.evidence`: the reason why the slice did not run with its arm's settings.
+#: A key of `SliceAnswer.evidence`: the reason why the slice (measured window) did not run with its arm's settings.
 MISMATCH = "mismatch"
 #: Keys of `SliceAnswer.evidence` for commands: the reason for each missing figure, and notes on the runs.
 MISSING, NOTES = "missing", "notes"
@@ -36,7 +36,8 @@ COPY_OF_ITSELF = "a copy of itself"
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
-#: The name of a count that the load generator reports: the operations that were due in a slice at the requested rate.
+#: The name of a count that the load generator reports: the operations that were due in a slice (measured window) at the
+#: requested rate.
 SCHEDULED = "pace.scheduled"
 
 

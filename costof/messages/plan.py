@@ -75,7 +75,7 @@ class ServiceSettings(Model):
     )
 
     def keeps_connections(self, kind: str) -> bool:
-        """Return whether a workload of this kind keeps its connections open from slice to slice."""
+        """Return whether a workload of this kind keeps its connections open between slices (measured windows)."""
         return kind != "connect"
 
     @property
@@ -253,7 +253,7 @@ class SliceOrder(Model):
         rate: SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceOrder:
-        """Return the order for slice `number`, at `rate` if given."""
+        """Return the order for the slice (measured window) with this number, at `rate` if given."""
         order = cls(
             id=number,
             arm=arm,

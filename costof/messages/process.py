@@ -285,8 +285,8 @@ class HostsProcess(Instrument):
     ) -> SliceAnswer:
         """Measure one slice, of which each host does its share. Raises `HOST_LOST`, `INSTRUMENT_FAILED`.
 
-        All hosts begin to measure at the same time, except in slice 0, which only loads data or opens connections and
-        is not part of any figure.
+        All hosts begin a slice (measured window) at the same time, except slice 0, which only loads data or opens
+        connections and is not part of any figure.
         """
         assert self._plan is not None
         service: ServiceSettings = next(each.service for each in self._plan.arms if each.name == arm)
@@ -387,8 +387,8 @@ def process_cpu_seconds(pid: int) -> float:
     """Return the CPU seconds of another process, including its ended threads; 0 if the process has ended.
 
     The function reads the process's CPU clock, whose resolution is a nanosecond. /proc/PID/stat counts in ticks of 10
-    ms, and many slices use less than a tick. The clock's id is computed as in glibc's clock_getcpuclockid(3): the
-    complement of the pid, followed by three bits that mean 'process, scheduler time'.
+    ms, and many slices (measured windows) use less than a tick. The clock's id is computed as in glibc's
+    clock_getcpuclockid(3): the complement of the pid, followed by three bits that mean 'process, scheduler time'.
     """
     try:
         return time.clock_gettime((~pid << 3) | 2)

@@ -35,7 +35,7 @@ FURTHER_STEPS = 9
 #: simultaneous handshakes enlarge the server's heap. With 100 at once, a TLS connection of Redis seemed to take 41 kB
 #: instead of 27 to 30 kB.
 AT_ONCE = 10
-#: Maximum seconds in which all connections of a slice perform their only operation.
+#: Maximum seconds in which all connections of a slice (measured window) perform their only operation.
 SECONDS = 30.0
 #: After a step, the memory is read repeatedly, at most `MOST_READINGS` times. It counts as stable when two readings in
 #: a row differ by less than the share `SETTLED` of the step's growth.
@@ -50,7 +50,7 @@ STANDING = ("query", "request", "ycsb", "tpcc")
 
 
 def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: Ledger, progress: Progress) -> None:
-    """Measure the memory of each arm's connections, and append the records to the ledger.
+    """Measure the memory of each arm's connections, and append the records to the ledger (the run's file).
 
     Raises nothing: if an arm cannot be measured, its record has the reason.
     """

@@ -1,7 +1,7 @@
 """Progress of a run: the interface to which the run reports, and the events that displays receive.
 
-Figures are computed and drawn only after a round, never during a slice, and only if the display wants to show the
-round.
+Figures are computed and drawn only after a round, never during a slice (measured window), and only if the display wants
+to show the round.
 """
 
 from __future__ import annotations

@@ -159,7 +159,8 @@ def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, Slic
 def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
     """Return the rate of a slice in a run with several loads; None for commands, whose command lines have their rates.
 
-    The slice ends early if a client waits for longer than half the slice: then the arm cannot keep up with the load.
+    The slice (measured window) ends early if a client waits for longer than half the slice: then the arm cannot keep up
+    with the load.
     """
     arm = plan.arm(key.arm)
     load = plan.load_of(arm)
@@ -181,7 +182,7 @@ def _arm_is_lost(state: State, name: str) -> bool:
 
 
 def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
-    """Measure a slice, and measure it once more if a host began it late.
+    """Measure a slice (measured window), and measure it once more if a host began it late.
 
     Each attempt is written to the ledger (the run's file). The result becomes a sample of the figures, unless it
     belongs to a warm-up round, or its evidence contradicts the arm's settings.
@@ -292,8 +293,8 @@ def _prepare_connections(plan: Plan, service: Service, instruments: Instruments,
     """Prepare, without measuring, the TLS session and the connections that the load generator needs for a slice.
 
     If an arm resumes TLS sessions, and preparing the servers has made its last session invalid, it gets a new session.
-    Connections that stay open are replaced before each slice: otherwise the random properties of one connection would
-    affect all slices of the arm.
+    Connections that stay open are replaced before each slice (measured window): otherwise the random properties of one
+    connection would affect all slices of the arm.
     """
     workload = plan.study.workloads[name]
     if workload.view != "wire":

@@ -1,4 +1,4 @@
-"""The schedule of a run: the order of its slices, and its stop rule."""
+"""The schedule of a run: the order of its slices (measured windows), and its stop rule."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Schedule:
         self._last: str | None = None
 
     def round(self, number: int, workloads: dict[str, list[str]]) -> list[SliceKey]:
-        """Return the slices of a round in their order, one for each arm of each workload.
+        """Return the slices (measured windows) of a round in their order, one for each arm of each workload.
 
         `workloads` has, for each workload, the names of the arms that can run it.
 
@@ -180,11 +180,14 @@ class Looks:
         return self._ended_at or ERROR_RATE - self._spent
 
     def end(self, rate: float) -> None:
-        """Record that the run ends at the look with this error rate."""
+        """Record that the run ends at an interim analysis (look) with this error rate."""
         self._ended_at = rate
 
     def due(self, rounds_done: int, elapsed_seconds: float) -> float | None:
-        """Return the error rate of the look that is due now, and count this rate as spent; None if no look is due."""
+        """Return the error rate of the interim analysis (look) that is due now; None if none is due.
+
+        Also count this rate as spent.
+        """
         budget = self._plan.start_budget_seconds
         if budget is None or rounds_done < self._plan.fewest_rounds:
             return None

@@ -202,7 +202,7 @@ class Service(ABC):
     def counts_at_disconnect(self, arm: PlannedArm) -> bool:
         """Return whether the arm's server counts the work of a connection only when the connection ends.
 
-        If so, the load generator closes its connections after each of the arm's slices.
+        If so, the load generator closes its connections after each of the arm's slices (measured windows).
         """
         return False
 
@@ -212,7 +212,7 @@ class Service(ABC):
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the present state of the arm's servers; None if there is nothing to read.
 
-        It is called right before and right after each slice of an arm, outside measured time.
+        It is called right before and right after each slice (measured window) of an arm, outside measured time.
         """
         return None
 

@@ -164,7 +164,7 @@ class Plan(Model):
 
     @property
     def may_shorten_slices(self) -> bool:
-        """True if shorter slices would allow more rounds."""
+        """True if shorter slices (measured windows) would allow more rounds."""
         shorter = not all(each.keeps_its_length for each in self.study.workloads.values())
         return shorter and self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
 
@@ -228,7 +228,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
-        """Return the key of the arm's slice size in `slices`.
+        """Return the key in `slices` of the arm's size of a slice (measured window).
 
         Far clients have a separate size (fewer operations, or more workers) if `slices` has one for them.
         """
@@ -349,8 +349,8 @@ def resolve(study: Study, options: Options) -> Plan:
         seconds = sweep.seconds(sweep.middle)
         slices = {name: size.model_copy(update={"seconds": seconds}) for name, size in slices.items()}
     if load is not None and budget_seconds is not None and options.budget is None:
-        # Extend the profile's budget if necessary. A load determines the length of slices, so the profile's budget may
-        # be too short for the number of rounds without which no effect gets a verdict.
+        # Extend the profile's budget if necessary. A load determines the length of slices (measured windows), so the
+        # profile's budget may be too short for the number of rounds without which no effect gets a verdict.
         overhead = OVERHEAD_SECONDS if rates else 1.0
         needed = (
             _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))

@@ -357,7 +357,7 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """True if slices of the workload must not be shorter than planned."""
+        """True if slices (measured windows) of the workload must not be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property

@@ -40,12 +40,12 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 #: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
-#: The number of operations that should exceed the limit in a slice at the capacity. With fewer, the slice would say too
-#: little about their share.
+#: The number of operations that should exceed the limit in a slice (measured window) at the capacity. With fewer, the
+#: slice would say too little about their share.
 BEYOND_IN_SLICE = 5
-#: The number of slices of each arm in a round. Each of these slices has another rate.
+#: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
-#: The shortest and the longest slice of a sweep in seconds.
+#: The shortest and the longest slice (measured window) of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
 #: A sweep with a budget takes at most this long, or its budget if that is longer. To that end its slices may become as
 #: short as `LEAST_SECONDS`. Each slice takes `OVERHEAD_SECONDS` in addition to its measured time.
@@ -118,7 +118,7 @@ class Sweep(Model):
         return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
 
     def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
-        """Return the sweep with slices short enough for a verdict on `arms` arms within the budget.
+        """Return the sweep with slices (measured windows) short enough for a verdict on `arms` arms within the budget.
 
         With a budget of None, the sweep is unchanged, because a number of rounds ends the run.
         """

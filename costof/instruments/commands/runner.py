@@ -41,8 +41,8 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: Maximum time from now to `opens_ns`, the planned beginning of a slice on this host's clock. A later time is an error:
-#: it was probably taken from the clock of another host.
+#: Maximum time from now to `opens_ns`, the planned beginning of a slice (measured window) on this host's clock. A later
+#: time is an error: it was probably taken from the clock of another host.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -105,7 +105,7 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice. Return the answer, which never has an error.
+        """Verify the arm of the next slice (measured window). Return the answer, which never has an error.
 
         If the arm cannot be verified, the answer to the next slice has the error.
         """

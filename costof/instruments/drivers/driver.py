@@ -58,7 +58,8 @@ class Recorder:
         self.times: list[int] = []
 
     def answer(self) -> dict[str, Any]:
-        # Build the histogram only here, after the slice, so that no measured operation includes this work.
+        # Build the histogram only here, after the slice (measured window), so that no measured operation includes this
+        # work.
         return {
             "count": len(self.times),
             "sum_ns": sum(self.times),

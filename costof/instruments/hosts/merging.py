@@ -29,8 +29,8 @@ from costof.statistics.histogram import merged
 #: Limits for a host that begins a slice (measured window) later than planned. The slice is invalid if the delay exceeds
 #: both `LATEST_NS` and the share `LATEST_SHARE` of the slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: The minimum overlap of the hosts in a valid slice: the time in which all hosts measured, as a share of the time from
-#: the first beginning to the last end.
+#: The minimum overlap of the hosts in a valid slice (measured window): the time in which all hosts measured, as a share
+#: of the time from the first beginning to the last end.
 LEAST_TOGETHER = 0.95
 #: How facts about the hosts' connections are merged. Facts in `ALIKE` must be equal on all hosts. Facts in `COUNTED`
 #: are added up. Facts in `CHOSEN` may differ, and the merged fact is a list of all values.
@@ -42,7 +42,7 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """Merge the hosts' answers to one slice. Return the fields of a `SliceAnswer`.
+    """Merge the hosts' answers to one slice (measured window). Return the fields of a `SliceAnswer`.
 
     The elapsed time is that of the slowest host.
     """
@@ -217,7 +217,7 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
 def host_part(
     host: str, answer: SliceAnswer, clock: tuple[int, int], opens_ns: int, shares: Mapping[str, float]
 ) -> HostPart:
-    """Return a summary of what one host did in a slice.
+    """Return a summary of what one host did in a slice (measured window).
 
     `clock` is the offset and the maximum error of the host's clock, in ns. `opens_ns` is the planned beginning of the
     slice on that clock. `shares` has two shares of the host's CPU time, from 0 to 1: `busy` was used, and `steal` was

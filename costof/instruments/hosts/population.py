@@ -63,8 +63,9 @@ from costof.model import Model
 #: The seconds that a host has for its answer after the slice's length and the timeout of its last operation have
 #: passed.
 PATIENCE_SECONDS = 15.0
-#: The hosts begin a slice at an instant in the near future, by which all of them have received their order. The time
-#: until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is longer.
+#: The hosts begin a slice (measured window) at an instant in the near future, by which all of them have received their
+#: order. The time until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is
+#: longer.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
@@ -90,8 +91,8 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: Time limit of the last slice in seconds. If a host is lost during a slice, the others start again, but only
-        #: after they have finished this slice.
+        #: Time limit of the last slice (measured window) in seconds. If a host is lost during a slice, the others start
+        #: again, but only after they have finished this slice.
         self._patience = 0.0
 
     def start(self) -> None:

@@ -276,7 +276,7 @@ def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
 
 
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
-    """Return an error text if the counts of a slice contradict `rules`; None if they do not.
+    """Return an error text if the counts of a slice (measured window) contradict `rules`; None if they do not.
 
     `encrypted` is the gateway's count of values, `decrypted` the driver's. With encryption they must be equal, except
     for at most `unread` values that the driver did not read.

@@ -99,7 +99,8 @@ def roles_text(nodes: int) -> str:
 # A round trip up to this is "near": no delay is added, since the path over a router takes less time anyway
 # (docs/labs.md).
 NEAR_MS = 0.1
-#: The CPU share of a node in cores, except during slices: while its set forms and while it is prepared for a slice.
+#: The CPU share of a node in cores, except during slices (measured windows): while its set forms and while it is
+#: prepared for a slice.
 WHOLE_CPU = 1.0
 
 
@@ -265,8 +266,8 @@ DATABASE = "ycsb"
 # fifteen, and less in smaller sets. A node sends one heartbeat to each other member in an interval, so in sets of all
 # sizes it sends the same number of heartbeats a second.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
-#: If there are more records than this, the data is dropped before the next slice. A record takes about 1 kB on each
-#: member.
+#: If there are more records than this, the data is dropped before the next slice (measured window). A record takes
+#: about 1 kB on each member.
 MAX_RECORDS = 100_000
 
 
@@ -372,7 +373,8 @@ class ReplicationLab(LabService):
     def arrange(self, arm: PlannedArm) -> None:
         """Give the arm's replica set the distances, sync sources and CPU shares that the arm requires.
 
-        If this fails, the run goes on: `judge` reports the error, and only the next slice is discarded.
+        If this fails, the run goes on: `judge` reports the error, and only the next slice (measured window) is
+        discarded.
         """
         settings = ArmLabSettings.from_arm(arm)
         self._measured = settings.nodes
@@ -381,7 +383,8 @@ class ReplicationLab(LabService):
         self._arrange_error = self._dead_member(self._measured)
         if self._arrange_error is not None:
             return
-        # Give each node a whole CPU for these preparations. The arm's CPU share applies only to the slice.
+        # Give each node a whole CPU for these preparations. The arm's CPU share applies only to the slice (measured
+        # window).
         self._give_shares(self._measured, WHOLE_CPU)
         try:
             if lab_set.distances != settings.distances:

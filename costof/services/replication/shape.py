@@ -209,8 +209,8 @@ def replication_figures(
 ) -> dict[str, float]:
     """Return a slice's figures by name: the mean and maximum lag of the members, and the hops to a majority.
 
-    Lags are in ms, at the end of the slice. For hops see `hops_to_majority`. If `operations` is not 0, the figures
-    include the bytes of oplog that the primary sent per operation.
+    Lags are in ms, at the end of the slice (measured window). For hops see `hops_to_majority`. If `operations` is not
+    0, the figures include the bytes of oplog that the primary sent per operation.
     """
     primary = after.primary
     if primary is None:

@@ -34,8 +34,8 @@ from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 6432
-#: With a pool, the server should count no new session in a slice. A few are permitted: clients of an earlier arm may
-#: have opened and abandoned sessions that the server counts only now.
+#: With a pool, the server should count no new session in a slice (measured window). A few are permitted: clients of an
+#: earlier arm may have opened and abandoned sessions that the server counts only now.
 STRAY_SESSIONS = 4
 
 
@@ -274,7 +274,7 @@ def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice of an arm with a pool was not measured as the arm requires; None if it was.
+    """Return why a slice (measured window) of an arm with a pool was not measured as the arm requires; None if it was.
 
     `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether they must use TLS.
     Three numbers count what happened in the slice: new `sessions` at the server, `transactions` in the pool, and the
