@@ -73,7 +73,8 @@ class BalancedOrders:
 T = TypeVar("T")
 #: The number of consecutive rounds that must reach the precision before the run ends.
 STEADY_ROUNDS = 3
-#: Shares of the budget after which a run is analysed early. It ends if all its headline effects have a verdict.
+#: Shares of the budget after which a run is analysed early. It ends if all effects on headline metrics (those that
+#: answer the question) have a verdict.
 LOOKS = (0.3, 0.5)
 #: After the share s of the budget, analyses have spent the share s**SPENDING_POWER of the error rate (the permitted
 #: rate of wrong verdicts). So early analyses, which find only large effects, spend little of it, and the last analysis
@@ -205,9 +206,9 @@ class Looks:
 def precision(plan: Plan, samples: Samples) -> float | None:
     """Return the precision that the run has reached, for the stop rule; None if it is unknown.
 
-    It is the half-width of the widest confidence interval of any arm's headline figure relative to its control: 0.02
-    means ±2 %. In a run with several starts of the servers it is always unknown, since the rounds within one start do
-    not show how much the starts differ.
+    It is the half-width of the widest confidence interval of any effect on a headline metric (one that answers the
+    study's question): 0.02 means ±2 %. In a run with several starts of the servers it is always unknown, since the
+    rounds within one start do not show how much the starts differ.
     """
     if plan.starts > 1:
         return None

@@ -162,7 +162,7 @@ class Service(ABC):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return facts that show that an arm is configured as required, such as the cipher that a tunnel negotiated.
 
-        It is called with the stage 'start' after the load, and with 'end' after the last slice.
+        It is called with the stage 'start' after the data was loaded, and with 'end' after the last slice.
         """
         return {}
 

@@ -372,7 +372,10 @@ class Workload(Model):
 
     @property
     def instrument(self) -> str:
-        """The name of the instrument that measures the workload: its driver or, without one, its view."""
+        """The name of the instrument that measures the workload, such as 'wire' for the load generator.
+
+        It is the name of the workload's driver or, without one, the workload's view.
+        """
         return self.driver or self.view
 
 

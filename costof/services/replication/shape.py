@@ -145,7 +145,7 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 @dataclass(frozen=True)
 class SetReading(Observation):
-    """The states of all members of a set at one instant, by name.
+    """The states of all members of a replica set at one instant, by name.
 
     `unread` has the errors of the members that could not be read, by name. `names` maps addresses to names. `at` is
     when the CPU times were read, in seconds of the monotonic clock.
@@ -179,7 +179,7 @@ class SetReading(Observation):
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
-        """Return why the set is not healthy; None if it is healthy.
+        """Return why the replica set is not healthy; None if it is healthy.
 
         It is healthy if all members could be read, the member `primary` is the primary, and all others are secondaries.
         """
@@ -345,7 +345,7 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Bring the set's sync tree into a shape such as 'star', and wait until each member has the right sync source.
+        """Bring the sync tree into a shape such as 'star', and wait until each member has the right sync source.
 
         Raises `NotArrangedError`.
         """
@@ -364,7 +364,10 @@ class ShapedSet:
         self._shape = shape
 
     def _wait_for_tree(self, expected: Tree | None) -> None:
-        """Wait until the set has the expected sync tree. If `expected` is None, wait until each member has a source."""
+        """Wait until the members have the expected sync tree.
+
+        If `expected` is None, wait until each member has a sync source.
+        """
 
         def reason() -> str | None:
             reading = self.read()
