@@ -99,7 +99,7 @@ def _hosts() -> list[Finding]:
 def _links() -> Finding:
     """Return a finding that says how this machine can emulate network delays.
 
-    Either the kernel's netem delays packets, or costof's engine does, over TUN devices.
+    Either the kernel's netem delays packets, or costof's own link emulation does, over TUN devices.
     """
     if _kernel_has(NETEM):
         return Finding("far links", True, "emulated by the kernel's netem")

@@ -1,6 +1,6 @@
 """`costof gateway`: run costof's gateway in front of the user's own server, in the foreground.
 
-The gateway is a part of costof's engine, a separate program.
+The gateway is a part of the separate program `costof-engine`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GatewayOptions:
     learn_accounts: Sequence[str] = ()
 
     def listener(self, listen: str) -> GatewayListener:
-        """Return the engine's settings for a listener at the address `listen` ('host:port').
+        """Return the gateway's settings for a listener at the address `listen` ('host:port').
 
         Raises `GATEWAY_ADDRESS` for a malformed address, and `GATEWAY_LEARN` if only one of `learn` and
         `learn_accounts` is set.

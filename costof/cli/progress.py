@@ -238,7 +238,7 @@ class Names:
         """Return the metric's label.
 
         If another metric has the same label, the metric's view precedes it, which says who measures: 'wire: query' (the
-        engine) or 'app: query' (an application's driver).
+        load generator) or 'app: query' (an application's driver).
         """
         metric = self._metrics[name]
         same = [each for each in self._metrics.values() if each.label == metric.label]

@@ -60,21 +60,21 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
-    """An instrument's answer to a plan: which arms it can measure.
+    """The answer of an instrument (measuring process) to a plan: which arms it can measure.
 
-    `versions` has the versions of the instrument's components. The engine names only its TLS library.
+    `versions` has the versions of the instrument's components. The load generator names only its TLS library.
     """
 
     instrument: str
     versions: dict[str, str]
-    #: The engine's event loop. Only old results have it.
+    #: The load generator's event loop. Only old results have it.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]
 
     @property
     def tls_library(self) -> str:
-        """Return the engine's TLS library, such as 'OpenSSL 3.0.19'."""
+        """Return the load generator's TLS library, such as 'OpenSSL 3.0.19'."""
         return ", ".join(f"{name} {version}" for name, version in self.versions.items())
 
 
@@ -108,7 +108,7 @@ def mean_count(
 
 
 class PublicKey(Model):
-    """The first line that an instrument sends if its plan will be sealed: its public key (see `sealing.py`)."""
+    """The first line of a measuring process whose plan will be encrypted: its public key (see `sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 

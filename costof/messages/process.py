@@ -61,7 +61,7 @@ class Instrument:
 
     def __enter__(self) -> Self:
         try:
-            # Start a new session, so that Ctrl-C does not end the instrument. costof itself handles Ctrl-C.
+            # Start a new session, so that Ctrl-C does not end the measuring process. costof itself handles Ctrl-C.
             self._process = subprocess.Popen(
                 self._argv,
                 env={**os.environ, **self._env},
@@ -94,7 +94,7 @@ class Instrument:
             self._process.stderr.close()
 
     def plan(self, plan: Plan) -> Ready:
-        """Send the plan. Return the instrument's answer about each arm. Raises `INSTRUMENT_FAILED`."""
+        """Send the plan. Return the answer of the process about each arm. Raises `INSTRUMENT_FAILED`."""
         self._send({"plan": plan})
         return self._validated(Ready, self._answer(READY_SECONDS).get("ready"))
 
@@ -111,7 +111,7 @@ class Instrument:
     ) -> SliceAnswer:
         """Measure one slice (a measured window of one arm). Return the answer.
 
-        Raises `INSTRUMENT_FAILED` if the instrument ends or hangs.
+        Raises `INSTRUMENT_FAILED` if the process ends or hangs.
         """
         order = SliceOrder.of(number, arm, workload, operations, seconds, reconnect, rate, disconnect)
         self._send({"slice": order})
@@ -220,7 +220,7 @@ class HostLostError(CostofError):
 
 
 class HostsProcess(Instrument):
-    """The hosts of a Ray cluster as one instrument. Each host runs the engine or the command runner.
+    """The hosts of a Ray cluster as one instrument. Each host runs the load generator or the command runner.
 
     A separate process uses Ray, so that a crash of Ray cannot end the run or lose its report. If `instrument` is None,
     the hosts are only listed.
@@ -258,7 +258,7 @@ class HostsProcess(Instrument):
         super().__exit__(kind, error, trace)
 
     def examine(self) -> dict[str, str]:
-        """Run the engine on each host as a test. Return a description of each host by name. Raises `HOST_LOST`."""
+        """Run the load generator on each host as a test. Return the hosts' descriptions by name. Raises `HOST_LOST`."""
         self._send({"examine": {}})
         return dict(self._answer(READY_SECONDS)["examined"])
 
@@ -366,7 +366,7 @@ def engine(prefix: Sequence[str] = (), env: dict[str, str] | None = None, librar
 
 
 def application(protocol: str, env: dict[str, str], prefix: Sequence[str] = ()) -> Instrument:
-    """Return, as an instrument, the database driver that applications use for this protocol."""
+    """Return a process that measures with the database driver that applications use for this protocol."""
     argv = [*prefix, sys.executable, "-m", f"costof.instruments.drivers.{protocol}"]
     return Instrument(f"the {protocol} application", argv, env)
 

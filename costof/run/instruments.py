@@ -50,8 +50,9 @@ USER_FIXABLE = frozenset(
 class Surroundings:
     """The environment of an instrument's process.
 
-    `prefix` is the beginning of its command line: the words that run it on a host of the lab. `library` is the engine's
-    TLS library; '' for the installed engine, and for other instruments. `variables` are its environment variables.
+    `prefix` is the beginning of its command line: the words that run it on a host of the lab. `library` is the load
+    generator's TLS library; '' for the installed one, and for other instruments. `variables` are its environment
+    variables.
     """
 
     prefix: tuple[str, ...]
@@ -65,7 +66,7 @@ class Surroundings:
 
 @dataclass
 class Instruments:
-    """The instruments (processes that measure): 'wire' (the engine), 'command' (the command runner), and drivers.
+    """The instruments (processes that measure): 'wire' (load generator), 'command' (command runner), drivers.
 
     - `start_number`: the number of this start of the servers. Each start has other random data and keys.
     - `population`: the hosts that measure in place of this machine, or None. They run the engine or the command runner,
@@ -92,7 +93,7 @@ class Instruments:
                 engine_path(arm.settings.tls_library)
 
     def start(self, stack: ExitStack) -> None:
-        """Start the instruments that the study's workloads need, the engine first.
+        """Start the measuring processes that the study's workloads need, the load generator first.
 
         One process measures as many arms as possible, because memory layout alone can make one process faster than
         another, which would look like an effect. Raises `ARMS_CANNOT_RUN` and `OTHER_TLS_LIBRARY`.
@@ -106,7 +107,7 @@ class Instruments:
                 instrument = self._instrument(needed[name], surroundings, arms[0])
                 ready.append(self._introduce(name, stack.enter_context(instrument), arms))
             if self.able is self.plan.arms:
-                # The first instrument checks whether it can connect to each arm's server. The other instruments do not
+                # The first measuring process checks whether it can connect to each arm's server. The others do not
                 # measure arms that fail this check.
                 self._check_that_arms_can_run(ready)
                 self.able = [arm for arm in self.plan.arms if self.measures(name, arm.name)]
@@ -185,7 +186,7 @@ class Instruments:
                 return application(driver, dict(surroundings.variables), surroundings.prefix)
 
     def _introduce(self, name: str, instrument: Instrument, arms: list[PlannedArm]) -> Ready:
-        """Send an instrument its plan, which leaves out refused arms. Record which arms the instrument can measure."""
+        """Send a measuring process its plan, without refused arms. Record which arms it can measure."""
         reasons = {arm.name: reason for arm in arms if (reason := self._refusal_reason(name, arm)) is not None}
         ready = instrument.plan(self._plan_for_instrument(name, [arm for arm in arms if arm.name not in reasons]))
         refused = [
@@ -205,7 +206,7 @@ class Instruments:
         return ready
 
     def _refusal_reason(self, instrument: str, arm: PlannedArm) -> str | None:
-        """Return why an instrument must not or cannot measure an arm; None if it can."""
+        """Return why an instrument (measuring process) must not or cannot measure an arm; None if it can."""
         refusal_reason = self.service.refusal_reason(arm)
         if refusal_reason is None and instrument == COMMAND and self.plan.client:
             try:
@@ -215,7 +216,7 @@ class Instruments:
         return refusal_reason
 
     def _endpoint(self, instrument: str, arm: PlannedArm) -> ipc.Endpoint:
-        """Return the endpoint at which an instrument measures an arm. Raises `UnsupportedArmError` if it cannot."""
+        """Return the endpoint at which a process measures an arm. Raises `UnsupportedArmError` if it cannot."""
         endpoint = self.service.endpoint(arm)
         if instrument != COMMAND or self.plan.client is None:
             return endpoint
@@ -251,7 +252,7 @@ class Instruments:
         )
 
     def _workloads(self, instrument: str, arms: list[PlannedArm]) -> list[ipc.Workload]:
-        """Return the instrument's workloads.
+        """Return the workloads of an instrument (measuring process).
 
         If arms differ in a workload's number of workers or its options, each variant is a separate workload.
         """
@@ -279,7 +280,7 @@ class Instruments:
         )
 
     def _name_for_instrument(self, workload: str, arm: PlannedArm) -> str:
-        """Return the name of a workload in an instrument's plan. It includes the arm's workers and options."""
+        """Return a workload's name in the plan of a measuring process. It includes the arm's workers and options."""
         spec, workers = self.plan.study.workloads[workload], self.plan.workers(workload, arm)
         parts = [
             workload,

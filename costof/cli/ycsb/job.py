@@ -1,7 +1,7 @@
-"""Translation of YCSB's properties into the engine's settings: the workload `ycsb`, its workers, pace and size.
+"""Translation of YCSB's properties into the load generator's settings: the workload `ycsb`, its workers, pace and size.
 
 Names and defaults are those of CoreWorkload and Client (YCSB 0.17). The settings leave out properties that the user
-does not set, because only the engine knows the defaults.
+does not set, because only the load generator knows the defaults.
 """
 
 from __future__ import annotations

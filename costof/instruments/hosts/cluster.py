@@ -250,7 +250,7 @@ class Host:
         )
 
     def end(self) -> None:
-        """End the actor. The instrument's standard input then closes, so the instrument ends too."""
+        """End the actor. The standard input of its measuring process then closes, so that process ends too."""
         self._ray.kill(self.actor)
 
 

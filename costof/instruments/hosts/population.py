@@ -165,7 +165,7 @@ class Population:
         return texts
 
     def plan(self, plan: Plan, limits: Limits) -> Ready:
-        """Start the engine or command runner on each host, and send it the plan with the host's share of the work.
+        """Start the load generator or command runner on each host, and send it the plan with its share of the work.
 
         Return the hosts' merged answer. Raises `HostLostError`.
         """
@@ -229,8 +229,8 @@ class Population:
     def _ask(self, orders: Mapping[Host, Mapping[str, Model]], seconds: float) -> dict[Host, Any]:
         """Send each host its order and return the replies. Raises `HostLostError`.
 
-        A host is lost if its instrument does not answer its actor within `seconds`, or if the actor does not answer
-        within `PATIENCE_SECONDS` more.
+        A host is lost if its measuring process does not answer the actor within `seconds`, or if the actor does not
+        answer within `PATIENCE_SECONDS` more.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)
@@ -268,7 +268,7 @@ class Population:
         )
 
     def _read(self, model: type[T], host: Host, reply: dict[str, Any], name: str | None = None) -> T:
-        """Parse a line of JSON from a host's instrument as `model`. With `name`, parse only the field of this name.
+        """Parse a line of JSON from a host's measuring process as `model`. With `name`, parse only this field.
 
         Raises `HostLostError` if the line reports an error or is malformed.
         """

@@ -85,11 +85,11 @@ class Entrances(ABC):
         """
 
     def close(self) -> None:
-        """Close the connections that were opened to control the entrances. The lab itself stops the entrances."""
+        """Close the connections that control the entrances (such as poolers). The lab itself stops the entrances."""
 
     @abstractmethod
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Return settings with which the arm's client connects to its entrance.
+        """Return settings with which the arm's client connects to its entrance, such as a tunnel.
 
         `settings` are the client's settings for a direct connection to the server.
         """
@@ -154,4 +154,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return the settings of the entrances' programs that the report shows, by program; {} without entrances."""
+        """Return settings of the tunnels, poolers or proxies for the report, by program; {} if there are none."""

@@ -70,7 +70,7 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, with the names of its processes and the entrances in front of it.
+    """One server of the lab, with the names of its processes and the tunnels, poolers and proxies before it.
 
     `start_seconds` is how long its start took, and `load_seconds` the load of its data. `tickets` are for its clients.
     """
@@ -238,7 +238,7 @@ class ServerLab(LabService):
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the entrance that listens at `server` ('address:port').
+        """Return the counters of the entrance (proxy or pooler) that listens at `server` ('address:port').
 
         If no entrance listens there, return the counters of the server of the current arm.
         """
@@ -329,7 +329,7 @@ class ServerLab(LabService):
         return self._servers[self._distinct.index(self._server_of[arm.name])]
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
-        """Return the entrances of the kind that an arm uses; None if its client connects to the server directly."""
+        """Return the entrances of the kind that an arm uses, such as all tunnels; None if it needs no entrance."""
         return next((each for each in self._entrances if each.has(arm)), None)
 
 

@@ -64,8 +64,8 @@ class MysqlDatabase(JdbcDatabase):
     def _connect(self) -> pymysql.Connection[Any]:
         secure: dict[str, Any] = {"ssl_disabled": True}
         if self._verify:
-            # Verify the server's certificate as strictly as the engine does, because this connection is opened before
-            # the engine's and sends the password.
+            # Verify the server's certificate as strictly as the load generator does, because this connection is
+            # opened before the load generator's and sends the password.
             context = ssl.create_default_context()
             context.check_hostname = self._verify == "full"
             context.verify_mode = ssl.CERT_NONE if self._verify == "none" else ssl.CERT_REQUIRED

@@ -72,8 +72,8 @@ class PostgresqlDatabase(JdbcDatabase):
         return Path(self._options["sslrootcert"]) if "sslrootcert" in self._options else None
 
     def _connect(self) -> psycopg.Connection[Any]:
-        # Verify the server's certificate as strictly as the engine does, because this connection is opened before the
-        # engine's and sends the password.
+        # Verify the server's certificate as strictly as the load generator does, because this connection is opened
+        # before the load generator's and sends the password.
         verify = self._verify
         schema = self._options.get("currentschema")
         return psycopg.connect(
