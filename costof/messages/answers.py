@@ -31,8 +31,9 @@ MOST_FAILED = 0.05
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: For commands that report how many operations they performed and how many failed, such as load generators: the name of
-#: the number of operations in `SliceAnswer.counts`, and the error class of the failed operations.
+#: Two names for commands, such as load generators, that report how many operations they performed and how many failed.
+#: `REPORTED` is the key of the number of operations in `SliceAnswer.counts`. `REPORTED_FAILURE` is the error class of
+#: the failed operations.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
@@ -190,7 +191,7 @@ class SliceAnswer(Model):
         return self.counts[REPORTED] + runs
 
     def count(self, name: str) -> int | None:
-        """Return the sum of all counts with this name, or with this name and a dot as prefix; None if there is none.
+        """Return the sum of the counts whose name is `name` or begins with `name` and a dot; None if there is none.
 
         For example, 'tpcc.committed' includes the counts of all kinds of transactions.
         """

@@ -90,7 +90,7 @@ def member_roles(nodes: int) -> dict[str, str]:
 
 
 def roles_text(nodes: int) -> str:
-    """Return the roles in a replica set of this size: 'primary, 5 secondaries, hidden, 8 read-only'."""
+    """Return the roles in a replica set of this size, such as 'primary, 5 secondaries, hidden, 8 read-only'."""
     counts = Counter(member_roles(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())

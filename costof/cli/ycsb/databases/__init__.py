@@ -22,7 +22,7 @@ def open_database(binding: str, properties: Properties, table: str) -> Database:
     """Return the database of a YCSB binding. Raises `BAD_TARGET`, `YCSB_BAD_PROPERTY` or `YCSB_NEEDS`."""
     if binding == "jdbc":
         binding = "postgresql" if properties.get("db.url", "").strip().startswith("jdbc:postgresql:") else "mysql"
-    # Imported on demand, because drivers import slowly.
+    # Import the module only on demand, because importing a database driver is slow.
     module = import_module(f"{__name__}.{binding.removesuffix('-async')}")
     opened: Database = module.DATABASE(properties, table)
     return opened
