@@ -97,7 +97,8 @@ def _before(done: Run) -> StartingPoint:
 def _access(folder: Path, plan: Plan, target: TargetArguments) -> Access | None:
     """Return how to reach the run's target; None for a lab.
 
-    An option that the user gives again must have the value of the first command. The plan supplies all other options.
+    An option that the user gives again must have the same value as in the first command. The plan supplies all other
+    options.
     """
     if plan.target is None:
         if target.options:

@@ -260,7 +260,7 @@ def run_study(
 
 
 def enter_namespace(service: Service) -> None:
-    """Restart this command in a user namespace if its lab needs hosts and the user is not root.
+    """Restart this command in a user namespace if its lab needs network namespaces and the user is not root.
 
     Call this before anything is created, because the command then starts again from its beginning.
     """

@@ -99,7 +99,7 @@ class Service(ABC):
     def commands(self) -> list[str]:
         """Return a text for each of the user's commands that the run would execute, for `--dry-run`.
 
-        The text begins with when, or for which arm, the command is executed, such as 'around each slice: …'.
+        Each text first says when, or for which arm, the command is executed, such as 'around each slice: …'.
         """
         cpu, memory = self.server_cpu, self.server_memory
         around = [f"around each slice: {cpu.command}"] if cpu else []

@@ -228,7 +228,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
-        """Return the key in `slices` of the arm's size of a slice (measured window).
+        """Return the key under which `slices` has the size of the arm's slices (measured windows).
 
         Far clients have a separate size (fewer operations, or more workers) if `slices` has one for them.
         """

@@ -1,7 +1,7 @@
 """Several loads in one run: a study is measured at each load of a list or a range, such as `--load 100/s,300/s`.
 
-The loads are levels of a factor that is a context. So each load has its own control (the arm without the protection),
-and the measurements of all loads alternate in each round.
+The loads are levels of a context factor (a factor that applies to the control too). So each load has its own control
+(the arm without the protection), and the measurements of all loads alternate in each round.
 """
 
 from __future__ import annotations

@@ -182,7 +182,7 @@ def parse_sweep(
 ) -> Sweep | None:
     """Return the sweep that --load and --limit describe, or None without a limit on latency.
 
-    `study` is the study at the range's least load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
+    `study` must already have the range's lowest load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
     `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
     """
     latency_limits = [each for each in limits if is_latency_limit(each)]

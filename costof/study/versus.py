@@ -94,8 +94,9 @@ class Benchmark:
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
     """Return every command with every combination of parameters. The first one is the control.
 
-    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference.
-    Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
+    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference
+    command (--reference). Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and
+    `NOT_ONE_FOR_EACH`.
     """
     names, given = comparison.parameters, comparison.commands
     combinations = [dict(zip(names, values[::-1], strict=True)) for values in product(*[*names.values()][::-1])]

@@ -101,7 +101,8 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
     """Merge the answers with which the hosts report that they are ready, and which arms they cannot measure.
 
-    If any host reports an error for an arm, the merged answer has this error. If only some hosts do, it names them.
+    If any host reports an error for an arm, the merged answer has this error. If only some hosts do, the error names
+    these hosts.
     """
     parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)

@@ -1,7 +1,7 @@
 """The gateway that encrypts columns in front of a database server, and checks that it encrypts as the arms require.
 
-The gateway has one listener for each set of rules that the arms need. The lab (own servers of the run) and the target
-(the user's server) both use this module.
+The gateway has one listener for each set of rules that the arms need. The lab (servers that the run starts) and the
+target (the user's server) both use this module.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ class Reading(Observation):
 
 
 class FirewallLab(LabService):
-    """A lab with one nginx process for each set of rules. All nginx processes forward requests to the same origin.
+    """A lab with one nginx process for each set of rules. All of them forward requests to one HTTP server, the origin.
 
     If an nginx process ends, the arms that use it fail. If the origin ends, the run fails.
     """

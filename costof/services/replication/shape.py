@@ -46,8 +46,8 @@ def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
 def depths(tree: Tree, primary: str) -> dict[str, int]:
     """Return how many hops each member is away from the primary in a sync tree.
 
-    Members that the primary's oplog does not reach are left out. For a moment, members may replicate from each other in
-    a circle.
+    Members that the primary's oplog does not reach are left out, for example members that replicate from each other in
+    a circle for a moment.
     """
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():

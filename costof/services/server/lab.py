@@ -72,7 +72,8 @@ class Readings(Observation):
 class Configured:
     """One server of the lab, with the names of its processes and the tunnels, poolers and proxies before it.
 
-    `start_seconds` is how long its start took, and `load_seconds` the load of its data. `tickets` are for its clients.
+    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` are for its
+    clients.
     """
 
     server: LabServer
