@@ -55,7 +55,7 @@ def run(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> StartingPoint | None:
-    """Start the servers once, measure until the stop rule ends the measurement, and write the results to the run's file.
+    """Start the servers once, measure until the stop rule ends the run, and write the results to the run's file.
 
     Ctrl-C or the loss of the service ends the run as partial. Returns the state from which the next start of the
     servers (--restarts) continues, or None if this start is partial. Raises `CostofError` if there are no results
