@@ -40,8 +40,8 @@ class JudgedLimit(Model):
 class Comparison(Model):
     """The output of `--json`.
 
-    `first` and `second` are the runs' folders. `incomparable` says why the runs cannot be compared, so that no change
-    has a verdict; it is None if they can be compared.
+    `first` and `second` are the runs' folders. `incomparable` says why the runs cannot be compared. Then no change has
+    a verdict. It is None if the runs can be compared.
     """
 
     first: str

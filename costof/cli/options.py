@@ -109,7 +109,7 @@ class TargetArguments:
     def options(self) -> list[str]:
         """Return the names of the target options that the user gave.
 
-        A password from the environment is not an option.
+        A password in the variable COSTOF_PASSWORD does not count as an option.
         """
         values = {
             "--target": self.url,
@@ -246,8 +246,8 @@ def check_hosts_options(study: Study, load: Load | None, access: Access | None, 
     """Check that the options for several hosts fit the study.
 
     Raises `HOSTS_NEED_TARGET` if the study starts its own servers (a lab). Raises `HOSTS_CANNOT` if --hosts-least is
-    combined with a rate of commands: each host's command line then contains its fixed part of the rate, so the
-    remaining hosts cannot take over the part of a host that fails.
+    combined with a rate of commands. Each host's command line then contains a fixed part of the rate, so if a host
+    fails, the remaining hosts cannot take over its part.
     """
     if access is None and study.service.kind != COMMAND:
         raise CostofError(ErrorText.HOSTS_NEED_TARGET)

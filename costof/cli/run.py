@@ -227,8 +227,8 @@ def run_study(
     Raises `CostofError` for invalid input, before anything is started. `finish` is called after the answer was printed.
     """
     plan = resolve(study, options)
-    # Import the report's code only after the options are checked: it imports numpy, which is slow, and an error in an
-    # option should be shown at once.
+    # Import the report's code only after the options are checked. It imports numpy, which is slow, and would delay the
+    # error for a wrong option.
     from costof.report.sections import check
 
     check(study)
@@ -260,7 +260,7 @@ def run_study(
 
 
 def enter_namespace(service: Service) -> None:
-    """Restart this command in a user namespace if its lab needs hosts and the user is not root.
+    """Restart this command in a user namespace if its lab needs network namespaces and the user is not root.
 
     Call this before anything is created, because the command then starts again from its beginning.
     """

@@ -16,26 +16,29 @@ from pydantic import Field
 from costof.model import Finite, Model
 
 #: The name of a figure that the command runner (the process that runs commands) adds to the figures that a command
-#: prints: the highest peak memory of all runs in a slice.
+#: prints: the highest peak memory of all runs in a slice (measured window).
 PEAK_MEMORY = "peak_memory"
-#: A key of `SliceAnswer.evidence`: the reason why the slice did not run with its arm's settings.
+#: A key of `SliceAnswer.evidence`: the reason why the slice (measured window) did not run with its arm's settings.
 MISMATCH = "mismatch"
 #: Keys of `SliceAnswer.evidence` for commands: the reason for each missing figure, and notes on the runs.
 MISSING, NOTES = "missing", "notes"
 #: The maximum share of failed operations at which a service counts as working. If more operations fail, the figures
 #: that a command reports are not used, and limits count as exceeded.
 MOST_FAILED = 0.05
-#: Keys of `SliceAnswer.evidence` for commands: names of processes that the command left running. The command runner has
-#: killed the first ones. The second ones are daemons: they had left the command's process group, and still run.
+#: Keys of `SliceAnswer.evidence` for commands, with the names of processes that a command left running. The command
+#: runner has killed those under `LEFT_RUNNING`. Those under `LEFT_BEHIND` are daemons, which have left the command's
+#: process group and still run.
 LEFT_RUNNING, LEFT_BEHIND = "left_running", "left_behind"
 #: Reported instead of the name of a child process that still runs its parent's program.
 COPY_OF_ITSELF = "a copy of itself"
-#: A command such as a load generator may report how many operations it performed, and how many failed. These are the
-#: name of the first number in `SliceAnswer.counts`, and the error class of the failed operations.
+#: Two names for commands, such as load generators, that report how many operations they performed and how many failed.
+#: `REPORTED` is the key of the number of operations in `SliceAnswer.counts`. `REPORTED_FAILURE` is the error class of
+#: the failed operations.
 REPORTED, REPORTED_FAILURE = "reported", "reported_failure"
 
 
-#: The name of a count of the engine: the operations that were due in a slice at the requested rate.
+#: The name of a count that the load generator reports: the operations that were due in a slice (measured window) at the
+#: requested rate.
 SCHEDULED = "pace.scheduled"
 
 
@@ -58,21 +61,21 @@ class ReadyArm(Model):
 
 
 class Ready(Model):
-    """An instrument's answer to a plan: which arms it can measure.
+    """The answer of an instrument (measuring process) to a plan: which arms it can measure.
 
-    `versions` has the versions of the instrument's components. The engine names only its TLS library.
+    `versions` has the versions of the instrument's components. The load generator names only its TLS library.
     """
 
     instrument: str
     versions: dict[str, str]
-    #: The engine's event loop. Only old results have it.
+    #: The load generator's event loop. Only old results have it.
     runtime: str | None = None
     self_cost_ns: dict[str, float] = Field(default_factory=dict)
     arms: list[ReadyArm]
 
     @property
     def tls_library(self) -> str:
-        """Return the engine's TLS library, such as 'OpenSSL 3.0.19'."""
+        """Return the load generator's TLS library, such as 'OpenSSL 3.0.19'."""
         return ", ".join(f"{name} {version}" for name, version in self.versions.items())
 
 
@@ -96,14 +99,17 @@ class Phase(Model):
 def mean_count(
     phases: Sequence[Phase], attribute: Literal["round_trips", "bytes_sent", "bytes_received"]
 ) -> float | None:
-    """Return the mean count per operation; None if a slice lacks the count or if there was no operation."""
+    """Return the mean of a count, such as 'bytes_sent', per operation of all these phases.
+
+    Return None if a phase lacks the count, or if there was no operation.
+    """
     counts = [getattr(phase, attribute) for phase in phases]
     operations = sum(phase.count for phase in phases)
     return None if None in counts or not operations else sum(counts) / operations
 
 
 class PublicKey(Model):
-    """The first line that an instrument sends if its plan will be sealed: its public key (see `sealing.py`)."""
+    """The first line of a measuring process whose plan will be encrypted: its public key (see `sealing.py`)."""
 
     public_key: str = Field(description="X25519, 32 bytes in base64.")
 
@@ -185,7 +191,7 @@ class SliceAnswer(Model):
         return self.counts[REPORTED] + runs
 
     def count(self, name: str) -> int | None:
-        """Return the sum of all counts with this name, or with this name and a dot as prefix; None if there is none.
+        """Return the sum of the counts whose name is `name` or begins with `name` and a dot; None if there is none.
 
         For example, 'tpcc.committed' includes the counts of all kinds of transactions.
         """

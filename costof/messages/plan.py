@@ -20,7 +20,7 @@ OPERATION_TIMEOUT_MS = 10_000
 
 #: How the client checks the server's certificate: chain and name, only the chain, or not at all.
 Verify = Literal["full", "ca-only", "none"]
-#: Settings of a kind of workload, such as YCSB. Only the engine knows their names and defaults.
+#: Settings of a kind of workload, such as YCSB. Only the load generator (the engine) knows their names and defaults.
 Options = dict[str, str | int | float | bool]
 
 
@@ -75,7 +75,7 @@ class ServiceSettings(Model):
     )
 
     def keeps_connections(self, kind: str) -> bool:
-        """Return whether a workload of this kind keeps its connections open from slice to slice."""
+        """Return whether a workload of this kind keeps its connections open between slices (measured windows)."""
         return kind != "connect"
 
     @property
@@ -157,7 +157,7 @@ class Workload(Model):
 
 
 class Data(Model):
-    """The size of the table that the engine reads. `fields` and `field_length` apply only to YCSB's table."""
+    """The size of the table that the load generator reads. `fields` and `field_length` apply only to YCSB's table."""
 
     records: int = 0
     fields: int = 10
@@ -179,10 +179,10 @@ class Share(Model):
 
 
 class Plan(Model):
-    """All arms and workloads that an instrument will measure, with at most `threads` threads for workers.
+    """All arms and workloads that an instrument (a measuring process) will measure.
 
-    If there is a `share`, the workloads describe the work of all hosts together, and an instrument does only its host's
-    share.
+    The instrument uses at most `threads` threads for workers. If there is a `share`, the workloads describe the work of
+    all hosts together, and an instrument does only its host's share.
     """
 
     seed: int = 1
@@ -253,7 +253,7 @@ class SliceOrder(Model):
         rate: SliceRate | None = None,
         disconnect: bool = False,
     ) -> SliceOrder:
-        """Return the order for slice `number`, at `rate` if given."""
+        """Return the order for the slice (measured window) with this number, at `rate` if given."""
         order = cls(
             id=number,
             arm=arm,
@@ -290,7 +290,7 @@ class Limits(Model):
 
 
 def line(message: Model | dict[str, Any]) -> bytes:
-    """Serialize a message as a line for an instrument's standard input. The line includes secrets in plain text."""
+    """Serialize a message as a line for a measuring process. The line includes secrets in plain text."""
     return to_json(message, exclude_none=True, context=REVEALED) + b"\n"
 
 

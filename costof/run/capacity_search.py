@@ -21,9 +21,9 @@ from costof.statistics.capacity import Observation
 from costof.study.plan import Plan
 from costof.study.sweep import SLICES_IN_ROUND, Sweep
 
-#: The distance between two neighbouring rates of a round, as the logarithm of their ratio: about 7 %. It is larger if a
-#: command reports only a percentile, because a percentile depends less on the rate than the share of operations that
-#: exceed the limit.
+#: The distance between two neighbouring rates of a round, as the logarithm of their ratio: about 7 %. The second number
+#: is for commands that report only a percentile. It is larger, because a percentile depends less on the rate than the
+#: share of operations that exceed the limit.
 SPREAD, SPREAD_OF_PERCENTILES = 0.07, 0.12
 #: The largest change of an estimated capacity in one round, as a difference of logarithms.
 MOST_CHANGE = 0.15
@@ -51,7 +51,7 @@ class Rates:
             yield key, SliceRate(per_second, give_up_ms)
 
     def add(self, key: SliceKey, observed: Observation) -> None:
-        """Use the result of a slice.
+        """Use the result of a slice (measured window) to choose the rates of later slices.
 
         A slice of the warm-up narrows its arm's range of rates. An arm's last slice of a round improves the estimate.
         """
@@ -73,8 +73,8 @@ class Rates:
     def _search(self, keys: Sequence[SliceKey]) -> Iterator[tuple[SliceKey, float]]:
         """Yield slices at the middle of each arm's remaining range of rates, until the ends of each range are close.
 
-        A slice without a result, such as that of an arm whose server was lost, leaves the range as it is. The control's
-        identical copy is not searched: its first estimate is the control's capacity.
+        A slice (measured window) without a result, such as that of an arm whose server was lost, leaves the range as it
+        is. The control's identical copy is not searched: its first estimate is the control's capacity.
         """
         searched = [key for key in keys if not self.plan.arm(key.role).replicate]
         self._ranges = {key.role: (self.sweep.least, self.sweep.most) for key in searched}

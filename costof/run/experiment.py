@@ -55,7 +55,7 @@ def run(
     before: StartingPoint | None = None,
     population: HostsProcess | None = None,
 ) -> StartingPoint | None:
-    """Start the servers once, measure until the stop rule ends the measurement, and write the results to the ledger.
+    """Start the servers once, measure until the stop rule ends the run, and write the results to the run's file.
 
     Ctrl-C or the loss of the service ends the run as partial. Returns the state from which the next start of the
     servers (--restarts) continues, or None if this start is partial. Raises `CostofError` if there are no results
@@ -125,7 +125,7 @@ def run(
         partial = INTERRUPTED
     except CostofError as error:
         partial = str(error)
-        # A failure in the first slice leaves nothing to report.
+        # If the first slice fails, there is nothing to report, so raise the error.
         first_failed = state.slices == 1 and not before.resumed and error.problem is ErrorText.INSTRUMENT_FAILED
         if state.slices == 0 or first_failed or (state.rounds == 0 and error.problem is ErrorText.SERVER_CPU_UNREAD):
             raise

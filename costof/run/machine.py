@@ -76,8 +76,9 @@ def read_machine() -> Reading:
 def busy_warnings(load: float, cores: int, wait: Callable[[float], None] = time.sleep) -> list[str]:
     """Return a warning if other programs have kept the machine busy and still do.
 
-    The load average stays high for minutes after an earlier run. So if `load` exceeds the number of cores, the function
-    measures the CPU time of the next `READING_SECONDS` (by calling `wait`), and warns only if this is high too.
+    If `load` (the load average) exceeds the number of cores, the function also measures the CPU time of the next
+    `READING_SECONDS`, by calling `wait`. It warns only if both are high, because the load average stays high for
+    minutes after an earlier run.
     """
     if load <= cores:
         return []

@@ -31,26 +31,26 @@ from costof.study.schema import SliceSize, Workload
 #: `EACH`), and each of the nine further steps opens 10 %.
 FIRST, EACH = 0.01, 0.1
 FURTHER_STEPS = 9
-#: Number of connections that are opened at the same time. Each handshake needs memory for a moment. With many
-#: handshakes at once a server's heap grows by this memory too: with 100, a TLS connection of Redis seemed to take 41 kB
+#: The number of connections that are opened at the same time. Each TLS handshake needs memory for a moment, and many
+#: simultaneous handshakes enlarge the server's heap. With 100 at once, a TLS connection of Redis seemed to take 41 kB
 #: instead of 27 to 30 kB.
 AT_ONCE = 10
-#: Maximum seconds in which all connections of a slice perform their only operation.
+#: Maximum seconds in which all connections of a slice (measured window) perform their only operation.
 SECONDS = 30.0
-#: After a step, the memory is read until two readings in a row differ by less than a share `SETTLED` of the step's
-#: growth, at most `MOST_READINGS` times.
+#: After a step, the memory is read repeatedly, at most `MOST_READINGS` times. It counts as stable when two readings in
+#: a row differ by less than the share `SETTLED` of the step's growth.
 SETTLED, MOST_READINGS = 0.02, 10
-#: In a lab (servers on this machine), no further connections are opened if less than this share of its memory is
-#: available: it could start to swap.
+#: In a lab (servers on this machine), no further connections are opened if less than this share of the machine's memory
+#: is available: it could start to swap.
 LEAST_AVAILABLE = 0.15
-#: File descriptors of the engine for other purposes than connections.
+#: The number of file descriptors that the load generator needs for other purposes than connections.
 OTHER_DESCRIPTORS = 1_000
 #: Kinds of workload whose connections stay open, in the order of preference.
 STANDING = ("query", "request", "ycsb", "tpcc")
 
 
 def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: Ledger, progress: Progress) -> None:
-    """Measure the memory of each arm's connections, and append the records to the ledger.
+    """Measure the memory of each arm's connections, and append the records to the ledger (the run's file).
 
     Raises nothing: if an arm cannot be measured, its record has the reason.
     """
@@ -74,7 +74,10 @@ def measure_memory(plan: Plan, open_service: Callable[[Plan], Service], ledger: 
 
 
 def _records(idle: Plan, group: Plan, open_service: Callable[[Plan], Service], ledger: Ledger) -> list[MemoryRecord]:
-    """Start (or connect to) the servers of the plan `idle`, and return the records of the arms of its part `group`."""
+    """Measure the arms of `group`, a part of the plan `idle`, and return their records.
+
+    The servers are started for these arms (a lab), or are the user's (a target).
+    """
     service = open_service(idle)
     service.needed_connections = idle.memory * len(group.arms)
     with service, ExitStack() as stack:
@@ -91,7 +94,7 @@ def step_sizes(connections: int) -> list[int]:
 
 
 def idle_plan(plan: Plan) -> Plan:
-    """Return the plan with only the nearest arms, and with workloads that open idle connections.
+    """Return the plan with only the arms at the shortest distance, and with workloads that open idle connections.
 
     A connection's memory does not depend on its distance. The control's identical copy is left out.
     """
@@ -114,7 +117,8 @@ def idle_plan(plan: Plan) -> Plan:
             "rates": [],
             "sweep": None,
             "client": None,
-            # False, so that an arm which cannot run has no figures, but does not end the measurement of the other arms.
+            # With False, an arm that cannot run only lacks figures. With True, it would end the measurement of all
+            # arms.
             "protection_chosen": False,
         }
     )
@@ -132,7 +136,8 @@ def _parts(size: int) -> list[int]:
 def _standing_workload(plan: Plan) -> Workload:
     """Return a workload whose connections stay open and which has no given rate.
 
-    It has the kind of one of the study's workloads, if one of them keeps its connections open.
+    Its kind is that of a workload of the study which keeps connections open, such as 'ycsb', or else 'query' or
+    'request'.
     """
     of_study = [each for each in plan.study.workloads.values() if each.view == WIRE]
     usable = sorted((each for each in of_study if each.kind in STANDING), key=lambda each: STANDING.index(each.kind))
@@ -156,7 +161,8 @@ class Steps:
         self._instruments = instruments
         self._records: dict[str, list[MemoryRecord]] = {arm.name: [] for arm in plan.arms}
         self._missing: dict[str, str] = {}
-        # The plan lists the parts of each step in succession, and their names begin with the step's number.
+        # Each step opens its connections in several parts, with names such as 'idle 3.0' (step 3, part 0). The plan
+        # lists the parts of a step in succession.
         self._parts = [[*names] for _, names in groupby(plan.slices, key=lambda name: name.partition(".")[0])]
 
     def measure(self) -> list[MemoryRecord]:

@@ -48,7 +48,8 @@ class StartingPoint:
     The other fields belong to the whole run:
 
     - `whole_starts`: the number of complete starts;
-    - `earlier_rounds`: the number of rounds in these. The rounds of this start are numbered from there on;
+    - `earlier_rounds`: the number of rounds in the complete starts. The rounds of this start are numbered from this
+      number on;
     - `error_rate_spent`: the part of the permitted rate of wrong verdicts that interim analyses (looks) have used;
     - `look_at_end`: set if the resumed run was already complete. The user has then seen its verdicts, so the analysis
       at its end counts as a look too;
@@ -112,7 +113,7 @@ class State:
 
 
 def measure_round(state: State, number: int) -> list[MeasuredSlice]:
-    """Measure and return all slices of a round.
+    """Measure and return all slices of a round: one slice (measured window) of each workload on each arm.
 
     If a host is lost but enough hosts remain, the round is measured again.
     """
@@ -156,9 +157,10 @@ def _slices_of_round(state: State, number: int) -> Iterable[tuple[SliceKey, Slic
 
 
 def _rate(plan: Plan, key: SliceKey) -> SliceRate | None:
-    """Return the rate of a slice in a run with several loads; None for commands, whose lines contain their rates.
+    """Return the rate of a slice in a run with several loads; None for commands, whose command lines have their rates.
 
-    The slice ends early if a client waits for longer than half the slice: then the arm cannot keep up with the load.
+    The slice (measured window) ends early if a client waits for longer than half the slice: then the arm cannot keep up
+    with the load.
     """
     arm = plan.arm(key.arm)
     load = plan.load_of(arm)
@@ -180,7 +182,7 @@ def _arm_is_lost(state: State, name: str) -> bool:
 
 
 def _measure_or_repeat(state: State, key: SliceKey, number: int, rate: SliceRate | None) -> MeasuredSlice:
-    """Measure a slice, and measure it once more if a host began it late.
+    """Measure a slice (measured window), and measure it once more if a host began it late.
 
     Each attempt is written to the ledger (the run's file). The result becomes a sample of the figures, unless it
     belongs to a warm-up round, or its evidence contradicts the arm's settings.
@@ -215,7 +217,9 @@ def measure_slice(
     slice_number: int,
     rate: SliceRate | None = None,
 ) -> tuple[SliceRecord, float]:
-    """Measure a slice. Return its record, and the seconds that preparation and bookkeeping took besides measuring.
+    """Measure a slice (a measured window of one arm).
+
+    Return its record, and the seconds that preparation and bookkeeping took besides measuring.
 
     Raises `INSTRUMENT_FAILED`, or `TARGET_FAILED` if the service is running but cannot be read.
     """
@@ -248,7 +252,7 @@ def measure_slice(
     steal, foreign, hosts = machine.steal, max(0.0, machine.busy - known), []
     reason = mismatch(arm.settings, workload.view, answer, increase, workers) or judgement.mismatch
     if isinstance(answer, PopulationAnswer):
-        # If several hosts generate the load, their readings count in place of this machine's.
+        # If several hosts generate the load, use their readings of CPU time instead of this machine's.
         steal, foreign, hosts = answer.steal_seconds, answer.foreign_cpu_seconds, answer.hosts
         reason = reason or answer.evidence_mismatch or (answer.not_simultaneous_reason if round_number >= 0 else None)
     record = SliceRecord(
@@ -286,11 +290,11 @@ def cpu_seconds_here(service: Service, cpu: dict[str, float]) -> float:
 
 
 def _prepare_connections(plan: Plan, service: Service, instruments: Instruments, arm: PlannedArm, name: str) -> None:
-    """Prepare, without measuring, the TLS session and the connections that the engine needs for a slice.
+    """Prepare, without measuring, the TLS session and the connections that the load generator needs for a slice.
 
     If an arm resumes TLS sessions, and preparing the servers has made its last session invalid, it gets a new session.
-    Connections that stay open are replaced before each slice: otherwise the random properties of one connection would
-    affect all slices of the arm.
+    Connections that stay open are replaced before each slice (measured window): otherwise the random properties of one
+    connection would affect all slices of the arm.
     """
     workload = plan.study.workloads[name]
     if workload.view != "wire":

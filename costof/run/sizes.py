@@ -20,27 +20,29 @@ from costof.study.load import PHASES, WORKLOAD, CommandRate
 from costof.study.plan import Plan
 from costof.study.schema import SliceSize
 
-#: The maximum start-up time of a slice, as a share of the slice's time including start-up.
+#: The maximum start-up time of a slice (measured window), as a share of the slice's time including start-up.
 MOST_START_UP = 0.1
-#: The maximum bias of a slice, as a share of the plan's precision. The logarithm of a slice's mean is too low by half
-#: the mean's relative variance, which may differ between arms.
+#: The maximum bias of a slice (measured window), as a share of the plan's precision. Effects are computed from the
+#: logarithms of slices' means. Such a logarithm is too low by half the mean's relative variance, which may differ
+#: between arms.
 MOST_BIAS = 0.1
-#: The minimum length of a slice: five periods of 10 ms, in which a lab enforces CPU limits and the kernel counts CPU
-#: time.
+#: The minimum length of a slice (measured window): five periods of 10 ms, in which a lab enforces CPU limits and the
+#: kernel counts CPU time.
 SHORTEST_SECONDS = 0.05
-#: The minimum number of operations of each worker in a slice. One is not enough, because the arm that was measured
-#: before affects the first operation.
+#: The minimum number of operations of each worker in a slice (measured window). One is not enough, because the arm that
+#: was measured before affects the first operation.
 FEWEST_IN_A_ROW = 2
 #: The minimum number of operations of each worker in a slice whose figure is computed over the whole slice, such as a
-#: rate. The end of the slice may cut off one operation of each worker, which must be a small share of them.
+#: rate. The end of the slice may cut off one operation of each worker. With so many operations, this changes the figure
+#: little.
 FEWEST_IN_A_ROW_OF_WHOLE = 100
-#: At a fixed load (--load), a slice lasts this many times as long as a connection.
+#: At a fixed load (--load), a slice (measured window) lasts this many times as long as a connection.
 LIVES_OF_A_CONNECTION = 2
 LONGEST_SECONDS_OF_A_LOAD = 30.0
-#: The limit on operations of a slice that only its time limit should end.
+#: The limit on operations of a slice (measured window) that only its time limit should end.
 UNLIMITED = 2**31
-#: In a slice that only its time limit ends, the fastest arm may perform at most this multiple of the planned
-#: operations.
+#: In a slice (measured window) that only its time limit ends, the fastest arm may perform at most this multiple of the
+#: planned operations.
 MOST_TIMES = 10
 
 
@@ -64,7 +66,7 @@ class MeasuredSlice:
 
 
 def choose_sizes(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
-    """Choose the sizes of slices from the plan and the last warm-up round.
+    """Choose the sizes of slices (measured windows) from the plan and the last warm-up round.
 
     With several hosts, a slice ends at its time limit instead of after a number of operations, so that all hosts end
     together.
@@ -101,9 +103,10 @@ def _ended_by_time(
 def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -> dict[str, SliceSize]:
     """Return the plan's sizes, shortened as far as the warm-up round allows, equally for all arms.
 
-    Slices keep their planned size if the number of rounds is fixed, or if their command line contains a duration. Other
-    slices are shortened only so far that the maximum number of rounds still fills the budget. At a fixed load, slices
-    are never shortened. They are lengthened if connections last long, so that enough connections are open at once.
+    Slices (measured windows) keep their planned size if the number of rounds is fixed, or if their command line
+    contains a duration. Other slices are shortened only so far that the maximum number of rounds still fills the
+    budget. At a fixed load, slices are never shortened. They are lengthened if connections last long, so that enough
+    connections are open at once.
     """
     if plan.load is not None and not isinstance(plan.load, CommandRate):
         return {WORKLOAD: _size_at_load(plan.slices[WORKLOAD], round_slices)}
@@ -124,7 +127,7 @@ def _choose_for_one_machine(plan: Plan, round_slices: Sequence[MeasuredSlice]) -
 
 
 def _size_at_load(planned: SliceSize, round_slices: Sequence[MeasuredSlice]) -> SliceSize:
-    """Return the size of a slice that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
+    """Return the size of a slice (measured window) that lasts `LIVES_OF_A_CONNECTION` times as long as a connection.
 
     No connection is open when a slice begins. A shorter slice would end before as many connections are open at once as
     this load keeps open in the long run.

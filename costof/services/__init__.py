@@ -1,7 +1,7 @@
 """Services: the servers that a study measures, with one folder for each kind of service.
 
 A folder's `lab.py` starts servers and may change their settings for each arm (measured variant). Its `target.py` uses
-the user's own servers and never changes their settings. Both must pass `tests/contract/test_service.py`.
+the user's own servers and never changes their settings. Both modules must pass `tests/contract/test_service.py`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Service(ABC):
     def commands(self) -> list[str]:
         """Return a text for each of the user's commands that the run would execute, for `--dry-run`.
 
-        The text begins with when, or for which arm, the command is executed, such as 'around each slice: …'.
+        Each text first says when, or for which arm, the command is executed, such as 'around each slice: …'.
         """
         cpu, memory = self.server_cpu, self.server_memory
         around = [f"around each slice: {cpu.command}"] if cpu else []
@@ -135,8 +135,8 @@ class Service(ABC):
     def wants_ticket(self, arm: PlannedArm) -> bool:
         """Return whether the arm's client must connect once, unmeasured, to get a new TLS session ticket.
 
-        It must if the server's key has changed since the arm's last slice, because earlier tickets are then invalid.
-        The function is called once after each `arrange`.
+        The client must do so if the server's key has changed since the arm's last slice, because earlier tickets are
+        then invalid. The function is called once after each `arrange`.
         """
         return False
 
@@ -152,7 +152,7 @@ class Service(ABC):
         return []
 
     def measure_flush(self, seconds: float) -> FlushEvidence | None:
-        """Measure for how long a flush (fsync) takes on the disk with the servers' data. Raises `LAB_FAILED`.
+        """Measure, for `seconds`, how long a flush (fsync) takes on the disk with the data. Raises `LAB_FAILED`.
 
         Return None if the study does not depend on flushes. Called before the first slice, after each round (one slice
         of each workload on each arm), and after the last slice.
@@ -162,7 +162,7 @@ class Service(ABC):
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
         """Return facts that show that an arm is configured as required, such as the cipher that a tunnel negotiated.
 
-        It is called with the stage 'start' after the load, and with 'end' after the last slice.
+        It is called with the stage 'start' after the data was loaded, and with 'end' after the last slice.
         """
         return {}
 
@@ -179,7 +179,10 @@ class Service(ABC):
         return change
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the servers have used so far, by role. Raises `SERVER_CPU_UNREAD`."""
+        """Return the CPU seconds that the servers have used so far, by role such as 'gateway'.
+
+        Raises `SERVER_CPU_UNREAD`.
+        """
         return {self.server_role: self.server_cpu.seconds()} if self.server_cpu else {}
 
     def server_processes(self) -> list[tuple[str, int]]:
@@ -187,7 +190,7 @@ class Service(ABC):
         return []
 
     def memory(self) -> Memory | None:
-        """Return the memory that the servers use now, by role; None if it cannot be read.
+        """Return the memory that the servers use now, by role such as 'gateway'; None if it cannot be read.
 
         Raises `SERVER_MEMORY_UNREAD`.
         """
@@ -199,7 +202,7 @@ class Service(ABC):
     def counts_at_disconnect(self, arm: PlannedArm) -> bool:
         """Return whether the arm's server counts the work of a connection only when the connection ends.
 
-        If so, the load generator closes its connections after each of the arm's slices.
+        If so, the load generator closes its connections after each of the arm's slices (measured windows).
         """
         return False
 
@@ -209,7 +212,7 @@ class Service(ABC):
     def observe(self, arm: PlannedArm) -> Observation | None:
         """Return the present state of the arm's servers; None if there is nothing to read.
 
-        It is called right before and right after each slice of an arm, outside measured time.
+        It is called right before and right after each slice (measured window) of an arm, outside measured time.
         """
         return None
 
@@ -220,7 +223,10 @@ class Service(ABC):
         return Judgement()
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, the seconds for which programs were throttled because they had used up their CPU share."""
+        """Return the seconds for which programs were throttled because they had used up their CPU share.
+
+        The keys are the programs' roles, such as 'gateway'.
+        """
         return {}
 
     def early_warnings(self) -> list[str]:

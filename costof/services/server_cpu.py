@@ -16,8 +16,8 @@ MAX_CORES = 1024
 LAG_SECONDS = 5.0
 #: Wrong units in which a command may print the CPU time, each with the number of units in a second.
 UNITS = {"hundredths of a second": 1e2, "milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
-#: A typical number of busy cores of a server. If a printed value would mean impossibly many cores, the error message
-#: suggests a unit: the one with which the number of cores is closest to this number.
+#: A typical number of busy cores of a server. If the printed values would mean impossibly many cores, their unit is
+#: wrong. The error message then suggests the unit with which the number of cores is closest to this one.
 USUAL_CORES = 0.3
 
 #: Known output formats, which contain other data too. For each format: the pattern of the line with the CPU time, and
@@ -96,7 +96,7 @@ class ServerCpu(ServerCommand):
         return seconds
 
     def check_increase(self, operations: int) -> None:
-        """Raise `SERVER_CPU_UNREAD` if the CPU time has never changed, although the servers did `operations`."""
+        """Raise `SERVER_CPU_UNREAD` if the CPU time has not changed, although `operations` were done."""
         if self._last == self._first:
             raise self._unread(f"it printed {self._last:.10g} before and after {plural(operations, 'operation')}")
 

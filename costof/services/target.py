@@ -37,7 +37,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def __init__(self, access: Access, server: ServerT) -> None:
         self.server = server
         self._plain_allowed = access.allow_plain or not server.tls
-        #: Server counters that do not work: they stayed at 0 in a slice. The value is how many connections they missed.
+        #: Maps each server counter that does not work, because it stayed at 0 in a slice (measured window), to the
+        #: number of connections that it missed.
         self._uncounted: dict[str, int] = {}
 
     def _open(self, stack: ExitStack) -> None:
@@ -99,8 +100,8 @@ class TargetService(Resource, Service, Generic[ServerT]):
     def trusted_counters(self, answer: SliceAnswer, change: Counters) -> Counters:
         """Return `change` without the counters that missed all connections of a slice. Ignore them from now on.
 
-        Perhaps such a counter does not work on this server, or a proxy accepts the connections. Every slice would be
-        discarded if it were used, because its connections would not be confirmed.
+        Perhaps such a counter does not work on this server, or a proxy accepts the connections. Every slice (measured
+        window) would be discarded if it were used, because its connections would not be confirmed.
         """
         opened = int(answer.evidence.get("connections", 0))
         if not answer.operations or not opened:

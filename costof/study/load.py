@@ -248,7 +248,7 @@ def _milliseconds(text: str) -> float:
 def pooled_workload(study: Study) -> str:
     """Return the name of the workload whose operations `--pool` repeats.
 
-    It is the first workload that the engine measures on open connections.
+    It is the first workload that the load generator (the engine) measures on open connections.
     """
     return next(name for name, each in study.workloads.items() if each.view == "wire" and each.kind != "connect")
 
@@ -274,7 +274,7 @@ def at_load(study: Study, load: Load) -> Study:
     base = pooled_workload(study) if isinstance(load, Pool) else ""
     metrics = _pool_metrics(study, load, base) if isinstance(load, Pool) else _arrival_metrics(load)
     metrics |= _cpu(study, "operation" if isinstance(load, Pool) else f"connection and all its {load.query[1]}")
-    # No slice reaches this limit on operations, so the slice ends after its seconds.
+    # No slice (measured window) reaches this limit on operations, so the slice ends after its seconds.
     seconds = min(max(OPERATIONS_IN_SLICE / load.most_per_second, SHORTEST_SECONDS), LONGEST_SECONDS)
     size = SliceSize(operations=2**31, seconds=seconds)
     changes: dict[str, Any] = {
@@ -283,7 +283,7 @@ def at_load(study: Study, load: Load) -> Study:
         "clients": {},
         "metrics": metrics,
         "profiles": {name: _profile(profile, replaced, size) for name, profile in study.profiles.items()},
-        # All other sections need workloads that the load has replaced.
+        # Leave out the study's other report sections, because they need workloads that the load has replaced.
         "sections": _sections(load),
         "published": None,
         "limits": {name: limit for name, limit in study.limits.items() if name in metrics},
@@ -372,7 +372,10 @@ def _arrival_metrics(load: Arrivals) -> dict[str, Metric]:
 
 
 def _pool_metrics(study: Study, load: Pool, base: str) -> dict[str, Metric]:
-    """Return the metric of the load's operation, and the figures that servers report for the workload `base`."""
+    """Return the metrics of a study at this load, by name.
+
+    They are the time of the load's operation, and the figures that servers report for the workload `base`.
+    """
     beginning = "the instant at which it was due" if load.per_second else "its beginning"
     phase = "request" if study.workloads[base].kind == "request" else "operation"
     server_metrics = {

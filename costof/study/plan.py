@@ -55,8 +55,8 @@ CLIENT_CPU = f"{CPU_PREFIX}client"
 WORKLOAD = "client"
 #: Limits of --memory. Fewer connections change a server's memory too little to be measured.
 FEWEST_IDLE, MOST_IDLE = 100, 20_000
-#: Kinds of service that cannot be measured with --memory: commands open connections of their own, and in a replica set
-#: the memory of a connection does not depend on what the study varies.
+#: Kinds of service that cannot be measured with --memory. Commands open connections of their own. In a replica set, the
+#: study varies nothing that changes the memory of a connection.
 WITHOUT_IDLE_CONNECTIONS = frozenset({COMMAND, "replication"})
 #: Round-trip time in milliseconds from which a client counts as far. Slices of far clients may have a size of their
 #: own.
@@ -164,7 +164,7 @@ class Plan(Model):
 
     @property
     def may_shorten_slices(self) -> bool:
-        """True if shorter slices would allow more rounds."""
+        """True if shorter slices (measured windows) would allow more rounds."""
         shorter = not all(each.keeps_its_length for each in self.study.workloads.values())
         return shorter and self.budget_seconds is not None and self.fewest_rounds < self.most_rounds
 
@@ -228,7 +228,7 @@ class Plan(Model):
         return next(arm for arm in self.arms if arm.replicate and arm.baseline == control.name)
 
     def size_name(self, workload: str, arm: PlannedArm) -> str:
-        """Return the key of the arm's slice size in `slices`.
+        """Return the key under which `slices` has the size of the arm's slices (measured windows).
 
         Far clients have a separate size (fewer operations, or more workers) if `slices` has one for them.
         """
@@ -265,7 +265,10 @@ class Plan(Model):
 
     @property
     def client_statements(self) -> Mapping[str, int]:
-        """How many statements of each class an operation of the load generator of `--client` has; {} without one."""
+        """The number of statements in an operation of `--client`'s load generator, by class such as 'read'.
+
+        It is {} without `--client`.
+        """
         if self.client is None:
             return {}
         program = client(self.client)
@@ -299,7 +302,7 @@ class Options:
     memory: str | None = None
     at_least: int | None = None
     at_most: int | None = None
-    """The minimum and maximum number of rounds in place of the profile's numbers.
+    """`at_least` and `at_most` are the minimum and maximum number of rounds; None means the profile's number.
 
     The run measures the minimum number even if that takes longer than the budget.
     """
@@ -346,8 +349,8 @@ def resolve(study: Study, options: Options) -> Plan:
         seconds = sweep.seconds(sweep.middle)
         slices = {name: size.model_copy(update={"seconds": seconds}) for name, size in slices.items()}
     if load is not None and budget_seconds is not None and options.budget is None:
-        # Extend the profile's budget if necessary: a load determines the length of slices, so the budget may be too
-        # short for the rounds that a verdict needs.
+        # Extend the profile's budget if necessary. A load determines the length of slices (measured windows), so the
+        # profile's budget may be too short for the number of rounds without which no effect gets a verdict.
         overhead = OVERHEAD_SECONDS if rates else 1.0
         needed = (
             _seconds_for_verdict(arms, profile, overhead) if sweep is None else sweep.seconds_for_verdict(len(arms))
@@ -421,7 +424,7 @@ def _idle_connections(study: Study, options: Options) -> int:
 
 
 def _seconds_for_verdict(arms: Sequence[PlannedArm], profile: Profile, overhead: float) -> float:
-    """Return the time for the minimum number of rounds that a verdict needs, and one more.
+    """Return the time for the minimum number of rounds that an effect's verdict needs, and for one more round.
 
     Each slice takes `overhead` seconds in addition to its measured time.
     """

@@ -23,7 +23,7 @@ FAR = "@far"
 #: The kind of a service that consists of one server program.
 SERVER = "server"
 MODULE_NAME = r"^[a-z][a-z0-9_]*$"
-#: The level of a factor that costof leaves as it is on the target's server: it changes no setting.
+#: The level of a factor whose setting on the user's own servers (the target) costof leaves unchanged.
 AS_SERVED = "as served"
 UNITS_OF_PHASES = ("ms", "us", "per_second")
 #: The value of `Metric.phase` for a figure of the whole slice (the measured window), from its start to the end of its
@@ -112,7 +112,7 @@ class Published(Model):
         return f"Published: {self.source}, {self.date}. {self.setting.rstrip('.')}."
 
 
-#: Placeholder for the level's name in a factor's `each`.
+#: The text that stands for the level's name in the field `each` of a factor, which has the effects of every level.
 LEVEL = "{level}"
 
 
@@ -284,15 +284,15 @@ class Factor(Model):
     def phrase(self, level: str) -> str:
         """Return words for a level in a sentence, such as 'an ECDSA key'.
 
-        Without such words in the study, they are the factor's label and the level.
+        If the study has no such words, return the factor's label and the level.
         """
         return self.phrases.get(level) or self.words.format(level=level) or f"{self.label} {level}"
 
     def allows(self, level: str) -> bool:
         """Return whether `level` is a level of the factor.
 
-        It may be a name of the study. A distance may also be a number of milliseconds, such as '20', and a level of a
-        factor with `paths` an absolute path.
+        The study names the levels. A distance may also be a number of milliseconds, such as '20'. A level of a factor
+        with `paths` may also be an absolute path.
         """
         if level in self.levels or (self.milliseconds and round_trip_ms(level) is not None):
             return True
@@ -357,7 +357,7 @@ class Workload(Model):
 
     @property
     def keeps_its_length(self) -> bool:
-        """True if slices of the workload must not be shorter than planned."""
+        """True if slices (measured windows) of the workload must not be shorter than planned."""
         return self.pace is not None or self.takes_duration
 
     @property
@@ -372,7 +372,10 @@ class Workload(Model):
 
     @property
     def instrument(self) -> str:
-        """The name of the instrument that measures the workload: its driver or, without one, its view."""
+        """The name of the instrument that measures the workload, such as 'wire' for the load generator.
+
+        It is the name of the workload's driver or, without one, the workload's view.
+        """
         return self.driver or self.view
 
 
@@ -535,7 +538,7 @@ class Study(Model):
 
     @property
     def wire_connect(self) -> str | None:
-        """The name of the workload in which the engine opens connections; None if the study has none."""
+        """The name of the workload in which the load generator opens connections; None if the study has none."""
         names = (name for name, each in self.workloads.items() if (each.view, each.kind) == ("wire", "connect"))
         return next(names, None)
 

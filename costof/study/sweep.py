@@ -40,12 +40,12 @@ _MILLISECONDS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 #: The name of a figure in which a command reports a percentile, such as 'p99_ms' or 'get_p999_us'.
 _FIGURE = re.compile(r"(?:(?P<of>\w+)_)?p(?P<digits>\d{2,3})_(?:us|ms)")
 LEAST_PERCENTILE, GREATEST_PERCENTILE = 50.0, 99.9
-#: The number of operations that should exceed the limit in a slice at the capacity. With fewer, the slice would say too
-#: little about their share.
+#: The number of operations that should exceed the limit in a slice (measured window) at the capacity. With fewer, the
+#: slice would say too little about their share.
 BEYOND_IN_SLICE = 5
-#: The number of slices, each at another rate, that a round has of each arm.
+#: The number of slices (measured windows) of each arm in a round. Each of these slices has another rate.
 SLICES_IN_ROUND = 3
-#: The shortest and the longest slice of a sweep in seconds.
+#: The shortest and the longest slice (measured window) of a sweep in seconds.
 SHORTEST_SECONDS, LONGEST_SECONDS = 2.0, 4.0
 #: A sweep with a budget takes at most this long, or its budget if that is longer. To that end its slices may become as
 #: short as `LEAST_SECONDS`. Each slice takes `OVERHEAD_SECONDS` in addition to its measured time.
@@ -68,7 +68,7 @@ class LatencyLimit(Model):
 
     @property
     def figure(self) -> str | None:
-        """The command's figure that is limited; None if the times of single operations are known."""
+        """The name of the command's figure that has this limit; None if the times of single operations are known."""
         return self.phase.removeprefix(FIGURE_PREFIX) if self.phase.startswith(FIGURE_PREFIX) else None
 
     @property
@@ -118,7 +118,7 @@ class Sweep(Model):
         return math.ceil(math.log2(math.log(self.most / self.least) / math.log(CLOSE)))
 
     def fit(self, budget_seconds: float | None, arms: int) -> Sweep:
-        """Return the sweep with slices short enough for a verdict on `arms` arms within the budget.
+        """Return the sweep with slices (measured windows) short enough for a verdict on `arms` arms within the budget.
 
         With a budget of None, the sweep is unchanged, because a number of rounds ends the run.
         """
@@ -130,16 +130,16 @@ class Sweep(Model):
         return self.model_copy(update={"longest_seconds": seconds})
 
     def seconds_for_verdict(self, arms: int) -> float:
-        """Return the time for the rounds that a verdict needs."""
+        """Return the time for the rounds that a verdict on the arms needs."""
         seconds = self.seconds(self.middle) + OVERHEAD_SECONDS
         return math.ceil(_rounds_for_verdict() * SLICES_IN_ROUND * arms * seconds)
 
     def give_up_ms(self, seconds: float) -> float:
         """Return the delay of an arrival, in ms, at which a slice ends early because it can no longer keep the limit.
 
-        If the latency of new connections is limited, the delay is the limit plus a part of the slice's length: twice
-        the share of connections that may exceed the limit. With such a delay, more than this share exceeds it. For
-        other limits, the delay is half the slice's length, which means overload.
+        For a limit on the latency of new connections, the delay is the limit plus a part of the slice's length: twice
+        the share of connections that may exceed the limit. When an arrival is so late, more than this share exceeds the
+        limit. For other limits, the delay is half the slice's length, which means overload.
         """
         if self.limit.metric != CONNECTION:
             return seconds * 1000 / 2
@@ -147,7 +147,7 @@ class Sweep(Model):
 
 
 def _rounds_for_verdict() -> int:
-    """Return the minimum number of rounds that a verdict needs, and one more for a round that is discarded."""
+    """Return the minimum number of rounds that a verdict needs, plus one in case a round is discarded."""
     # Imported here, because importing numpy would delay the error for a mistyped option.
     from costof.statistics.intervals import FEWEST_ROUNDS
 
@@ -182,7 +182,7 @@ def parse_sweep(
 ) -> Sweep | None:
     """Return the sweep that --load and --limit describe, or None without a limit on latency.
 
-    `study` is the study at the range's least load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
+    `study` must already have the range's lowest load. Raises `BAD_RATE`, `BAD_RANGE`, `BAD_LATENCY_LIMIT`,
     `UNKNOWN_METRIC`, `LIMIT_NEEDS_RANGE`, `ONE_LATENCY_LIMIT` and `NO_PERCENTILE`.
     """
     latency_limits = [each for each in limits if is_latency_limit(each)]
@@ -209,7 +209,7 @@ def _latency_limit(study: Study, name: str, text: str) -> LatencyLimit:
     times = {key: metric for key, metric in study.metrics.items() if not metric.is_of_whole_slice}
     labels = {metric.label.casefold(): key for key, metric in times.items()}
     if FIRST_QUERY in times and QUERY not in times:
-        # The first query on a connection is its only one.
+        # Each connection has only one query, so users may write 'query' instead of 'first query'.
         labels[times[FIRST_QUERY].label.removeprefix("first ")] = FIRST_QUERY
     wanted = _operation(name).casefold()
     if wanted not in labels:
@@ -275,7 +275,10 @@ def _limit_of_command(study: Study, workload: str, program: Workload, name: str,
 
 
 def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
-    """Return the figures that are percentiles of times, by operation ('' if there is only one) and percentile."""
+    """Return the names of figures that are percentiles of times, by operation and percentile, such as ('get', 99.9).
+
+    The operation is '' if the figure's name has none, such as 'p99_ms'.
+    """
     matches = {name: _FIGURE.fullmatch(name) for name in figures}
     return {
         (found["of"] or "", float(f"{found['digits'][:2]}.{found['digits'][2:] or 0}")): name
@@ -285,7 +288,7 @@ def percentile_figures(figures: Iterable[str]) -> dict[tuple[str, float], str]:
 
 
 def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
-    """Return the study with the capacity of each arm as its only metric. It must already be at the load `load`."""
+    """Return the study with the capacity of each arm as its only metric. `study` must already have the load `load`."""
     several = load.operation[1]
     capacity = Metric(
         label=f"{several} a second, {sweep.limit.in_words}",
@@ -301,8 +304,8 @@ def at_sweep(study: Study, load: Load, sweep: Sweep) -> Study:
     size = SliceSize(operations=2**31, seconds=sweep.seconds(sweep.middle))
 
     def resized(profile: Profile) -> Profile:
-        # Keep only the first level of each factor except the main one: each arm takes several slices a round, so all
-        # arms of the profile would take too long.
+        # Keep only the first level of each factor except the main one. Each arm takes several slices a round, so a run
+        # with all arms of the profile would take too long.
         levels = {name: each if name == study.main_factor else each[:1] for name, each in profile.factors.items()}
         kept = profile.slices[sweep.workload] if isinstance(load, CommandRate) else size
         return profile.model_copy(update={"slices": {sweep.workload: kept}, "factors": levels, "also": []})

@@ -94,8 +94,9 @@ class Benchmark:
 def benchmarks(comparison: Comparison) -> list[Benchmark]:
     """Return every command with every combination of parameters. The first one is the control.
 
-    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference.
-    Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and `NOT_ONE_FOR_EACH`.
+    As in hyperfine, the commands vary fastest, then the first parameter. Parameters do not apply to the reference
+    command (--reference). Raises `TOO_FEW_COMMANDS`, `TOO_MANY_COMMANDS`, `COMMAND_NAMES_MISMATCH` and
+    `NOT_ONE_FOR_EACH`.
     """
     names, given = comparison.parameters, comparison.commands
     combinations = [dict(zip(names, values[::-1], strict=True)) for values in product(*[*names.values()][::-1])]
@@ -168,7 +169,7 @@ def measured_shell(comparison: Comparison, lines: Sequence[str]) -> list[str] | 
 
 
 def changes_state(made: Sequence[Benchmark]) -> bool:
-    """Return whether two commands differ only in their setup, so that one setup would undo the other."""
+    """Return whether two commands differ only in their setup. One setup would then undo what the other has set up."""
     setups: dict[tuple[str, str, str], set[str]] = {}
     for each in made:
         setups.setdefault((each.command, each.prepare, each.conclude), set()).add(each.setup)

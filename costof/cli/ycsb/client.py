@@ -1,4 +1,4 @@
-"""Execution of one YCSB command by the engine.
+"""Execution of one YCSB command by costof's load generator, the engine.
 
 The engine performs all operations in one measurement (a slice) or, if the user wants status lines, in several.
 """
@@ -19,7 +19,7 @@ from costof.messages.process import Instrument
 from costof.statistics.histogram import LONGEST_NS, Counts, merged
 
 ARM = "ycsb"
-#: Operations of each worker in the first slice, before their speed is known.
+#: The number of operations of each worker in the first slice (measurement), when their speed is still unknown.
 FIRST_OPERATIONS = 100
 
 
@@ -34,17 +34,18 @@ class Times:
     def percentile_ns(self, percentile: float) -> float:
         """Return a percentile in ns.
 
-        The histogram rounds values up to three digits, so the result is limited to the exact maximum.
+        The histogram keeps only three significant digits and may round up, so the result is limited to the exact
+        maximum.
         """
         return min(*self.histogram.at_percentiles([percentile]), self.max_ns)
 
 
 @dataclass
 class Tally:
-    """The results so far.
+    """The results of a YCSB command so far.
 
-    The keys of `times` and `failed_by_phase` are the engine's phases, such as 'read'. The keys of `failed` and
-    `first_failures` are error classes.
+    The keys of `times` and `failed_by_phase` are the load generator's names of operations, such as 'read'. The keys of
+    `failed` and `first_failures` are error classes.
     """
 
     operations: int = 0

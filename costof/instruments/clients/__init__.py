@@ -26,8 +26,8 @@ from costof.messages.plan import Endpoint
 #: Placeholders in the command line of a `Client`: the program's path, the arguments that choose its test, the options
 #: for an arm, and the numbers of connections and threads.
 PROGRAM, TEST, OPTIONS, CONNECTIONS, THREADS = "program", "test", "options", "connections", "threads"
-#: The maximum time for the round trips of a connection, for programs that run for a number of requests. Over a slow
-#: network they send fewer requests, so that a run stays short.
+#: The maximum seconds that each connection may spend on network round trips, for programs that run for a number of
+#: requests. Over a slow network they send fewer requests, so that a run stays short.
 FAR_SECONDS = 1.0
 #: Timeout of a run of the program, in case the server no longer answers.
 LONGEST_SECONDS = 60.0
@@ -44,9 +44,10 @@ class UnsupportedArmError(Exception):
 
 @dataclass(frozen=True)
 class ClientLoad:
-    """The load for one arm: the name of the program's test, and the numbers of its connections and of records.
+    """The load for one arm: which of the program's tests to run, over how many connections, and on how many records.
 
-    The records exist in the server's database. `round_trip_ms` is the delay that the lab adds to each round trip.
+    `records` is the number of records in the server's database. `round_trip_ms` is the delay that the lab adds to each
+    round trip.
     """
 
     test: str

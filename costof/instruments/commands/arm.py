@@ -87,7 +87,7 @@ class Runs:
 
     @property
     def left_behind(self) -> dict[str, list[str]]:
-        """Return the names of the processes that the commands of this slice left running.
+        """Return the names of the processes that the commands of this slice (measured window) left running.
 
         The key `LEFT_RUNNING` has the processes that were then killed. The key `LEFT_BEHIND` has daemons, which were
         not killed. Keys without processes are left out.
@@ -120,9 +120,10 @@ class Arm:
         hidden |= {name: _secret(source) for name, source in settings.secrets.items()}
         self.environment = {**os.environ, **settings.environment, **hidden}
         secrets = {*hidden.values(), *(v for n, v in self.environment.items() if _SECRET_NAMES.search(n))}
-        #: Pids of processes that earlier slices or the arm's `before` commands left running.
+        #: Pids of processes that earlier slices (measured windows) or the arm's `before` commands left running.
         self._daemons: Collection[int] = ()
-        #: CPU time of all unmeasured commands. The runner sets it to 0 at the beginning of each slice.
+        #: CPU time of all unmeasured commands. The runner sets it to 0 at the beginning of each slice (measured
+        #: window).
         self.unmeasured_cpu_ns = 0
         self._iterations = {"": 0, "warmup-": 0}
         self._first_warmups_left = {name: program.first_warmup for name, program in settings.programs.items()}
@@ -151,8 +152,8 @@ class Arm:
             self._daemons = process.adopted()
             yield
         finally:
-            # Run every undo command, even if an earlier one fails. Without `parent` (None), a command also runs to its
-            # end or its timeout if costof has ended.
+            # Run every undo command, even if an earlier one fails. Pass None for `parent`, so that an undo command is
+            # not ended when costof ends.
             results = [self._step(argv, None, keep_children=True) for argv in self.settings.after]
             if failures := "; ".join(failure for failure, _ in results if failure):
                 raise UndoError(failures)
@@ -187,7 +188,7 @@ class Arm:
         return text
 
     def warm_up(self, workload: str, program: Program, follows_another: bool) -> None:
-        """Run a workload's program unmeasured before a slice.
+        """Run a workload's program unmeasured before a slice (measured window).
 
         Before the program's first slice it runs `first_warmup` times. If another program or arm ran before
         (`follows_another`), it runs `warmup` times. If both apply, the larger number counts.

@@ -257,7 +257,7 @@ def _wait_for_names(group: int, leader: str) -> None:
     deadline = time.monotonic() + NAMING_SECONDS
     while time.monotonic() < deadline:
         try:
-            # Raises ChildProcessError if no child is left. Without WEXITED the call ignores the command's own process,
+            # waitid raises ChildProcessError if no child is left. Without WEXITED it ignores the command's own process,
             # which has ended but is not reaped yet.
             os.waitid(os.P_PGID, group, os.WSTOPPED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -331,7 +331,10 @@ def _closing(descriptor: int) -> Iterator[int]:
 
 
 def last_line(ended: FinishedCommand) -> str:
-    """Return the last line of standard error, or else of standard output, after ': '; '' if both are empty."""
+    """Return the last line of the error output, or of the output if there are no errors: ': connection refused'.
+
+    Return '' if both are empty.
+    """
     lines = (ended.error_output.strip() or ended.output.strip()).splitlines()
     return f": {lines[-1][-300:]}" if lines else ""
 

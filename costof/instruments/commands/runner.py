@@ -41,8 +41,8 @@ from costof.messages.sealing import Opener
 PHASE = "command"
 SEALED = "--sealed"
 PR_SET_DUMPABLE = 4
-#: Maximum time from now to `opens_ns`, the planned beginning of a slice on this host's clock. A later time is an error:
-#: it was probably taken from the clock of another host.
+#: Maximum time from now to `opens_ns`, the planned beginning of a slice (measured window) on this host's clock. A later
+#: time is an error: it was probably taken from the clock of another host.
 LONGEST_WAIT_NS = 60_000_000_000
 
 
@@ -105,7 +105,7 @@ class Runner:
         return [failure for arm in arms for failure in arm.clean_up()]
 
     def prepare(self, order: PrepareOrder) -> dict[str, Any]:
-        """Verify the arm of the next slice. Return the answer, which never has an error.
+        """Verify the arm of the next slice (measured window). Return the answer, which never has an error.
 
         If the arm cannot be verified, the answer to the next slice has the error.
         """
@@ -153,7 +153,8 @@ class Runner:
             figures[PEAK_MEMORY] = runs.peak_memory_bytes / 2**20
         window = {}
         if order.opens_ns is not None:
-            # If the arm could not be applied or verified, nothing ran. Both times are then None.
+            # If the arm could not be applied or verified, nothing ran, and the times of the first beginning and the
+            # last end are None.
             first, last = (started, started + elapsed) if elapsed else (None, None)
             window = {"window": {"opened_ns": started, "first_began_ns": first, "last_ended_ns": last}}
         return {
@@ -211,7 +212,8 @@ def serve(folders: list[Path], opener: Opener | None, ending: ExitStack) -> int:
             message, opener = json.loads(opener.opened(line) if opener else line), None
             plan = read_plan(message["plan"], CommandSettings) if "plan" in message else None
         except ValueError as error:
-            # This text cannot contain secrets from the input: the models' validation errors never quote the input.
+            # The error's text cannot contain secrets from the input: the models' validation errors never quote the
+            # input.
             raise OrderError(" ".join(str(error).split())[:300]) from None
         if plan is not None:
             runner = Runner(plan)

@@ -32,8 +32,8 @@ DEFAULT_SHELL = ["sh"]
 #: Built-in placeholders: the duration of the measured window (slice) in seconds, the planned operations a second, and
 #: the path of a temporary file for the program's report.
 SECONDS, RATE, OUTPUT = "seconds", "rate", "output"
-#: The value of the placeholder `rate` if slices have different rates. It leaves '{rate}' in the command, and
-#: `Program.at_rate` replaces it for each slice.
+#: The value of the placeholder `rate` if slices (measured windows) have different rates. It leaves '{rate}' in the
+#: command, and `Program.at_rate` replaces it for each slice.
 RATE_OF_SLICE = "{rate}"
 LONGEST_SECONDS = 600.0
 MOST_WARMUP_RUNS = 100

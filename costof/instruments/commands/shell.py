@@ -17,7 +17,8 @@ Word = list[tuple[str, Quote]]
 
 _BLANKS = " \t\r\n"
 _OPERATOR = re.compile(r"[|&;<>]+")
-#: The characters after a '$' that make a shell expand the '$': in double quotes (`_EXPANDED_IN_QUOTES`), and outside.
+#: The characters after a '$' that make a shell expand the '$', in double quotes (`_EXPANDED_IN_QUOTES`) and outside of
+#: quotes (`_EXPANDED`).
 _EXPANDED_IN_QUOTES = re.compile(r"[A-Za-z_{(]")
 _EXPANDED = re.compile(r"[A-Za-z0-9_{(@*#?$!-]")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")

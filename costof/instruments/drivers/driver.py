@@ -58,7 +58,8 @@ class Recorder:
         self.times: list[int] = []
 
     def answer(self) -> dict[str, Any]:
-        # Build the histogram only here, after the slice, so that no measured operation includes this work.
+        # Build the histogram only here, after the slice (measured window), so that no measured operation includes this
+        # work.
         return {
             "count": len(self.times),
             "sum_ns": sum(self.times),
@@ -114,7 +115,8 @@ class ApplicationDriver(ABC, Generic[Settings]):
 def environment(transport: Transport) -> dict[str, str]:
     """Return environment variables that fix the TLS version in a driver's process; {} if the version is not fixed.
 
-    OPENSSL_CONF names a configuration file for OpenSSL, since drivers such as pymongo have no option for the version.
+    Drivers such as pymongo have no option for the version, so OPENSSL_CONF is set to the path of an OpenSSL
+    configuration file.
     """
     if transport.version is None:
         return {}

@@ -88,8 +88,8 @@ class PsycopgDriver(ApplicationDriver[PostgresSettings]):
     def _select(self, connection: Connection, arm: Arm) -> None:
         """Run the query, as a prepared statement if the arm requires one.
 
-        `prepare` is always given. By default psycopg would prepare a statement at its sixth execution, and the
-        measurement would mix both cases.
+        `prepare` is always given. By default psycopg would prepare a statement only at its sixth execution, and the
+        measurement would mix prepared and unprepared executions.
         """
         account = self._random.randint(1, self._records)
         prepared = self.service(arm).statements in (None, "prepared")

@@ -54,7 +54,7 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
                 once.ping()
             client.ping()
         except redis.TimeoutError as error:
-            # A server without TLS takes the ClientHello for the beginning of a command and waits for its end, so the
+            # A server without TLS reads the ClientHello as the beginning of a command and waits for the rest, so the
             # client gets a timeout.
             error_class = "tls_refused" if arm.transport.is_tls else "timeout"
             raise DriverError(error_class, _words(error)) from error
@@ -65,8 +65,8 @@ class RedisDriver(ApplicationDriver[RedisSettings]):
     def connect(self, arm: Arm) -> Iterator[str]:
         """Create a client, connect it, and run a GET.
 
-        redis-py would open the connection only for the first GET. To measure it as a phase of its own, it is opened
-        through the client's pool before.
+        redis-py would open the connection only for the first GET. This function opens it earlier, through the client's
+        pool, to measure connecting as a separate phase.
         """
         client = self._client(arm)
         try:

@@ -34,7 +34,7 @@ BUSY_FIELDS, STEAL_FIELD = (0, 1, 2, 5, 6), 7
 
 
 class HostActor:
-    """An actor that runs an instrument on a host.
+    """An actor that runs an instrument (a measuring process) on a host.
 
     Its methods report errors as `{"failed": …}`, since Ray would write an exception's text to its logs.
     """
@@ -66,14 +66,14 @@ class HostActor:
         }
 
     def clock(self) -> int:
-        """Return this host's `CLOCK_MONOTONIC` in nanoseconds, the clock that its instrument uses."""
+        """Return this host's `CLOCK_MONOTONIC` in nanoseconds, the clock that its measuring process uses."""
         return time.monotonic_ns()
 
     def start(self, engine: bytes, sha256: str, *authorities: bytes) -> dict[str, Any]:
-        """Start the engine, whose program file is kept in memory. Return its first line of output, or `{"failed": …}`.
+        """Start the load generator (the engine). Return its first line of output, or `{"failed": …}`.
 
-        `engine` is the content of the program file, and `authorities` are the contents of CA files. The answer's
-        `files` are the paths at which the engine can read the CA files.
+        `engine` is the content of its program file, which is kept in memory. `authorities` are the contents of CA
+        files. The answer's `files` are the paths at which the engine can read the CA files.
         """
         self.stop()
         if hashlib.sha256(engine).hexdigest() != sha256:
@@ -88,7 +88,7 @@ class HostActor:
         return answer | {"files": [f"/proc/self/fd/{file}" for file in files]}
 
     def start_runner(self) -> dict[str, Any]:
-        """Start a command runner instead of the engine. Return its first line of output, or `{"failed": …}`.
+        """Start a command runner instead of the load generator. Return its first line of output, or `{"failed": …}`.
 
         The runner detaches from this process; the pipes to its standard streams stay open.
         """
@@ -99,7 +99,7 @@ class HostActor:
             return {"failed": f"the command runner does not start: {error.strerror}"}
 
     def ask(self, line: bytes, seconds: float) -> dict[str, Any]:
-        """Send a line to the instrument. Return its answer, waiting at most `seconds`.
+        """Send a line to the measuring process. Return its answer, waiting at most `seconds`.
 
         The answer also has two CPU times of the whole host during this call, in seconds: `busy` is the time used, and
         `steal` is the time that a hypervisor took away.
@@ -117,11 +117,11 @@ class HostActor:
         return answer | {"busy": busy, "steal": steal}
 
     def stop(self) -> None:
-        """End the instrument, and close the files held for it."""
+        """End the measuring process, and close the files held for it."""
         process, self._process, self._received = self._process, None, b""
         if process is not None:
-            # First close the instrument's input, so that it ends by itself. A command runner that is killed could not
-            # clean up.
+            # First close the measuring process's input, so that it ends by itself. A command runner that is killed
+            # could not clean up.
             stdin, process.stdin = process.stdin, None
             with suppress(OSError):
                 if stdin is not None:
@@ -166,7 +166,7 @@ class HostActor:
         return file
 
     def _line(self, seconds: float) -> dict[str, Any]:
-        """Return the next line that the instrument writes, or why it wrote none within `seconds`."""
+        """Return the next line that the measuring process writes, or why it wrote none within `seconds`."""
         assert self._process is not None
         assert self._process.stdout is not None
         deadline = time.monotonic() + seconds

@@ -28,8 +28,8 @@ QUIET = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "GRPC_VERBOSITY": "NONE",
 }
-#: gRPC methods without side effects, of a cluster and of Ray's proxy for remote clients. If one of them answers without
-#: a token, everybody may run code on the cluster.
+#: Two gRPC methods without side effects: the first is called on a cluster, the second on Ray's proxy for remote
+#: clients. If one of them answers without a token, everybody may run code on the cluster.
 QUESTION_OF_CLUSTER, QUESTION_OF_CLIENTS = "/ray.rpc.NodeInfoGcsService/CheckAlive", "/ray.rpc.RayletDriver/ClusterInfo"
 PROBE_SECONDS = 20.0
 #: The maximum number of attempts to connect, and the error text after which to try again. Ray's proxy forks a server
@@ -250,7 +250,7 @@ class Host:
         )
 
     def end(self) -> None:
-        """End the actor. The instrument's standard input then closes, so the instrument ends too."""
+        """End the actor. The standard input of its measuring process then closes, so that process ends too."""
         self._ray.kill(self.actor)
 
 

@@ -26,14 +26,14 @@ from costof.messages.answers import (
 )
 from costof.statistics.histogram import merged
 
-#: A slice (measured window) is invalid if a host begins later than planned by more than `LATEST_NS` and by more than
-#: the share `LATEST_SHARE` of the slice's duration.
+#: Limits for a host that begins a slice (measured window) later than planned. The slice is invalid if the delay exceeds
+#: both `LATEST_NS` and the share `LATEST_SHARE` of the slice's duration.
 LATEST_NS, LATEST_SHARE = 5_000_000, 0.02
-#: A slice is invalid if its hosts overlapped too little: the time in which all hosts measured must be at least this
-#: share of the time from the first beginning to the last end.
+#: The minimum overlap of the hosts in a valid slice (measured window): the time in which all hosts measured, as a share
+#: of the time from the first beginning to the last end.
 LEAST_TOGETHER = 0.95
-#: How facts about the hosts' connections are merged: those in `ALIKE` must be equal on all hosts, those in `COUNTED`
-#: are added up, and those in `CHOSEN` may differ and are listed.
+#: How facts about the hosts' connections are merged. Facts in `ALIKE` must be equal on all hosts. Facts in `COUNTED`
+#: are added up. Facts in `CHOSEN` may differ, and the merged fact is a list of all values.
 ALIKE, COUNTED, CHOSEN = (
     ("protocol", "cipher", "key"),
     {"connections", "handshakes", "resumed"},
@@ -42,7 +42,7 @@ ALIKE, COUNTED, CHOSEN = (
 
 
 def merged_answer(parts: Sequence[SliceAnswer]) -> dict[str, Any]:
-    """Merge the hosts' answers to one slice. Return the fields of a `SliceAnswer`.
+    """Merge the hosts' answers to one slice (measured window). Return the fields of a `SliceAnswer`.
 
     The elapsed time is that of the slowest host.
     """
@@ -101,7 +101,8 @@ def evidence_mismatch(parts: Sequence[SliceAnswer]) -> str | None:
 def merged_ready(answers: Mapping[str, Ready]) -> Ready:
     """Merge the answers with which the hosts report that they are ready, and which arms they cannot measure.
 
-    If any host reports an error for an arm, the merged answer has this error. If only some hosts do, it names them.
+    If any host reports an error for an arm, the merged answer has this error. If only some hosts do, the error names
+    these hosts.
     """
     parts = [*answers.values()]
     costs = dict.fromkeys(name for part in parts for name in part.self_cost_ns)
@@ -217,7 +218,7 @@ def not_simultaneous_reason(parts: Sequence[HostPart], operations: int, seconds:
 def host_part(
     host: str, answer: SliceAnswer, clock: tuple[int, int], opens_ns: int, shares: Mapping[str, float]
 ) -> HostPart:
-    """Return a summary of what one host did in a slice.
+    """Return a summary of what one host did in a slice (measured window).
 
     `clock` is the offset and the maximum error of the host's clock, in ns. `opens_ns` is the planned beginning of the
     slice on that clock. `shares` has two shares of the host's CPU time, from 0 to 1: `busy` was used, and `steal` was

@@ -60,11 +60,12 @@ from costof.messages.process import READY_SECONDS, HostLostError, T, engine_path
 from costof.messages.sealing import sealed
 from costof.model import Model
 
-#: How long a host's answer may take beyond the time for the slice itself: the slice's length, and the timeout of its
-#: last operation.
+#: The seconds that a host has for its answer after the slice's length and the timeout of its last operation have
+#: passed.
 PATIENCE_SECONDS = 15.0
-#: The hosts begin a slice at an instant in the near future, so that all of them get their order before it. The time
-#: until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is longer.
+#: The hosts begin a slice (measured window) at an instant in the near future, by which all of them have received their
+#: order. The time until then is `SOONEST_NS`, or `CALLS_AHEAD` times the duration of the slowest call if that is
+#: longer.
 SOONEST_NS, CALLS_AHEAD = 50_000_000, 5
 
 
@@ -90,8 +91,8 @@ class Population:
         self._sha256 = hashlib.sha256(self._engine).hexdigest()
         self.hosts: list[Host] = []
         self._plan: tuple[Plan, Limits] | None = None
-        #: Time limit of the last slice in seconds. If a host is lost during a slice, the others start again, but only
-        #: after they have finished this slice.
+        #: Time limit of the last slice (measured window) in seconds. If a host is lost during a slice, the others start
+        #: again, but only after they have finished this slice.
         self._patience = 0.0
 
     def start(self) -> None:
@@ -137,7 +138,7 @@ class Population:
         }
 
     def examine(self) -> dict[str, str]:
-        """Start the engine on each host as a test. Return a description of each host, by the host's name."""
+        """Start the engine (the load generator) on each host as a test. Return a description of each host, by name."""
         self.plan(Plan(arms=[], workloads=[]), Limits(proving_seconds=0.0))
         read_clocks(self._ray, self.hosts)
         return {host.name: self._description(host) for host in self.hosts}
@@ -164,7 +165,7 @@ class Population:
         return texts
 
     def plan(self, plan: Plan, limits: Limits) -> Ready:
-        """Start the engine or command runner on each host, and send it the plan with the host's share of the work.
+        """Start the load generator or command runner on each host, and send it the plan with its share of the work.
 
         Return the hosts' merged answer. Raises `HostLostError`.
         """
@@ -228,8 +229,8 @@ class Population:
     def _ask(self, orders: Mapping[Host, Mapping[str, Model]], seconds: float) -> dict[Host, Any]:
         """Send each host its order and return the replies. Raises `HostLostError`.
 
-        A host is lost if its instrument does not answer its actor within `seconds`, or if the actor does not answer
-        within `PATIENCE_SECONDS` more.
+        A host is lost if its measuring process does not answer the actor within `seconds`, or if the actor does not
+        answer within `PATIENCE_SECONDS` more.
         """
         lines = {host: line(dict(order)) for host, order in orders.items()}
         return self._call_all(lambda host: host.actor.ask.remote(lines[host], seconds), seconds + PATIENCE_SECONDS)
@@ -267,7 +268,7 @@ class Population:
         )
 
     def _read(self, model: type[T], host: Host, reply: dict[str, Any], name: str | None = None) -> T:
-        """Parse a line of JSON from a host's instrument as `model`. With `name`, parse only the field of this name.
+        """Parse a line of JSON from a host's measuring process as `model`. With `name`, parse only this field.
 
         Raises `HostLostError` if the line reports an error or is malformed.
         """
@@ -337,8 +338,8 @@ def _answer(population: Population, order: dict[str, Any]) -> dict[str, Any]:
 def main() -> int:
     # The kernel then kills this process when its parent ends, and Ray ends the actors.
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    # Ray writes to standard output and standard error and cannot be kept from it, so redirect both to /dev/null. The
-    # answers go to a copy of the original standard output.
+    # Ray always writes to standard output and standard error, so redirect both to /dev/null. The answers go to a copy
+    # of the original standard output.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     with Path(os.devnull).open("wb") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())
@@ -358,7 +359,7 @@ def main() -> int:
         # The user has interrupted costof, which no longer waits for an answer.
         return 0
     except Exception as error:
-        # This text cannot contain secrets from the input: the models' validation errors never quote the input.
+        # The error's text cannot contain secrets from the input: the models' validation errors never quote the input.
         detail = " ".join(str(error).split())[:300]
         write({"error": {"class": type(error).__name__, "detail": detail}})
         return 1

@@ -1,7 +1,7 @@
 """The gateway that encrypts columns in front of a database server, and checks that it encrypts as the arms require.
 
-The gateway has one listener for each set of rules that the arms need. The lab (own servers of the run) and the target
-(the user's server) both use this module.
+The gateway has one listener for each set of rules that the arms need. The lab (servers that the run starts) and the
+target (the user's server) both use this module.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def loading_arm(plan: Plan, fallback: PlannedArm) -> PlannedArm:
 
 
 def values_mismatch(rules: Rules, encrypted: int, decrypted: int, operations: int, unread: int) -> str | None:
-    """Return an error text if the counts of a slice contradict `rules`; None if they do not.
+    """Return an error text if the counts of a slice (measured window) contradict `rules`; None if they do not.
 
     `encrypted` is the gateway's count of values, `decrypted` the driver's. With encryption they must be equal, except
     for at most `unread` values that the driver did not read.

@@ -48,8 +48,8 @@ class ArmLabSettings(Model):
     that are read before ModSecurity's recommended settings. `rules_after` are read after the core rule set.
 
     `inspects_json_up_to` is the size in bytes of the largest JSON body that the rules inspect; None means any size.
-    `recognizes_html_in_json` is false if the rules about HTML ignore requests with JSON. No test request then has both.
-    `body` is the body of the client's requests.
+    `recognizes_html_in_json` is false if the rules about HTML ignore requests with JSON. No test request then has HTML
+    in a JSON body. `body` is the body of the client's requests.
     """
 
     engine: Engine | None = None
@@ -111,7 +111,7 @@ class Reading(Observation):
 
 
 class FirewallLab(LabService):
-    """A lab with one nginx process for each set of rules. All nginx processes forward requests to the same origin.
+    """A lab with one nginx process for each set of rules. All of them forward requests to one HTTP server, the origin.
 
     If an nginx process ends, the arms that use it fail. If the origin ends, the run fails.
     """
@@ -224,7 +224,10 @@ class FirewallLab(LabService):
         return self._firewalls[ArmLabSettings.from_arm(arm).rules]
 
     def _attack(self, arm: PlannedArm) -> tuple[dict[str, str], str | None]:
-        """Send the test requests. Return the outcome of each, and how one contradicts the arm; None if none does."""
+        """Send the test requests. Return the outcome of each, and an error text if one contradicts the arm's settings.
+
+        The error text is None if none does.
+        """
         settings, firewall = ArmLabSettings.from_arm(arm), self._firewall(arm)
         marks = {secrets.token_hex(8): attack for attack in settings.attacks}
         before = firewall.logged_bytes()

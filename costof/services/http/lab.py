@@ -32,7 +32,7 @@ from costof.study.plan import Plan
 
 
 class ArmLabSettings(Model):
-    """The settings of an arm for balancer and origin.
+    """The settings of an arm for the balancer and the origin (the HTTP server).
 
     With `direct`, clients connect to the origin without a balancer. `balancer` is the balancer's name, such as 'nginx',
     and `balancer_cores` its CPU share in cores. `tls_at_balancer` and `tls_at_origin` say where TLS ends. `key` is the
@@ -59,7 +59,7 @@ FIRST_LISTENER = 9000
 
 @dataclass(frozen=True)
 class Route:
-    """How an arm's connections reach the origin: directly or through a balancer, and where TLS ends.
+    """How an arm's connections reach the origin (the HTTP server): directly or through a balancer, and where TLS ends.
 
     Each route has its own ports at balancer and origin, and so its own counters.
     """
@@ -82,12 +82,12 @@ class Route:
 
     @property
     def passes_through(self) -> bool:
-        """Return whether the balancer forwards bytes unchanged, because TLS ends only at the origin."""
+        """Return whether the balancer forwards bytes unchanged, because TLS ends only at the HTTP server."""
         return self.tls_at_origin and not self.tls_at_balancer and not self.direct
 
 
 class HttpLab(LabService):
-    """A lab in which all arms use the same origin, and one process of each balancer program.
+    """A lab in which all arms use the same origin (HTTP server), and one process of each balancer program.
 
     If a balancer ends, the arms that use it fail. If the origin ends, the run fails.
     """
@@ -137,7 +137,7 @@ class HttpLab(LabService):
             self._chain.middle[str(settings.balancer)].resize(settings.balancer_cores or 1.0)
 
     def collect_evidence(self, arm: PlannedArm, stage: Stage) -> dict[str, str]:
-        """Send test requests. Return facts about which parts of the way to the origin use TLS.
+        """Send test requests. Return facts: whether TLS is used to the balancer and to the origin (HTTP server).
 
         If the facts contradict the arm's settings, the arm fails.
         """

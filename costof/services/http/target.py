@@ -91,8 +91,10 @@ class HttpTarget(Service):
 def offers(level: Level | ArmSettings, access: Access) -> bool:
     """Return whether a level (setting) can be measured on a user's own balancer.
 
-    Two kinds of levels cannot, because a client could not verify them: those without a balancer, and those in which the
-    balancer uses TLS to the origin (the HTTP server).
+    Two kinds of levels cannot be measured, because a client could not verify them:
+
+    - levels without a balancer;
+    - levels with TLS between the balancer and the origin (the HTTP server).
     """
     return not level.lab.get("direct") and not level.lab.get("tls_at_origin")
 

@@ -51,7 +51,7 @@ from costof.study.plan import Plan
 
 #: The roles of members, in the members' order. CPU figures are given for each role.
 PRIMARY, SECONDARIES, HIDDEN, READ_ONLY = "primary", "secondaries", "hidden", "read-only"
-#: The maximum number of voters that MongoDB allows in a set.
+#: The maximum number of voters that MongoDB allows in a replica set.
 MAX_VOTERS = 7
 
 FIGURES = {PRIMARY: "primary_cpu", SECONDARIES: "secondary_cpu", HIDDEN: "hidden_cpu", READ_ONLY: "read_only_cpu"}
@@ -77,7 +77,7 @@ PARAMETERS = {
 
 
 def member_roles(nodes: int) -> dict[str, str]:
-    """Return the roles of a set's members, by name, in the order in which they replicate from each other in a chain.
+    """Return the roles of a replica set's members by name, in the order in which they replicate in a chain.
 
     Voters come first, so that a write reaches a majority of voters in as few steps as possible. The hidden member is
     the last voter.
@@ -90,7 +90,7 @@ def member_roles(nodes: int) -> dict[str, str]:
 
 
 def roles_text(nodes: int) -> str:
-    """Return the roles in a set of this size as a text such as 'primary, 5 secondaries, hidden, 8 read-only'."""
+    """Return the roles in a replica set of this size, such as 'primary, 5 secondaries, hidden, 8 read-only'."""
     counts = Counter(member_roles(nodes).values())
     several = {SECONDARIES: "secondaries" if counts[SECONDARIES] > 1 else "secondary", READ_ONLY: "read-only"}
     return ", ".join(f"{count} {several[role]}" if role in several else role for role, count in counts.items())
@@ -99,7 +99,8 @@ def roles_text(nodes: int) -> str:
 # A round trip up to this is "near": no delay is added, since the path over a router takes less time anyway
 # (docs/labs.md).
 NEAR_MS = 0.1
-#: The CPU share of a node in cores, except during slices: while its set forms and while it is prepared for a slice.
+#: The CPU share of a node in cores, except during slices (measured windows): while its replica set forms and while it
+#: is prepared for a slice.
 WHOLE_CPU = 1.0
 
 
@@ -138,7 +139,7 @@ class Group:
 
 
 class Nodes(Topology):
-    """The hosts of all members of all sets, and the routers between the hosts.
+    """The hosts of all members of all replica sets, and the routers between the hosts.
 
     If the run has root's rights, each member gets its own host with a limited CPU share. Otherwise all members are on
     this machine's loopback addresses.
@@ -153,7 +154,7 @@ class Nodes(Topology):
         self._links: dict[tuple[str, Distances | None], Link] = {}
 
     def move(self, group: Group, distances: Distances) -> None:
-        """Change the distances between the nodes of a set while their connections stay open. Raises `LAB_FAILED`."""
+        """Change the distances in a replica set while its nodes' connections stay open. Raises `LAB_FAILED`."""
         if self.shares:
             self._network.configure("moving nodes", [self._route(node, distances) for node in group.nodes])
 
@@ -261,12 +262,12 @@ class Nodes(Topology):
 
 REPLICA_SET = "costof"
 DATABASE = "ycsb"
-# The heartbeat interval in ms for each other member of a set. A node sends a heartbeat to all others in each interval.
-# The interval is two seconds in a set of fifteen members and proportionally shorter in smaller sets, so that a node
-# sends the same number of heartbeats a second in every set.
+# The heartbeat interval of a node is this number of ms times the number of other members of its replica set: two
+# seconds in a set of fifteen, and less in smaller sets. A node sends one heartbeat to each other member in an interval,
+# so in sets of all sizes it sends the same number of heartbeats a second.
 HEARTBEAT_MS_A_MEMBER = 2000 / 14
-#: If there are more records than this, the data is dropped before the next slice. A record takes about 1 kB on each
-#: member.
+#: If there are more records than this, the data is dropped before the next slice (measured window). A record takes
+#: about 1 kB on each member.
 MAX_RECORDS = 100_000
 
 
@@ -341,7 +342,8 @@ class ReplicationLab(LabService):
         for replica_set in replica_sets:
             replica_set.form(round(HEARTBEAT_MS_A_MEMBER * (len(replica_set.members) - 1)))
         for nodes in self._sets:
-            # Limit the CPU shares only after all sets have formed: with a tenth of a core this would take minutes.
+            # Limit the CPU shares only after all replica sets have formed: with a tenth of a core this would take
+            # minutes.
             self._give_shares(nodes, min(ArmLabSettings.from_arm(arm).node_cores for arm in self._plan.arms))
 
     def endpoint(self, arm: PlannedArm) -> Endpoint:
@@ -372,7 +374,8 @@ class ReplicationLab(LabService):
     def arrange(self, arm: PlannedArm) -> None:
         """Give the arm's replica set the distances, sync sources and CPU shares that the arm requires.
 
-        If this fails, the run goes on: `judge` reports the error, and only the next slice is discarded.
+        If this fails, the run goes on: `judge` reports the error, and only the next slice (measured window) is
+        discarded.
         """
         settings = ArmLabSettings.from_arm(arm)
         self._measured = settings.nodes
@@ -381,7 +384,8 @@ class ReplicationLab(LabService):
         self._arrange_error = self._dead_member(self._measured)
         if self._arrange_error is not None:
             return
-        # Give each node a whole CPU for these preparations. The arm's CPU share applies only to the slice.
+        # Give each node a whole CPU for these preparations. The arm's CPU share applies only to the slice (measured
+        # window).
         self._give_shares(self._measured, WHOLE_CPU)
         try:
             if lab_set.distances != settings.distances:
@@ -405,7 +409,7 @@ class ReplicationLab(LabService):
         return read_counters(self._shaped.admin(server))
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds that the set being measured has used so far, as the sum for each role."""
+        """Return the CPU seconds that the measured replica set has used so far, as the sum for each role."""
         used: dict[str, float] = {}
         for member in self._shaped.members:
             used[member.role] = used.get(member.role, 0.0) + self._shaped.cpu_seconds(member.name)
@@ -484,7 +488,7 @@ class ReplicationLab(LabService):
                 member.host.resize(cores)
 
     def _dead_member(self, nodes: int) -> str | None:
-        """Return an error text if a member of the set with this number of nodes has ended; None if all are running."""
+        """Return an error text if a member of the replica set of this size has ended; None if all are running."""
         for name, status in self._sets[nodes].shaped.dead():
             return f"{name} of the replica set of {nodes} members ended in the middle of the run (status {status})"
         return None

@@ -46,8 +46,8 @@ def expected_tree(shape: str, members: Sequence[str]) -> Tree | None:
 def depths(tree: Tree, primary: str) -> dict[str, int]:
     """Return how many hops each member is away from the primary in a sync tree.
 
-    Members that the primary's oplog does not reach are left out. For a moment, members may replicate from each other in
-    a circle.
+    Members that the primary's oplog does not reach are left out, for example members that replicate from each other in
+    a circle for a moment.
     """
     followers: dict[str, list[str]] = {}
     for name, source in tree.items():
@@ -145,7 +145,7 @@ def read_status(status: dict[str, Any]) -> SetReading:
 
 @dataclass(frozen=True)
 class SetReading(Observation):
-    """The states of all members of a set at one instant, by name.
+    """The states of all members of a replica set at one instant, by name.
 
     `unread` has the errors of the members that could not be read, by name. `names` maps addresses to names. `at` is
     when the CPU times were read, in seconds of the monotonic clock.
@@ -179,7 +179,7 @@ class SetReading(Observation):
         return {name: max(0.0, newest - member.applied_ms) for name, member in followers.items()}
 
     def fault(self, primary: str) -> str | None:
-        """Return why the set is not healthy; None if it is healthy.
+        """Return why the replica set is not healthy; None if it is healthy.
 
         It is healthy if all members could be read, the member `primary` is the primary, and all others are secondaries.
         """
@@ -195,7 +195,7 @@ class SetReading(Observation):
 def tree_mismatch(expected: Tree | None, before: SetReading, after: SetReading) -> str | None:
     """Return an error text if the sync tree changed between two readings, or if it differs from `expected`; else None.
 
-    If `expected` is None, any tree is accepted that did not change.
+    If `expected` is None, any tree that did not change is accepted.
     """
     if before.tree != after.tree:
         return f"the sync tree changed from '{tree_text(before.tree)}' to '{tree_text(after.tree)}'"
@@ -209,8 +209,8 @@ def replication_figures(
 ) -> dict[str, float]:
     """Return a slice's figures by name: the mean and maximum lag of the members, and the hops to a majority.
 
-    Lags are in ms, at the end of the slice. For hops see `hops_to_majority`. If `operations` is not 0, the figures
-    include the bytes of oplog that the primary sent per operation.
+    Lags are in ms, at the end of the slice (measured window). For hops see `hops_to_majority`. If `operations` is not
+    0, the figures include the bytes of oplog that the primary sent per operation.
     """
     primary = after.primary
     if primary is None:
@@ -345,7 +345,7 @@ class ShapedSet:
         self.deposed += 1
 
     def apply_shape(self, shape: str) -> None:
-        """Bring the set's sync tree into a shape such as 'star', and wait until each member has the right sync source.
+        """Bring the sync tree into a shape such as 'star', and wait until each member has the right sync source.
 
         Raises `NotArrangedError`.
         """
@@ -364,7 +364,10 @@ class ShapedSet:
         self._shape = shape
 
     def _wait_for_tree(self, expected: Tree | None) -> None:
-        """Wait until the set has the expected sync tree. If `expected` is None, wait until each member has a source."""
+        """Wait until the members have the expected sync tree.
+
+        If `expected` is None, wait until each member has a sync source.
+        """
 
         def reason() -> str | None:
             reading = self.read()

@@ -27,7 +27,8 @@ from costof.study.schema import Study
 class ReplicationTarget(TargetService[MongodbTarget]):
     """A user's replica set as a service. Arms differ in the client's write concern.
 
-    The sync tree (which member replicates from which) is recorded for each slice, if the account may read it.
+    The sync tree (which member replicates from which) is recorded for each slice (measured window), if the account may
+    read it.
     """
 
     def __init__(self, access: Access, server: MongodbTarget) -> None:

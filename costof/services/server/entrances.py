@@ -17,7 +17,8 @@ from costof.programs.server import LabServer
 from costof.services import Judgement, Observation
 from costof.study.arms import PlannedArm
 
-#: The number of ports that are reserved for the entrances of one kind in front of one server.
+#: The number of ports that are reserved for the entrances (tunnels, poolers or proxies) of one kind in front of one
+#: server.
 PORTS = 100
 
 
@@ -43,9 +44,9 @@ class Site:
         return program if self.number == 1 else f"{program}-{self.number}"
 
     def port(self, first: int) -> int:
-        """Return the first port for entrances of one kind in front of this server.
+        """Return the first port for entrances (tunnels, poolers or proxies) of one kind in front of this server.
 
-        `first` is this port for the lab's first server. Each further server has the next `PORTS` ports.
+        For the lab's first server, this is `first`. Each further server has the next `PORTS` ports.
         """
         return first + PORTS * (self.number - 1)
 
@@ -56,15 +57,17 @@ class Entrances(ABC):
     Each of these programs is called an entrance. If one fails, only the arms that connect through it fail.
     """
 
-    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm asks for an entrance of this kind.
+    #: The key in `ArmSettings.lab`, such as 'tunnel', by which an arm asks for an entrance (tunnel, pooler or proxy) of
+    #: this kind.
     setting: ClassVar[str]
-    #: Whether clients must run on another host than the server, even if they are near. This is for kinds that have a
-    #: program at both ends of the connection.
+    #: Whether clients must run on another host than the server, even if they are near the server. This is so for
+    #: entrances with a program at both ends of the connection, such as a pair of sidecars.
     separate_clients: ClassVar[bool] = False
     #: The names under which CPU figures list the entrances' processes. If a process with such a role ends, only the
     #: arms that need it fail, and not the run.
     roles: frozenset[str]
-    #: Whether the clients' TLS ends at the entrance. The server then gets plain connections.
+    #: Whether the clients' TLS ends at the entrance (the tunnel, pooler or proxy). The server then gets plain
+    #: connections.
     end_tls: bool = False
 
     @abstractmethod
@@ -72,57 +75,78 @@ class Entrances(ABC):
 
     @abstractmethod
     def has(self, arm: PlannedArm) -> bool:
-        """Return whether an arm's client connects to an entrance of this kind."""
+        """Return whether an arm's client connects to an entrance (tunnel, pooler or proxy) of this kind."""
 
     @abstractmethod
     def start(self, server: LabServer, authority: Authority) -> None:
-        """Start all entrances of this kind in front of a running server. Raises `PROGRAM_MISSING`, `LAB_FAILED`."""
+        """Start all entrances (such as tunnels) of this kind in front of a running server.
+
+        Raises `PROGRAM_MISSING` and `LAB_FAILED`.
+        """
 
     def close(self) -> None:
-        """Close connections to the entrances that were opened to control them. The lab itself stops their processes."""
+        """Close the connections that control the entrances (such as poolers). The lab itself stops the entrances."""
 
     @abstractmethod
     def redirect(self, settings: ServiceSettings, arm: PlannedArm) -> ServiceSettings:
-        """Change client settings for a direct connection so that the arm's client connects to its entrance."""
+        """Return settings with which the arm's client connects to its entrance, such as a tunnel.
+
+        `settings` are the client's settings for a direct connection to the server.
+        """
 
     def arrange(self, arm: PlannedArm) -> None:
-        """Change the entrances as an arm requires, for example their CPU share. Called before each slice of the arm."""
+        """Change the entrances (such as tunnels) as an arm requires, for example their CPU share.
+
+        Called before each slice (measured window) of the arm.
+        """
 
     def evidence(self, arm: PlannedArm) -> dict[str, str]:
         """Return facts that show that the arm's entrance works as required, such as the cipher of a tunnel."""
         return {}
 
     def counters(self, address: str) -> Counters | None:
-        """Return the connection counters of the entrance at 'address:port'; None if no entrance listens there."""
+        """Return the connection counters of the entrance (such as a proxy) at 'address:port'; None if there is none."""
         return None
 
     def observe(self, arm: PlannedArm) -> Observation | None:
-        """Return the present state of an arm's entrance, such as its counters; None if there is nothing to read.
+        """Return the present state of an arm's tunnel, pooler or proxy; None if there is nothing to read.
 
-        It is called right before and right after each slice (measured window) of the arm.
+        The state may be counters. It is read right before and right after each slice (measured window) of the arm.
         """
         return None
 
     def judge(
         self, arm: PlannedArm, before: Observation | None, after: Observation | None, answer: SliceAnswer
     ) -> Judgement:
-        """Compare the observations before and after a slice. Return whether the slice is valid, and figures."""
+        """Compare the observations before and after a slice (measured window).
+
+        Return whether the slice is valid, and figures.
+        """
         return Judgement()
 
     @abstractmethod
     def failure_reason(self, arm: PlannedArm) -> str | None:
-        """Return why an arm's entrance does not work; None if it works, or if the arm has no entrance of this kind."""
+        """Return why an arm's entrance (tunnel, pooler or proxy) does not work.
+
+        Return None if it works, or if the arm has no entrance of this kind.
+        """
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU seconds, by role, of entrances' processes that are not in `Lab.processes`."""
+        """Return the CPU seconds of those tunnels, poolers or proxies whose processes are not in `Lab.processes`.
+
+        The keys are the processes' roles, such as 'stunnel'.
+        """
         return {}
 
     def throttled_seconds(self) -> dict[str, float]:
-        """Return, by role, the seconds for which entrances were throttled because they had used up their CPU share."""
+        """Return the seconds for which tunnels, poolers or proxies were throttled, having used up their CPU share.
+
+        The keys are the roles of their processes, such as 'stunnel'.
+        """
         return {}
 
     def warnings(self) -> list[str]:
-        """Return warnings about these entrances for the report. It is called after the run."""
+        """Return warnings about these tunnels, poolers or proxies for the report. It is called after the run."""
         return []
 
     @abstractmethod
@@ -130,4 +154,4 @@ class Entrances(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, str]:
-        """Return the settings of the entrances' programs that the report shows, by program; {} without entrances."""
+        """Return settings of the tunnels, poolers or proxies for the report, by program; {} if there are none."""

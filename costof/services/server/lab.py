@@ -70,9 +70,10 @@ class Readings(Observation):
 
 @dataclass
 class Configured:
-    """One server of the lab, with the names of its processes and the entrances in front of it.
+    """One server of the lab, with the names of its processes and the tunnels, poolers and proxies before it.
 
-    `start_seconds` is how long its start took, and `load_seconds` the load of its data. `tickets` are for its clients.
+    `start_seconds` is how long its start took, and `load_seconds` how long its data took to load. `tickets` are for its
+    clients.
     """
 
     server: LabServer
@@ -98,13 +99,14 @@ class ServerLab(LabService):
             for arm in sorted(plan.arms, key=lambda arm: (not arm.control, arm.replicate))
         }
         configurations = [*self._configuration.values()]
-        # If arms need different servers, the identical copy of the control gets its own server too. Otherwise control
-        # and copy would share one, and the later of them would find warm caches and no writes in the background. It
-        # would be faster than the arms that have a server of their own.
+        # If arms need different servers, the control's identical copy gets its own server too. If control and copy
+        # shared one, the later of them would find warm caches and no writes in the background. It would then be faster
+        # than the arms that have a server of their own.
         apart = any(each != configurations[0] for each in configurations)
-        #: Maps each arm to the identity of its server: the configuration, and whether it is the server of a copy.
+        #: Maps each arm to what identifies its server: the configuration, and whether the server belongs to a control's
+        #: copy.
         self._server_of = {arm.name: (self._configuration[arm.name], apart and arm.replicate) for arm in plan.arms}
-        #: The identities of all servers. The first server is the one of the first control.
+        #: The configurations that identify the servers, without duplicates. The first one belongs to the first control.
         self._distinct: list[tuple[ServerConfiguration, bool]] = []
         for name in self._configuration:
             if self._server_of[name] not in self._distinct:
@@ -237,7 +239,7 @@ class ServerLab(LabService):
         return facts | (entrance.evidence(arm) if entrance and stage == "start" else {})
 
     def counters(self, server: str) -> Counters:
-        """Return the counters of the entrance that listens at `server` ('address:port').
+        """Return the counters of the entrance (proxy or pooler) that listens at `server` ('address:port').
 
         If no entrance listens there, return the counters of the server of the current arm.
         """
@@ -328,7 +330,7 @@ class ServerLab(LabService):
         return self._servers[self._distinct.index(self._server_of[arm.name])]
 
     def _entrance(self, arm: PlannedArm) -> Entrances | None:
-        """Return the entrances of the kind that an arm uses; None if its client connects to the server directly."""
+        """Return the entrances of the kind that an arm uses, such as all tunnels; None if it needs no entrance."""
         return next((each for each in self._entrances if each.has(arm)), None)
 
 
@@ -344,9 +346,9 @@ def _joined(dictionaries: Sequence[dict[str, str]]) -> dict[str, str]:
 def keys_to_show(arm_keys: Sequence[str]) -> list[str]:
     """Return the kinds of key, such as 'rsa-2048', for which the server needs certificates.
 
-    The server uses the first kind while the arms are verified. If the arms need several kinds, this is `DEFAULT_KEY`,
-    which the clients of all arms accept. They may refuse other kinds: only some arms allow a weak key, and an ECDSA key
-    does not work with old cipher suites.
+    The server uses the first kind while the arms are verified. If the arms need several kinds, the first kind is
+    `DEFAULT_KEY`, which the clients of all arms accept. They may refuse other kinds: only some arms allow a weak key,
+    and an ECDSA key does not work with old cipher suites.
     """
     kinds = list(dict.fromkeys(arm_keys))
     first = kinds[0] if len(kinds) == 1 else DEFAULT_KEY

@@ -290,7 +290,10 @@ class Pairs(Entrances):
         return MutualTls(certificate, self._authority.ca_file, peer, route.settings.resumption)
 
     def _listen_address(self, route: Route, distance: str | None = None) -> str:
-        """Return a route's 'address:port' at the server's sidecar or, with `distance`, at these clients' sidecar."""
+        """Return a route's 'address:port' at the server's sidecar.
+
+        With `distance`, return it at the sidecar of the clients at this distance.
+        """
         return f"{self._star.client_address(distance) if distance else self._address}:{route.port}"
 
     def _entry(self, arm: PlannedArm) -> str:
@@ -323,9 +326,9 @@ class Pairs(Entrances):
 def missing(settings: SidecarSettings, increases: list[PassageCounters], answer: SliceAnswer) -> str | None:
     """Return an error text if not all traffic of a slice went through the arm's sidecars; None if it did.
 
-    It did if the sidecars counted all requests or connections of the slice, and their TLS handshakes. `increases` are
-    the increases of the counters during the slice, first at the server's sidecar. With `http`, handshakes are not
-    checked, because sidecars that forward requests keep their connections open.
+    The sidecars must have counted all requests or connections of the slice (measured window), and their TLS handshakes.
+    `increases` are the increases of the counters during the slice, first at the server's sidecar. With `http`,
+    handshakes are not checked, because sidecars that forward requests keep their connections open.
     """
     connect = answer.phases.get("connect")
     opened = connect.count if connect is not None else 0
@@ -357,7 +360,8 @@ def _record_test_connections(route: Route, sidecars: list[Sidecar], host: Host, 
                     while connection.recv(65_536):
                         pass
                 else:
-                    # Send nothing: the sidecars connect to the next hop anyway. Keep the connection open until then.
+                    # Send nothing, because the sidecars connect to the next hop as soon as a client connects. Keep the
+                    # connection open until the server's sidecar has counted it.
                     _within(ATTEMPT_SECONDS, lambda: _has_arrived(route, sidecars[0], arrived))
             if _within(ATTEMPT_SECONDS, lambda: all(map(operator.gt, _lengths(route, sidecars), before))):
                 return [each.records(route.name)[-1] for each in sidecars]

@@ -34,8 +34,8 @@ from costof.services.server.entrances import Entrances, Site
 from costof.study.arms import PlannedArm
 
 FIRST_PORT = 6432
-#: With a pool, the server should count no new session in a slice. A few are permitted, because the server may count
-#: sessions late that clients of an earlier arm opened and gave up.
+#: With a pool, the server should count no new session in a slice (measured window). A few are permitted: clients of an
+#: earlier arm may have opened and abandoned sessions that the server counts only now.
 STRAY_SESSIONS = 4
 
 
@@ -43,8 +43,8 @@ class ArmPoolSettings(Model):
     """An arm's settings for its pool.
 
     `mode` is PgBouncer's `pool_mode`, such as 'transaction'. `size` is the number of connections to the server.
-    `server_tls` says whether these use TLS. `plain_passwords` says whether PgBouncer's file of users contains passwords
-    instead of SCRAM secrets.
+    `server_tls` says whether these connections use TLS. `plain_passwords` says whether PgBouncer's file of users
+    contains passwords instead of SCRAM secrets.
     """
 
     mode: str
@@ -274,11 +274,11 @@ def middle_cores(arms: Sequence[PlannedArm]) -> float | None:
 
 
 def mismatch(server_tls: bool, tls: set[str], sessions: int, transactions: int, operations: int) -> str | None:
-    """Return why a slice of an arm with a pool was not measured as the arm requires; None if it was.
+    """Return why a slice (measured window) of an arm with a pool was not measured as the arm requires; None if it was.
 
     `tls` are the TLS versions of the pool's connections to the server. `server_tls` says whether they must use TLS.
-    The others are counts in the slice: new `sessions` at the server, `transactions` in the pool, and the client's
-    `operations`.
+    Three numbers count what happened in the slice: new `sessions` at the server, `transactions` in the pool, and the
+    client's `operations`.
     """
     if {bool(version) for version in tls} != {server_tls}:
         return f"the pool's connections to the server had {_tls_text(tls)}"

@@ -15,9 +15,11 @@ from costof.study.schema import Level, Study
 def offers(level: Level, access: Access) -> bool:
     """Return whether a level (setting) can be measured on the user's server.
 
-    It cannot if it needs a program in front of the server that exists only in a lab. It cannot if it changes the
-    server's configuration, unless the level says how to do this in each session. If it needs a pooler, the user must
-    have given the pooler's URL.
+    These levels cannot be measured:
+
+    - a level that needs a program in front of the server that exists only in a lab;
+    - a level that changes the server's configuration, unless it says how to do this in each session;
+    - a level that needs a pooler, if the user has not given the pooler's URL.
     """
     in_lab_only = {kind.setting for kind in ENTRANCES} | (set() if level.target.get("session") else {"server"})
     return not in_lab_only & level.lab.keys() and (not level.target.get("pooler") or access.pooler_url is not None)
@@ -74,7 +76,10 @@ def service(plan: Plan, access: Access, run_name: str) -> Service:
 
 
 def _most_operations(plan: Plan) -> int | None:
-    """Return the maximum number of operations in a run; None if the load is a fixed rate, which only time limits."""
+    """Return the maximum number of operations in a run.
+
+    Return None if the load is a fixed rate, because then only time limits the number.
+    """
     if plan.load is not None:
         return None
     sizes = [plan.size(name, arm) for name in plan.study.workloads for arm in plan.arms]

@@ -28,8 +28,8 @@ NUMBER = r"(?P<number>-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
 _SIZES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 #: Matches a line up to its first '{' or '[', where JSON may begin. It may also be a bracket in a log line.
 _BEGINNING = re.compile(r"^[^\n{\[]*[{\[]", re.MULTILINE)
-#: Limits the search for JSON. All failed attempts together may read as many characters as the output has, times this
-#: number. Without a limit, an output with many brackets could take minutes.
+#: Limits the search for JSON: all failed attempts together may read at most this many times the length of the output.
+#: Without a limit, an output with many brackets could take minutes.
 _ATTEMPTS = 20
 
 
@@ -177,7 +177,7 @@ def last_json(output: str, *keys: str) -> Any:
         try:
             document, at = json.JSONDecoder().raw_decode(output, start)
             documents.append(document)
-        # RecursionError: the document is nested deeper than Python's stack allows.
+        # A RecursionError means that the document is nested deeper than Python's stack allows.
         except (ValueError, RecursionError) as error:
             broken, at = broken or error, start + 1
             effort -= getattr(error, "pos", len(output)) - start + 1

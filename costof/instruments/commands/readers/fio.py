@@ -22,8 +22,8 @@ from costof.instruments.commands.readers import (
     rate,
 )
 
-#: fio's kinds of operations, each with the word for one operation. fio reports reads, writes and trims together as
-#: `mixed` if the user wants it: instead of the others with --unified_rw_reporting=mixed, in addition with =both.
+#: fio's kinds of operations, each with the word for one operation. With --unified_rw_reporting=mixed, fio reports
+#: reads, writes and trims only together, as `mixed`; with =both, it reports them together and separately.
 DIRECTIONS = {"read": "read", "write": "write", "trim": "trim", "mixed": "mixed operation"}
 FIGURES = {
     **{

@@ -23,7 +23,7 @@ from costof.instruments.commands.readers import (
 )
 
 _DURATION = "http_req_duration"
-#: Maps the names of percentiles in the machine-readable summary to their names in the other two formats.
+#: Maps the names of percentiles in --new-machine-readable-summary to their names in k6's other two JSON formats.
 _PERCENTILES = {"p90": "p(90)", "p95": "p(95)", "p99": "p(99)"}
 FIGURES = {
     "requests_per_second": rate("HTTP requests a second", ("http_reqs", "rate"), headline=True),

@@ -47,7 +47,7 @@ def _report(output: str, _: dict[str, float]) -> Report:
         if row[0] == "test":
             header, rows = row, {}
         elif "needed to benchmark" not in row[0]:
-            # Versions before 6.2 print no header. There, a row of a test that already has a row begins a new report.
+            # Versions before 6.2 print no header. In their output, a second row for the same test begins a new report.
             rows = {row[0]: row} if row[0] in rows else rows | {row[0]: row}
     if not rows:
         raise UnreadableError("there is no row of a test")
