@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _engines(nginx: Nginx, stack: contextlib.ExitStack) -> dict[str, Instrument]:
-    """Return by name the installed engine and the engines with other TLS libraries, started with the plan."""
+    """Start the installed engine, and the engines built with other TLS libraries. Return them by their names."""
     engines = {}
     for library in ("", *LIBRARIES):
         try:

@@ -40,9 +40,10 @@ def server(result: Result) -> str:
 
 
 def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
-    """Yield the reason for the cost, what helps, and the published figures, as items of a list in Markdown.
+    """Yield, as items of a Markdown list, the reason for the cost, what lowers it, and the published figures.
 
-    `results` are those of all studies, because another study of the same server and protection may measure what helps.
+    `results` are those of all studies, because another study of the same server and protection may have measured what
+    lowers the cost.
     """
     helping = [escape(text) for text in [helps(result)] if text]
     helping += [
@@ -86,7 +87,7 @@ def overview(results: Sequence[Result]) -> str:
 
 
 def cost(result: Result) -> str:
-    """Return the sentence with the verdict. If it has times or rates, leave out the number of cores."""
+    """Return the verdict as a sentence. If it has times or rates, its number of cores is left out."""
     shown = result.summary.figures
     others = [figure for figure in shown if figure.name != CORES]
     if not others or result.summary.verdict != verdict_sentence(shown):

@@ -96,7 +96,10 @@ def results() -> dict[str, Result]:
 
 
 def write_pages(results: dict[str, Result], folder: Path) -> None:
-    """Write each study's report, and its figures, picture and calculator alone for the frame in the study's page."""
+    """Write two HTML files for each study: the whole report, and only its key figures, picture and calculator.
+
+    The page of the study shows the second file in an iframe.
+    """
     folder.mkdir(exist_ok=True)
     for study, result in results.items():
         (folder / f"{study}.html").write_text(render_html(result))

@@ -52,7 +52,10 @@ STEPS = 21
 
 @cache
 def _factors(spread: float, steps: int) -> np.ndarray:
-    """Return the quantiles of a log-normal distribution with median 1, in the middle of each of `steps` equal parts."""
+    """Return `steps` quantiles of a log-normal distribution with median 1.
+
+    They are the middles of `steps` equally likely parts of the distribution.
+    """
     return np.exp(spread * np.array([NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]))
 
 
@@ -251,7 +254,7 @@ def fake_start(
     noise: Noise = USUAL,
     refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
 ) -> None:
-    """Append the records of one start of the servers, up to but without the `EndRecord`."""
+    """Append all records of one start of the servers, except the `EndRecord` that ends a run."""
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
     ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):

@@ -241,7 +241,7 @@ def goal_of_speed(by_version: Sequence[Speed]) -> list[str]:
 
 
 def _goals_of_runs(every: Sequence[Case]) -> Iterator[list[str]]:
-    """Yield lines of the table of goals for some cases: either all with the disturbing process, or all without it.
+    """Yield lines of the table of goals for these cases, which all ran either with or without the disturbing process.
 
     Cases with carry-over have lines of their own.
     """

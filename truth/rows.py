@@ -14,7 +14,7 @@ from costof.model import Finite, Model
 from truth.design import Trial
 
 ROWS = "rows.jsonl"
-#: Identifies the current boot of this machine. After another boot, service times may differ.
+#: The id of the current boot of this machine. After a reboot, the times of requests may differ.
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

@@ -1,6 +1,6 @@
 """Whole runs of load generators whose output reports failures or lacks a figure.
 
-The report of such a run states no cost, and says of no limit that it is kept.
+The report of such a run states no cost, and does not say that any limit is kept.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ DEATHS = [
     Deaths(
         "mysql-transport",
         ("transport=plain,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan", "records=200"),
-        # sshd has a separate process for each open tunnel, so no arm fails with the process that listens.
+        # sshd has a separate process for each open tunnel, so no arm fails if the listening process is killed.
         {"ssh-aes256-ctr-lan": ("ssh-aes256-ctr",), "sshd": ()},
         "mariadb",
     ),

@@ -138,7 +138,7 @@ def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: st
     ):
         past.cursor().execute(statement)
     assert not past.open
-    # A driver without the key must reject these values too.
+    # A driver without the key rejects the column too, because it cannot tell a ciphertext from other bytes.
     opaque = encrypted.connect(master_keys={}, **demand, **site.settings(OPAQUE_PORT))
     with pytest.raises(encrypted.EncryptionError, match="this column is listed in must_be_encrypted"):
         opaque.cursor().execute(statement)

@@ -86,7 +86,7 @@ def test_pooler_url_that_leads_to_another_server_is_rejected(users_server: Users
     itself = refused(users_server.access(users_server.server.url(USER)))
     assert (itself.problem, "a server itself answers there" in str(itself)) == (ErrorText.NO_POOLER, True)
     elsewhere = users_server.access()
-    # The pooler leads to DATABASE, but the run makes its schema in the database `postgres`.
+    # The pooler connects clients to the database DATABASE, but the run creates its schema in the database `postgres`.
     users_server.server.ask(f"GRANT CREATE ON DATABASE postgres TO {USER}")
     elsewhere = Access(
         users_server.server.url(USER, database="postgres"),

@@ -158,7 +158,7 @@ def test_cpu_shares_limit_each_member_and_cpu_time_is_counted_by_role(seven: Rep
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
-    # The limit is the arm's share of 0.5 now, not the larger one with which the set was formed.
+    # The members have the CPU share of the arm (0.5). While the replica set was formed, they had a larger one.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:

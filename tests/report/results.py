@@ -67,7 +67,7 @@ def small(study: str) -> Result:
 
 
 def mongodb(**changes: Any) -> Result:
-    """Return a result of one protected arm, on the wire and in an application. `changes` replace its fields."""
+    """Return a result of one protected arm, measured by the engine and by a driver. `changes` replace its fields."""
     return result_of(MONGODB, rounds=10).model_copy(update=changes)
 
 

@@ -1,4 +1,4 @@
-"""The cost model: its predictions, and the calculator's arithmetic in Python."""
+"""The cost model: its predictions, and the functions that the report's calculator repeats in JavaScript."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_pro
 
 
 class Carried(TransportTruth):
-    """Simulated slices with CPU times as in reality: a lab also counts its links, a target only the client."""
+    """Simulated slices with the CPU times that a run counts: in a lab also of the links, on a target only the client's."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

@@ -92,7 +92,7 @@ REDISCLI_AUTH = { file = "/tmp/password" }
 
 
 def paced(per_second: float) -> str:
-    """Return the `pace` line for `STUDY`: this many operations a second, at equal distances.
+    """Return the `pace` line for `STUDY`: this many operations a second, at equal intervals.
 
     At 3,000 a second the first operations of all hosts are scheduled within a millisecond.
     """

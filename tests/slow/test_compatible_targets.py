@@ -119,7 +119,7 @@ def test_mongodb_server_without_roles_and_counters_is_measured(ferretdb: Running
 def test_mongodb_user_without_roles_is_rejected_before_any_write(
     standalone: Callable[..., Standalone], tmp_path: Path
 ) -> None:
-    """Without privileges in its list, a user may do nothing, unless the server has no roles at all."""
+    """A user with an empty list of privileges may do nothing. (On servers without roles the list means nothing.)"""
     server = standalone(61)
     with server.client() as client:
         client.admin.command("createUser", "nobody", pwd="word", roles=[])

@@ -1,4 +1,4 @@
-"""Starts each server program of labs, with what tests need: a client's check, secrets and processes."""
+"""Starts each server program of labs, and says how tests can check it, what its secrets are, and its processes."""
 
 from __future__ import annotations
 

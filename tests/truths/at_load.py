@@ -1,4 +1,4 @@
-"""Simulated runs at a load (a fixed rate of connections or operations), in which TLS lengthens both."""
+"""Simulated runs at a load (a fixed rate of connections or operations), in which TLS makes both slower."""
 
 from __future__ import annotations
 

@@ -11,7 +11,10 @@ from tests.noise import Chance
 
 
 class Failing(Truth):
-    """Slices in which a `share` of the queries of some arms fails, or `wholly` all queries of every fourth slice."""
+    """Slices in which queries of the given arms fail.
+
+    Either a `share` of the queries of each slice fails or, if `wholly` is true, all queries of every fourth slice.
+    """
 
     def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
         super().__init__()
@@ -30,7 +33,7 @@ class Failing(Truth):
 
 
 class Stalling(Truth):
-    """Slices of which every tenth with TLS stalls: its queries take `times` as long."""
+    """Slices in which the queries of every tenth slice with TLS take `times` as long."""
 
     def __init__(self, times: float) -> None:
         super().__init__()

@@ -56,7 +56,7 @@ def commit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def effect(trial: Trial, arm: str = "1", error: float = 0.0, verdict: Verdict | None = None, **more: Any) -> EffectRow:
-    """Return an effect whose estimate is wrong by `error`, with an interval of ±1 % of the control."""
+    """Return an effect whose estimate is wrong by `error` ms and has an interval of ±1 % of the control's time."""
     truth = 0.0 if arm == "replicate" else trial.cost.share * CONTROL_MS
     middle, half = truth + error, 0.01 * CONTROL_MS
     return EffectRow(

@@ -187,7 +187,7 @@ def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path
 
 
 def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
-    """Return the ledger without the servers' CPU time in its first `rounds`, as if --server-cpu came later."""
+    """Return the ledger without the servers' CPU time in its first `rounds`, as if it was resumed with --server-cpu."""
     path = ledger.folder / SLICES
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
@@ -504,7 +504,7 @@ def test_longer_tail_is_reported_although_the_mean_is_equal() -> None:
 
 
 def curve_sentence(result: Result) -> str:
-    """Return the sentence about the curve of a query on the wire."""
+    """Return the report's sentence about the cost of a query, measured by the engine, at each percentile."""
     lines = spaced(render_markdown(result)).splitlines()
     (text,) = (
         line

@@ -104,14 +104,14 @@ Times = np.ndarray
 
 
 def slices(times: Times) -> Slices:
-    """Return the histograms of operations `[round, operation]`."""
+    """Return the histograms of the operation times `[round, operation]`."""
     places = np.minimum(np.searchsorted(VALUES, times), len(VALUES) - 1)
     counts = np.array([np.bincount(row, minlength=len(VALUES)) for row in places], dtype=float)
     return Slices(np.arange(len(times)), VALUES, counts)
 
 
 def measured(chance: np.random.Generator, rounds: int = 40, operations: int = 200) -> Times:
-    """Return operations on a busy machine: slices differ in speed, and some of their operations stall."""
+    """Return times `[round, operation]` on a busy machine: slices differ in speed, and some operations stall."""
     level = chance.normal(0, 0.3, (rounds, 1))
     stalling = chance.exponential(0.04, (rounds, 1))
     stalled = chance.random((rounds, operations)) < stalling
@@ -167,7 +167,7 @@ def carry_over_run(
 ) -> tuple[list[float], list[int], list[int], list[bool]]:
     """Return four lists about slices: logarithm of the time, round, arm, and whether the slice before had another arm.
 
-    `switch` is added to the logarithm if it had. `drop` is the share of slices that are missing.
+    In the latter case, `switch` is added to the logarithm. `drop` is the share of slices that are missing.
     """
     chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))
     names, last, slices = [str(arm) for arm in range(arms)], None, []
