@@ -35,7 +35,7 @@ def test_lab_leaves_no_process_or_file_after_kill_9(lab: str) -> None:
 
 @pytest.mark.slow
 @needs_root
-def test_end_of_a_lab_removes_it_and_leaves_another_lab_running() -> None:
+def test_lab_that_ends_is_removed_and_another_lab_keeps_running() -> None:
     opened = ("-m", "tests.support.services", "redis")
     with lab_process(*opened) as one, lab_process(*opened) as other:
         assert not one.pids & other.pids

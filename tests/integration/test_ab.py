@@ -63,7 +63,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect during a handshake, as clients do in tests where they reject the certificate."""
+        """Ignore clients that disconnect during a handshake, as they do in tests where they reject the certificate."""
 
 
 @dataclass

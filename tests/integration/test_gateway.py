@@ -65,7 +65,7 @@ def usual_rules(shop: Shop) -> None:
     assert shop.reload(RULES + PEOPLE) is None
 
 
-def test_accounts_read_plaintext_or_ciphertext_by_role(shop: Shop) -> None:
+def test_role_of_an_account_determines_whether_it_reads_plaintext_or_ciphertext(shop: Shop) -> None:
     statement = "SELECT name, price, city, visits FROM people ORDER BY id"
     direct = rows(
         pymysql.connect(**{**shop.login(USER), "host": shop.server.address, "port": shop.server.port}), statement
@@ -256,7 +256,7 @@ def test_client_that_does_not_decrypt_needs_permission_in_the_rules(shop: Shop) 
     assert rows(shop.connect(USER), "SELECT name FROM people WHERE id = 0") == [(NAMES[0],)]
 
 
-def test_sample_rules_of_the_page_let_both_accounts_log_in(shop: Shop, lab: Lab) -> None:
+def test_rules_shown_in_the_documentation_let_both_accounts_log_in(shop: Shop, lab: Lab) -> None:
     server, password = shop.server, shop.server.password.get_secret_value()
     page = (ROOT / "docs" / "column-encryption.md").read_text()
     for statement in (

@@ -54,7 +54,7 @@ def target(access: Access) -> tuple[Plan, Service]:
     return plan, open_service(plan, access, "a-run")
 
 
-def test_target_pool_and_server_are_measured_and_left_unchanged(users_server: UsersServer) -> None:
+def test_users_pooler_and_server_are_measured_and_left_unchanged(users_server: UsersServer) -> None:
     before = users_server.server.places()
     plan, service = target(users_server.access())
     assert {arm.levels["path"] for arm in plan.arms} == {"plain", "tls", "own-pool", "own-pool-tls"}

@@ -157,7 +157,7 @@ def test_run_is_not_resumed_without_its_server_or_on_another_one(
         assert other.places() == places
 
 
-def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_on_a_users_balancer_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         study = small_study("http-tls-termination", tmp_path)

@@ -48,8 +48,8 @@ WORDS_OF_PYTHON = {
     "haproxy": ("programs/haproxy.py", "programs/sidecars/haproxy.py"),
     "nginx": ("programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
-    # "all" and "ddl" are also classes of audited statements. "stderr", "collector" and "syslog" are also destinations of
-    # PostgreSQL's log, and "syslog" is the role of the syslog daemon.
+    # "all" and "ddl" are also classes of audited statements. "stderr", "collector" and "syslog" are also destinations
+    # of PostgreSQL's log, and "syslog" is the role of the syslog daemon.
     "all": ("programs/postgres/", "programs/sidecars/"),
     "ddl": ("programs/",),
     "stderr": ("programs/",),
@@ -61,7 +61,7 @@ WORDS_OF_PYTHON = {
     "natural": ("services/replication/shape.py",),
     # "lan" is also the default if no distance was requested.
     "lan": ("study/schema.py",),
-    # "direct" is also the name of a route in files of the lab, and PostgreSQL's term for TLS without a preceding request.
+    # "direct" is also the name of a route in files of the lab, and PostgreSQL's term for TLS without a request for it.
     "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")

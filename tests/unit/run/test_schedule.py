@@ -283,7 +283,7 @@ def test_slice_is_longer_if_its_operations_vary_more() -> None:
     assert choose_sizes(finer, noisy)["wire_query"].operations == pytest.approx(2 * chosen.operations, abs=2)
 
 
-def test_slice_of_a_slow_arm_has_two_operations_of_each_worker() -> None:
+def test_slice_of_a_slow_arm_is_shortened_to_two_operations_of_each_worker() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=us-us")
     chosen = choose_sizes(plan, warm_up(plan, 45.0))
     far = {name: size.operations for name, size in chosen.items() if name.endswith("@far")}

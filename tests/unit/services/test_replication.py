@@ -122,7 +122,7 @@ def test_changed_or_wrong_replication_tree_is_a_mismatch() -> None:
     assert "the sync tree was" in (tree_mismatch(expected, other, other) or "")
 
 
-def test_oplog_bytes_count_direct_followers_of_the_primary_during_the_slice() -> None:
+def test_oplog_bytes_are_those_that_members_fetched_from_the_primary_during_the_slice() -> None:
     figures = replication_figures(chain(fetched=100), chain(fetched=1100), NAMES, operations=10)
     assert (figures["oplog_bytes_sent"], figures["hops_to_majority"]) == (100.0, 1.0)
     assert figures["replication_lag_ms"] == pytest.approx((10.0 + 40.0) / 2)

@@ -205,7 +205,7 @@ def test_carry_over_is_rarely_found_in_runs_without_carry_over(arms: int) -> Non
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_none_if_the_arms_alone_determine_which_slices_follow_another_arm() -> None:
+def test_carry_over_is_none_if_an_arm_always_or_never_follows_another_arm() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 
