@@ -23,7 +23,7 @@ from tests.fake_run import fake_run
 from tests.truths.mysql_transport import TransportTruth
 
 ROUNDS, TURNS = 200, 5
-#: Levels that make 20 arms, including the controls and their replicates.
+#: Levels of factors that together make 20 arms, including the controls and their identical copies.
 SETTINGS = ("transport=plain,tls,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan,us-us,us-eu,10")
 
 

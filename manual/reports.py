@@ -29,7 +29,7 @@ from manual.answers import EMBEDDED, answer
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-#: The archives of ledgers. Each contains a folder named like its study.
+#: The folder with the archives of ledgers. Each archive contains a folder with the name of its study.
 RUNS = DOCS / "runs"
 #: Additional options of the command for studies whose quick budget is too small on a slow machine.
 EXTRA_OPTIONS = {"postgres-pooling": " --budget 150s"}

@@ -1,4 +1,4 @@
-"""The build backend of the source distribution: maturin, with the file mode of the command restored."""
+"""The build backend of the source distribution: it makes the command's script executable, and then is maturin."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Simulated runs with a known truth, written as a real ledger of any study.
+"""Simulated runs of any study with known true costs, written as a ledger (the raw records of a run).
 
 A `Truth` gives the expected times and counts of each slice of an arm, and `Noise` varies them. The result depends on
 neither machine nor clock: the same seed gives the same ledger, byte by byte.
@@ -61,7 +61,7 @@ def _factors(spread: float, steps: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Slice:
-    """The data of one slice, as the instrument and the servers report it.
+    """The data of one slice (a measured window of one workload on one arm), as client and servers report it.
 
     `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`; the client is the instrument.
     """

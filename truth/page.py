@@ -100,7 +100,7 @@ def write(rows: Rows, folder: Path, sizes: Sizes) -> bool:
     services = {row.service for row in rows.effects} >= {*SERVICES}
     if missing or not (tails and services and rows.peers and commands(rows.pairs)):
         return False
-    from truth.pictures import draw  # imports matplotlib
+    from truth.pictures import draw  # imported late, because it imports matplotlib, which is slow
 
     draw(rows.effects, speeds(rows.effects), folder / FOLDER)
     template = jinja2.Template(TEMPLATE.read_text(), keep_trailing_newline=True, undefined=jinja2.StrictUndefined)

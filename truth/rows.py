@@ -53,9 +53,9 @@ class Row(Model):
 class EffectRow(Row):
     """The effect of one arm in a run of `costof`, in ms.
 
-    The control's replicate also has a row, without added cost and without a verdict. `truth` is the mean delay that the
-    relay added in the run's rounds, and `long_run` the mean that it would add in an endless run. `truth_ratio` is the
-    factor by which the delay lengthened the queries, as a geometric mean over rounds.
+    The control's replicate (its identical copy) also has a row, without added cost and without a verdict. `truth` is
+    the mean delay that the relay added in the run's rounds, and `long_run` the mean that it would add in an endless
+    run. `truth_ratio` is the factor by which the delay lengthened the queries, as a geometric mean over rounds.
     """
 
     table: Literal["effects"] = "effects"
@@ -127,7 +127,7 @@ class TailRow(Row):
 
 
 class QuickRow(Row):
-    """A headline effect of a study's quick profile, whose true value is unknown."""
+    """An effect that answers the question of a study, in a run of its quick profile. Its true value is unknown."""
 
     table: Literal["quick"] = "quick"
     metric: str

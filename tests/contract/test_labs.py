@@ -1,4 +1,4 @@
-"""The contract of every lab: how it ends, how it runs without root, and which arms fail if a process is killed."""
+"""Tests of every lab: how it ends, how it runs without root, and which arms fail if a process is killed."""
 
 from __future__ import annotations
 

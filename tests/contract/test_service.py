@@ -1,4 +1,4 @@
-"""The contract of every service (a lab or a target): what every run relies on."""
+"""Tests that every service (a lab or a user's own servers) must pass, because every run relies on them."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_secrets_in_client_settings_are_readable_only_in_messages_to_instruments
 
 def test_service_describes_its_servers_and_lists_the_data_that_it_writes(running: RunningService) -> None:
     described = running.service.describe()
-    # The version of a target balancer is known only if its responses name it.
+    # The version of a user's own balancer is known only if its responses name it.
     assert described.versions or described.facts
     assert described.topology
     assert running.service.writes()

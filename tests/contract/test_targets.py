@@ -1,4 +1,7 @@
-"""The contract of every target: a run measures it, writes only what the dry run announced, and leaves it as it was."""
+"""Tests that a run on each kind of target (a user's own servers) must pass.
+
+The run measures the target, writes only what its dry run announced, and leaves the target as it was.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""The contract of load generators that measure labs: their rates are like those of costof's own engine, and both client
-and server confirm what was measured."""
+"""Tests that every load generator that measures labs must pass.
+
+Its rates are like those of costof's own engine, and both client and server confirm what was measured.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A target PgBouncer before a target PostgreSQL server."""
+"""Runs of the pooling study on a user's own PgBouncer and PostgreSQL server."""
 
 from __future__ import annotations
 

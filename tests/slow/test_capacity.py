@@ -1,4 +1,4 @@
-"""Sweeps on a server whose capacity within a latency limit is known by construction."""
+"""Sweeps (searches for the capacity within a latency limit) on a server whose capacity is known by construction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Targets that are compatible with a server but lack some features: runs work without them and report that once."""
+"""Runs on servers that are only compatible with MySQL, Redis or MongoDB, and lack some of their features.
+
+Runs work without these features, and report each missing one once.
+"""
 
 from __future__ import annotations
 

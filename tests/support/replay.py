@@ -52,7 +52,6 @@ class Replay:
         progress.stage("measuring")
 
     def round(self, progress: RunProgress) -> None:
-        """Replay the next round."""
         for record in self.records:
             if isinstance(record, SliceRecord) and record.round == self.done and not record.warm_up:
                 if self.is_mismatch:

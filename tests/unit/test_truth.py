@@ -187,7 +187,7 @@ def test_campaign_begins_with_service_times_that_were_not_measured_since_the_las
 
 
 class Paying(Truth):
-    """Simulated slices in which the relay reports that it has added `ADDED_MS` to operations of protected arms."""
+    """A simulated run in which the relay reports that it has added `ADDED_MS` to operations of protected arms."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)

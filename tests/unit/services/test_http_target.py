@@ -1,4 +1,4 @@
-"""URLs of a user's own balancer: parsing, errors, and the service of such a target."""
+"""The URLs of a user's own balancer, and the service that measures it."""
 
 from __future__ import annotations
 

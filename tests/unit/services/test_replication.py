@@ -1,4 +1,4 @@
-"""Trees of sync sources in a replica set, and the evaluation of members' readings."""
+"""Replication trees (which member replicates from which), and figures computed from the states of the members."""
 
 from __future__ import annotations
 

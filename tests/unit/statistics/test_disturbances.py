@@ -31,7 +31,7 @@ def stalling_run(
     noise: float = 0.05,
     noise_factor: float = 1.0,
 ) -> list[list[float]]:
-    """Return the logarithms of the times of an arm, its control and the replicate, by round.
+    """Return the logarithms of the times of an arm, its control and the control's identical copy, by round.
 
     A share `arm_share` of the arm's slices takes `times` as long, and so does a share `common_share` of the slices
     of all three. The arm's noise is `noise_factor` times that of the others.
