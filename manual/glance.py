@@ -55,8 +55,8 @@ def lines(result: Result, results: Mapping[str, Result]) -> Iterator[str]:
     reasons = [result.summary.why, *(remaining(Index(result), data) if data is not None else [])]
     reason = [f"- **Why:** {escape(' '.join(filter(None, reasons)))}"] if any(reasons) else []
     helping = [f"- **What helps:** {text}" for text in helping]
-    # If this study measured mitigations, they are its question and come first. Otherwise other studies' mitigations
-    # follow the reason.
+    # If the study measured mitigations, these answer its question, so they come first. Mitigations that other studies
+    # measured follow the reason.
     yield from [*helping, *reason] if helps(result) else [*reason, *helping]
     if published := claims.lead(result):
         yield f"- **Published:** {published} [All beside ours](#{claims.ANCHOR})."
@@ -108,7 +108,7 @@ def helps(result: Result) -> str:
 
 
 def costs_elsewhere(index: Index, data: Mitigations, mitigation: Mitigation) -> Iterator[str]:
-    """Yield what the mitigation costs in each other headline metric, such as "lowers 'queries a second' by 12 %"."""
+    """Yield what the mitigation costs in each other key metric, such as "lowers 'queries a second' by 12 %"."""
     for metric in (each for each in index.headline_metrics if each.name != data.metric):
         effect = index.effect(metric.name, mitigation.arm)
         if effect is not None and effect.verdict is Verdict.COSTS and effect.ratio is not None:

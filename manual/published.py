@@ -38,7 +38,7 @@ published figures in the studies' files; no figure is written by hand.
 COLUMNS = ("figure", "published", "here", "ratio of ratios", "agreement", "size")
 #: If a CPU limit throttles a program for at least this share of the time, the page says so.
 LEAST_SHOWN = 0.05
-#: The reasons mention the distance of an arm if its round-trip time is at least this.
+#: The sentences about causes mention the distance of an arm if its round-trip time is at least this.
 FAR_MS = 1.0
 
 

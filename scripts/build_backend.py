@@ -1,4 +1,4 @@
-"""The build backend of the source distribution: it makes the command's script executable, and then is maturin."""
+"""The build backend of the source distribution: maturin, which runs after the command's script is made executable."""
 
 import os
 from pathlib import Path

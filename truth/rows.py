@@ -144,7 +144,7 @@ class PairRow(Row):
     """The comparison of two commands by `costof` and by another tool, as ratios of times.
 
     The commands are the same, or differ by a known cost. The true ratio is the ratio of mean times over the whole
-    comparison, because it has too few runs for a mean of each round.
+    comparison, because a comparison has too few runs for a mean of each round.
     """
 
     table: Literal["pairs"] = "pairs"

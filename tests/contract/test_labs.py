@@ -85,9 +85,9 @@ def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
 class Deaths:
     """A lab, and what must fail if its processes are killed.
 
-    `entrances` has processes in front of the server, which are killed one after the other. Each has the arms that must
-    then fail, named by their level of the main factor, such as `{"stunnel": ("stunnel-server",)}`. In the end `server`
-    is killed, and the whole run must fail.
+    `entrances` has processes in front of the server, which are killed one after the other. For each process, the value
+    lists the arms that must then fail, named by their level of the main factor, such as
+    `{"stunnel": ("stunnel-server",)}`. In the end `server` is killed, and the whole run must fail.
     """
 
     study: str

@@ -1,4 +1,4 @@
-"""What a run shows while it runs, on a real terminal and elsewhere."""
+"""The progress that a run shows while it measures, on a real terminal and elsewhere."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = Fal
 def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
     """Measure slices until one is not discarded, and return its judgement.
 
-    On a busy machine the replica set may be too late to take its shape, so that a slice is discarded.
+    On a busy machine the members may not form the arm's replication tree in time, so that a slice is discarded.
     """
     judged: list[Judgement] = []
 

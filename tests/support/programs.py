@@ -127,7 +127,7 @@ def make_ed25519_user(server: MariadbServer) -> bool:
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
     """Start a MariaDB with certificates of these kinds of keys, of which it uses the first. Several servers in a lab
-    must share an `authority`, because the lab's folder has room for one."""
+    must share an `authority`, because a lab's folder has the files of only one authority."""
     authority = authority or Authority(lab.folder / "certificates")
     installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
     elsewhere = not installed.is_file() and (UNPACKED / ED25519_PLUGIN).is_file()

@@ -108,7 +108,7 @@ def test_slices_follow_a_slice_of_the_same_protection_equally_often_for_all_prot
         for number in range(60)
         for key in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
-    # The replicate is an identical copy of the control, so both count as "plain".
+    # The replicate is a second, identical copy of the control, so both count as "plain".
     replicate = PLAN.replicate(PLAN.controls[0]).name
     kinds = [(key, "plain" if key.role == replicate else PLAN.arm(key.role).protection) for key in slices]
     own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.role != replicate)
