@@ -45,7 +45,7 @@ SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections",
 LIBRARIES = ("openssl-3.5", "aws-lc")
 
 Count = tuple[int, float]
-"""The number of successful requests, and the seconds that they took together."""
+"""The number of successful requests, and the duration of the measurement in seconds."""
 
 
 @dataclass(frozen=True)

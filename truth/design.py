@@ -89,7 +89,7 @@ QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
-#: The tool that compares commands one after the other.
+#: The other tool that compares commands. It measures them one after the other.
 BENCHMARKER = "hyperfine"
 #: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (

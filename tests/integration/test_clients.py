@@ -47,7 +47,7 @@ SETTINGS = {
     "service-mtls": ("path=direct,pair-mtls", "program=haproxy", "distance=lan"),
 }
 CASES = [(study, name) for study in study_names() for name in load_study(study).clients]
-#: Cases of `make test`.
+#: The cases that `make test` runs: a study and a load generator.
 QUICK = {("mysql-transport", "sysbench"), ("redis-durability", "redis-benchmark")}
 #: How long a load generator runs for a slice. Some programs accept only whole seconds.
 SECONDS = 1.0

@@ -146,7 +146,7 @@ def test_values_reach_the_server_unchanged(shop: Shop, mode: str) -> None:
                 assert cursor.fetchall() == ((text.encode().hex().upper(), -7),), repr(text)
                 cursor.execute("SELECT HEX(%s), %s + 0", (text.encode() + b"\xff", 1.5e300))
                 assert cursor.fetchall() == ((text.encode().hex().upper() + "FF", 1.5e300),), repr(text)
-            # Other drivers quote in these ways.
+            # Drivers other than PyMySQL quote strings in these ways.
             for quoted, text in (('"it\'s ""x"""', 'it\'s "x"'), ("'it''s'", "it's"), ("x'00ff'", None)):
                 cursor.execute(f"SELECT HEX({quoted}), 1 + 0")
                 expected = "00FF" if text is None else text.encode().hex().upper()

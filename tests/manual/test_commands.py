@@ -32,7 +32,7 @@ NEEDS = {
     "selftest": "a minute: tests/integration/test_selftest.py",
     "doctor": "every program of the labs, to end with 0: tests/unit/lab/test_fetched_programs.py",
 }
-#: Other programs than costof, and what their lines need.
+#: Programs other than costof that occur in command lines, and what these lines need.
 OTHERS = {
     "podman": "podman, and a wheel in dist/",
     "uv": "uv, and a wheel in dist/: make check-wheels",

@@ -341,7 +341,7 @@ def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSe
 
 
 def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds. `what` names it in the error after a very long time."""
+    """Wait until the condition holds, or fail after a very long time. `what` names the condition in the error."""
     deadline = time.monotonic() + HANGS_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {HANGS_SECONDS} s"

@@ -34,7 +34,6 @@ def tree_of(arm: PlannedArm) -> str:
 
 
 def per_second(arm: PlannedArm) -> float:
-    """Return the arm's operations a second."""
     sources = dict(part.split(": ") for part in tree_of(arm).split("; "))
     direct = len(sources["primary"].split(", "))
     rate = 1500.0 - 60.0 * (max(2, direct) - 2)
