@@ -1,4 +1,4 @@
-"""CPU cost of column encryption: for each value, and for a driver that has master keys but reads plaintext columns.
+"""Benchmark of column encryption: CPU time for a value, and for a driver that has keys but reads plaintext.
 
 The table shows the CPU time for a value by algorithm and length, for the engine (`costof-engine calibrate`) and for the
 Python package `costof.encrypted`. Then the engine's driver reads the same plaintext rows from a server, alternately

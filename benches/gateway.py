@@ -107,7 +107,7 @@ def _addresses(
 
 
 def _forwarder(lab: Lab, server: SysbenchServer, cpu: dict[str, Callable[[], float]]) -> dict[str, str]:
-    """Start HAProxy and add a function that returns its CPU seconds to `cpu`.
+    """Start HAProxy, and add to `cpu` a function that returns its CPU seconds.
 
     Returns its address as `{FORWARDED: "host:port"}`, or {} if HAProxy is not installed.
     """

@@ -45,7 +45,7 @@ SETTINGS = {"plain": f"keep-alive, {CONNECTIONS}", "tls": "new TLS connections",
 LIBRARIES = ("openssl-3.5", "aws-lc")
 
 Count = tuple[int, float]
-"""The number of successful requests, and the seconds that they took together."""
+"""The number of successful requests, and the duration of the measurement in seconds."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def main() -> None:
 
 
 def _engines(nginx: Nginx, stack: contextlib.ExitStack) -> dict[str, Instrument]:
-    """Return by name the installed engine and the engines with other TLS libraries, started with the plan."""
+    """Start the installed engine, and the engines built with other TLS libraries. Return them by their names."""
     engines = {}
     for library in ("", *LIBRARIES):
         try:

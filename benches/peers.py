@@ -1,7 +1,7 @@
 """The common part of benchmarks that compare the engine with another database client.
 
-Both clients run on the same host, with the same server and the same data. The server is that of a lab, which starts the
-servers that one of costof's studies (such as `mysql-transport`) measures.
+Both clients run on the same host, with the same server and the same data. A lab starts the server, as in a
+run of one of costof's studies, such as `mysql-transport`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Bench:
         return sum(self.lab.cpu_seconds().values())
 
     def program(self, argv: list[str], read: Callable[[str], tuple[int, float]], folder: Path | None = None) -> Usage:
-        """Measure another client on the engine's host. `read` gets operations and seconds from the client's output."""
+        """Measure another client on the engine's host. `read` parses the client's output: operations, seconds."""
         before, server = resource.getrusage(resource.RUSAGE_CHILDREN), self.server_cpu_seconds()
         argv = [*self.lab.prefix(self.arm), *argv]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=folder)

@@ -89,7 +89,10 @@ def _same_server(result: Result, results: Mapping[str, Result]) -> Iterator[str]
 
 
 def _evidence(result: Result) -> Iterator[str]:
-    """Yield the checks, and a list of each arm's facts that opens with a click, as HTML."""
+    """Yield, as HTML, the run's checks (such as whether the machine was quiet), and a list of each arm's evidence.
+
+    A click opens the list.
+    """
     yield " · ".join(escape(check.words) for check in result.sections.checks or [])
     index, items = Index(result), []
     for arm in (each for each in result.arms if not each.replicate):

@@ -25,7 +25,7 @@ from costof.study.plan import Plan
 from manual import claims, glance
 from manual.reports import StoredRun, command
 
-#: A run that is older than this is marked.
+#: Figures of a run that is older than this are marked as old.
 FRESH_DAYS = 180
 #: The kind of a workload whose operation is a new connection.
 CONNECT = "connect"
@@ -111,7 +111,7 @@ def age_mark(stored: StoredRun, today: date) -> str:
 
 
 def protections(stored: StoredRun) -> list[Protection]:
-    """Return the costs of every protected arm, in the order of the report's contexts (the nearest distance first)."""
+    """Return the costs of every protected arm, in the order of the report (the nearest distance first)."""
     index = Index(stored.result)
     return [_protection(stored, index, arm) for context in index.contexts for arm in context.arms]
 
@@ -158,7 +158,7 @@ def _cost(stored: StoredRun, index: Index, metric: Metric, arm: Arm) -> Cost | N
 def _verified(index: Index, metric: Metric, arm: Arm) -> bool:
     """Return whether the settings of the arm and of its control were verified in the slices that measured the metric.
 
-    Only evidence of the metric's view counts, such as 'wire' (the engine) or 'app' (an application's driver).
+    Only evidence from the client that measured the metric counts: 'wire' (the engine) or 'app' (a driver).
     """
     control = index.arm(arm.baseline or "")
     return all(

@@ -36,9 +36,9 @@ published figures in the studies' files; no figure is written by hand.
 
 """
 COLUMNS = ("figure", "published", "here", "ratio of ratios", "agreement", "size")
-#: The page mentions that a CPU limit stops a program if it does so for at least this share of the time.
+#: If a CPU limit throttles a program for at least this share of the time, the page says so.
 LEAST_SHOWN = 0.05
-#: The reasons mention the distance of an arm if its round-trip time is at least this.
+#: The sentences about causes mention the distance of an arm if its round-trip time is at least this.
 FAR_MS = 1.0
 
 
@@ -51,9 +51,9 @@ def page(results: Mapping[str, Result]) -> str:
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement of a publication: its figures about one metric and one protection that are all costs, or all gains.
+    """A statement of a publication: figures about one metric and one protection, either all costs or all gains.
 
-    `figures` has a list for each figure, with the figure beside our effect on each arm that it fits.
+    `figures` has a list for each published figure: a claim for each arm of our run that has the figure's settings.
     """
 
     what: str
@@ -65,7 +65,7 @@ class Statement:
 
     @property
     def outcome(self) -> str:
-        """Return whether our effects confirm the statement, such as 'Stands' or 'Stands in direction'."""
+        """Return whether our effects confirm the statement, as text such as 'Stands' or 'Stands in direction'."""
         found = {each.agreement for each in self.compared}
         if not found:
             return "Not measured"
@@ -99,7 +99,7 @@ def _stands(study: str, result: Result | None) -> str:
 
 
 def statements(result: Result) -> list[Statement]:
-    """Return what the publication says, in the order of its figures."""
+    """Return the publication's statements, in the order of its figures."""
     study, index, found = load_study(result.study), Index(result), claims.claims_by_figure(result)
     groups: dict[tuple[object, ...], list[int]] = {}
     for number, figure in enumerate(_figures(study)):
@@ -169,7 +169,7 @@ def _cells(claim: Claim) -> list[str]:
 
 
 def ratio_of_ratios(claim: Claim) -> Text:
-    """Return the published ratio divided by ours, with the interval that follows from ours."""
+    """Return the published ratio divided by ours, with its interval. This follows from the interval of our ratio."""
     quotient = _ratio(claim).through(lambda ours: claim.ratio / ours)
     return fmt.absolute(quotient, decimals=max(2, fmt.estimate_decimals(quotient)))
 

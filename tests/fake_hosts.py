@@ -1,4 +1,4 @@
-"""Simulated runs from several hosts: runs of `tests/fake_run.py` with each slice divided among three hosts."""
+"""Simulated runs from several hosts: in the runs of `tests/fake_run.py`, three hosts share each measured window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated runs with a known truth, written as a real ledger of any study.
+"""Simulated runs of any study with known true costs, written as a ledger (the raw records of a run).
 
 A `Truth` gives the expected times and counts of each slice of an arm, and `Noise` varies them. The result depends on
 neither machine nor clock: the same seed gives the same ledger, byte by byte.
@@ -52,13 +52,16 @@ STEPS = 21
 
 @cache
 def _factors(spread: float, steps: int) -> np.ndarray:
-    """Return the quantiles of a log-normal distribution with median 1, in the middle of each of `steps` equal parts."""
+    """Return `steps` quantiles of a log-normal distribution with median 1.
+
+    They are the middles of `steps` equally likely parts of the distribution.
+    """
     return np.exp(spread * np.array([NormalDist().inv_cdf((step + 0.5) / steps) for step in range(steps)]))
 
 
 @dataclass(frozen=True)
 class Slice:
-    """The data of one slice, as the instrument and the servers report it.
+    """The data of one slice (a measured window of one workload on one arm), as client and servers report it.
 
     `cpu_seconds` is by role, such as `{"client": 0.2, "server": 0.4}`; the client is the instrument.
     """
@@ -251,7 +254,7 @@ def fake_start(
     noise: Noise = USUAL,
     refused: Mapping[str, str] = {},  # a shared default is safe, as it is never changed
 ) -> None:
-    """Append the records of one start of the servers, up to but without the `EndRecord`."""
+    """Append all records of one start of the servers, except the `EndRecord` that ends a run."""
     started = EnvironmentRecord(started=STARTED, start=start, facts=truth.environment(), versions=truth.versions())
     ledger.append(started)
     for view in dict.fromkeys(workload.view for workload in plan.study.workloads.values()):

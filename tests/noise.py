@@ -33,7 +33,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Chance:
-    """The random numbers of one slice. Its times are multiplied by `times`; `source` gives further random numbers."""
+    """The random numbers of one slice. The slice's times are multiplied by `times`. `source` gives further numbers."""
 
     times: float
     source: np.random.Generator

@@ -62,8 +62,8 @@ TENTH = Cost("all", 0.1)
 #: Costs that double the time of one request in ten, or of all requests for a tenth of the time.
 DOUBLED = (Cost("some", 0.1), Cost("spells", 0.1))
 CARRY_OVER = (Cost("all", 0.0, carry_over=True), Cost("all", 0.1, carry_over=True))
-#: The number of runs with each true cost, divided equally among the services. So many runs are done without the
-#: disturbing process, and as many again with it.
+#: The number of runs with each true cost, divided equally among the services. They are done twice: without and with the
+#: disturbing process.
 CELLS = {
     NOTHING: 450,
     TENTH: 450,
@@ -89,7 +89,7 @@ QUERIED, QUERIED_MS = "mariadb", 0.1
 #: Trials run without and with another process that burns CPU in bursts (truth/neighbour.py).
 DISTURBED = (False, True)
 PEERS = ("ab", "wrk")
-#: The tool that compares commands one after the other.
+#: The other tool that compares commands. It measures them one after the other.
 BENCHMARKER = "hyperfine"
 #: Studies whose quick profile is run to count the effects that it resolves.
 STUDIES = (
@@ -102,9 +102,10 @@ STUDIES = (
     "postgres-pooling",
     "redis-tls",
 )
-#: Trials that compare a command with itself: their name, and the time of each comparison of commands.
+#: The name of trials that compare a command with itself, and the seconds that each comparison of two commands takes.
 IDENTICAL, PAIR_SECONDS = "identical commands", 3
-#: The last commit before the current estimator was written. A trial whose `tool` is this commit uses its slice sizes.
+#: The last commit before the current estimator was written. A trial whose `tool` is this
+#: commit uses the slice sizes of that version.
 EARLIER = "44d93af"
 
 
@@ -145,7 +146,7 @@ class Sizes:
     pairs: int
 
     def effects(self, cost: Cost) -> int:
-        """Return the number of runs with this true cost on one service, with (or without) the disturbing process."""
+        """Return the number of runs with this true cost on one service. It is the same with and without disturbance."""
         return 1 if self.quick else CELLS[cost] // len(SERVICES)
 
 

@@ -150,7 +150,7 @@ class Case:
 
     @property
     def told_order(self) -> Proportion:
-        """Return the share of runs which report that the order of measurements matters."""
+        """Return the share of runs which report carry-over: that a slice depends on the arm measured before it."""
         return Proportion.among(bool(row.order_told) for row in self.rows)
 
     @property
@@ -177,7 +177,7 @@ def cases(effects: Iterable[EffectRow]) -> list[Case]:
 
 
 def replicates(effects: Iterable[EffectRow]) -> list[EffectRow]:
-    """Return the effects of the control's replicates, whose true cost is 0.
+    """Return the effects of the control's replicates (identical copies), whose true cost is 0.
 
     Runs with carry-over are left out: there a replicate differs from its control, because it never follows another arm.
     """

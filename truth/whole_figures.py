@@ -19,7 +19,7 @@ LARGE = math.log(1.1)
 
 @dataclass(frozen=True)
 class QuickEffect:
-    """One headline effect, with its rows from all quick runs of its study."""
+    """One effect that answers the question of a study, with its rows from all quick runs of the study."""
 
     metric: str
     arm: str

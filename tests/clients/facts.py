@@ -57,7 +57,8 @@ def check(lines: Sequence[str], owner: str, *, sealed: bool) -> None:
     assert city == owner, lines
     if sealed:
         _check_sealed(name, name_of(owner).encode(), [len(name_of(owner))])
-        # The gateway encrypts a number as the server sends it: as text, or to a prepared statement as four bytes.
+        # The gateway encrypts a number in the form in which the server sends it: as text in the result of a query, and
+        # as four bytes in the result of a prepared statement.
         _check_sealed(salary, str(SALARY).encode(), [len(str(SALARY)), 4])
     else:
         assert (name, salary) == (name_of(owner), str(SALARY)), lines

@@ -1,6 +1,6 @@
 """Whole runs of load generators whose output reports failures or lacks a figure.
 
-The report of such a run states no cost, and says of no limit that it is kept.
+The report of such a run states no cost, and does not say that any limit is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from costof.report.result import Result
 from tests.support.command import Outcome, costof
 
 OUTPUTS = Path(__file__).parent / "outputs"
-#: For each reader: a real output, a headline figure to remove, and a pattern of the text that holds the figure.
+#: For each reader: a real output, a key figure to remove, and a pattern of the text that holds the figure.
 GOOD = {
     "ab": ("ab.txt", "latency_ms", r"^Time per request:.*\n"),
     "benchbase": ("benchbase.json", "latency_ms", r'"Average Latency \(microseconds\)"'),
@@ -35,7 +35,7 @@ GOOD = {
     "wrk": ("wrk.txt", "latency_ms", r"^ +Latency  .*\n"),
     "ycsb": ("ycsb.txt", "read_latency_us", r"^\[READ\], AverageLatency.*\n"),
 }
-#: Readers that refuse an output if its headline figures are missing. The run of the program then counts as failed.
+#: Readers that refuse an output without its key figures. The run of the program then counts as failed.
 REFUSED = {"hey", "oha"}
 #: Readers used in whole runs, one of each kind. Those of wrk (text) and k6 (JSON) count failures. That of hey refuses a
 #: report without its headline figure. BenchBase counts no failures, but reports whether the whole run failed.

@@ -215,7 +215,7 @@ def test_study_file_written_by_the_command_new_is_valid(program: str, tmp_path: 
         assert headline <= {metric.phase for metric in made.metrics.values()}
 
 
-def test_arms_of_common_programs_need_at_most_ten_lines_in_a_template() -> None:
+def test_template_of_a_common_program_defines_its_arms_in_at_most_ten_lines() -> None:
     """Blank lines and comments are not counted."""
     for program in ("pgbench", "wrk", "fio", "redis-benchmark"):
         text = (resources.files(templates) / f"{program}.toml").read_text()

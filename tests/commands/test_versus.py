@@ -160,7 +160,7 @@ MS = 1_000_000
 
 
 def run_of(*times: Sequence[float], rounds: int = 10) -> Run:
-    """Return a run of two commands. `times` has a list for each command: its time in ms in each round, repeated."""
+    """Return a run of two commands. `times` has a list for each command: its times in ms, repeated for all rounds."""
     plan = resolve(
         read_study("versus", study_content(Comparison(["a", "b"]), made("a", "b"))), Options("quick", seed=1)
     )

@@ -1,4 +1,4 @@
-"""The contract of every lab: how it ends, how it runs without root, and which arms fail if a process is killed."""
+"""Tests of every lab: how it ends, how it runs without root, and which arms fail if a process is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_lab_leaves_no_process_or_file_after_kill_9(lab: str) -> None:
 
 @pytest.mark.slow
 @needs_root
-def test_end_of_a_lab_removes_it_and_leaves_another_lab_running() -> None:
+def test_lab_that_ends_is_removed_and_another_lab_keeps_running() -> None:
     opened = ("-m", "tests.support.services", "redis")
     with lab_process(*opened) as one, lab_process(*opened) as other:
         assert not one.pids & other.pids
@@ -85,9 +85,9 @@ def test_lab_without_hosts_runs_on_loopback_and_warns_about_missing_cpu_shares(
 class Deaths:
     """A lab, and what must fail if its processes are killed.
 
-    `entrances` has processes in front of the server, which are killed one after the other. Each has the arms that must
-    then fail, named by their level of the main factor, such as `{"stunnel": ("stunnel-server",)}`. In the end `server`
-    is killed, and the whole run must fail.
+    `entrances` has processes in front of the server, which are killed one after the other. For each process, the value
+    lists the arms that must then fail, named by their level of the main factor, such as
+    `{"stunnel": ("stunnel-server",)}`. In the end `server` is killed, and the whole run must fail.
     """
 
     study: str
@@ -100,7 +100,7 @@ DEATHS = [
     Deaths(
         "mysql-transport",
         ("transport=plain,ssh-aes256-ctr,ssh-aes256-gcm", "distance=lan", "records=200"),
-        # sshd has a separate process for each open tunnel, so no arm fails with the process that listens.
+        # sshd has a separate process for each open tunnel, so no arm fails if the listening process is killed.
         {"ssh-aes256-ctr-lan": ("ssh-aes256-ctr",), "sshd": ()},
         "mariadb",
     ),

@@ -1,4 +1,7 @@
-"""The contract of every target: a run measures it, writes only what the dry run announced, and leaves it as it was."""
+"""Tests that a run on each kind of target (a user's own servers) must pass.
+
+The run measures the target, writes only what its dry run announced, and leaves the target as it was.
+"""
 
 from __future__ import annotations
 
@@ -223,7 +226,7 @@ def test_clean_removes_leftovers_of_a_killed_run_but_not_of_a_live_one(
     assert "nothing to remove" in clean(server, tmp_path, "--yes").out
 
 
-def test_clean_keeps_data_of_a_live_run_on_another_machine_by_its_lock_or_heartbeat(
+def test_clean_keeps_data_of_a_run_on_another_machine_that_holds_a_lock_or_sends_heartbeats(
     server: UsersServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     maker = Maker(host="elsewhere", machine="another", pid=1, started=1)

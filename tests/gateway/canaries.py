@@ -1,4 +1,4 @@
-"""A search for canaries (recognisable protected values) in received bytes, in every encoding and also in part."""
+"""A search for canaries (recognisable protected values) in received bytes: whole or in part, in any encoding."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ APPROVED = [
     "SELECT name FROM every_type WHERE whole IS NOT NULL",
     "SELECT name FROM every_type ORDER BY whole IS NULL",
     "SELECT * FROM every_type ORDER BY whole IS NULL",
-    f"SELECT c FROM `{TABLE}` WHERE id=?",  # as the engine queries
+    f"SELECT c FROM `{TABLE}` WHERE id=?",  # the query that the engine sends
 ]
 
 

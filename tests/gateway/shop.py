@@ -93,7 +93,7 @@ PEOPLE = column("people", "name") + column("people", "price", "sm4-cbc")
 
 @dataclass
 class Shop:
-    """A gateway in front of a server, and the connections that tests open to it. They are closed with it."""
+    """A gateway in front of a server. Tests connect to the gateway as one of its accounts."""
 
     server: MariadbServer
     process: GatewayProcess

@@ -63,7 +63,7 @@ class Server(ThreadingHTTPServer):
         self.requests: list[tuple[str, dict[str, str]]] = []
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect during a handshake: tests that reject the certificate make them do so."""
+        """Ignore clients that disconnect during a handshake, as they do in tests where they reject the certificate."""
 
 
 @dataclass

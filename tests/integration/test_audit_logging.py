@@ -128,7 +128,7 @@ def test_server_and_log_of_mariadb_count_the_same_statements() -> None:
 
 
 @pytest.mark.slow
-def test_each_level_and_destination_of_pgaudit_logs_what_it_says() -> None:
+def test_pgaudit_logs_exactly_the_statements_of_each_level() -> None:
     expected = {"off": 0, "silent": 0, "ddl": 0, "writes": 4, "reads-and-writes": 5, "all": 7}
     levels = ",".join(expected)
     with audited("postgres", f"audit={levels}", "log=stderr,collector") as run:
@@ -143,7 +143,7 @@ def test_each_level_and_destination_of_pgaudit_logs_what_it_says() -> None:
 
 
 @pytest.mark.slow
-def test_each_level_of_server_audit_logs_what_it_says() -> None:
+def test_server_audit_logs_exactly_the_statements_of_each_level() -> None:
     expected = {"off": 0, "silent": 0, "ddl": 0, "writes": 0, "reads-and-writes": 1, "all": 1}
     with audited("mariadb", f"audit={','.join(expected)}", "tables=off,on") as run:
         for name, arm in run.arms.items():
@@ -186,7 +186,7 @@ def test_full_disk_of_an_audit_log_is_named_and_does_not_stop_the_server(tmp_pat
 
 
 def check_full_disk(run: Audited, workload: str) -> None:
-    """Measure until the log lacks entries. Operations may not fail meanwhile."""
+    """Measure slices until the full disk makes the log lack entries. Fail if an operation fails before."""
     for _ in range(60):
         mismatch = run.measure("all", workload)[1].mismatch
         if mismatch is not None:

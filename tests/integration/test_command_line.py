@@ -91,7 +91,7 @@ def test_dry_run_prints_the_plan_and_writes_nothing(planned: Callable[..., str])
     assert "\nrounds    7\n" in planned("--rounds", "7")
 
 
-def test_dry_run_shows_the_distance_and_the_queries_of_each_connection(planned: Callable[..., str]) -> None:
+def test_dry_run_shows_the_distance_and_the_number_of_queries_on_each_connection(planned: Callable[..., str]) -> None:
     sweep = ("--load", "50/s..400/s", "--queries-per-connection", "20", "--limit", "p99 of a query", "10ms")
     text = planned("--distance", "2ms", *sweep)
     assert "\nload      50 to 400 new connections a second, 20 queries each; p99 of a query within 10 ms\n" in text

@@ -125,7 +125,7 @@ def test_prepared_statements_return_the_bytes_of_the_server_for_every_type(site:
 
 
 @pytest.mark.parametrize("statement", ["SELECT name FROM every_type", "SELECT name AS n FROM every_type AS t"])
-def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: str) -> None:
+def test_driver_rejects_plaintext_in_a_column_that_must_be_encrypted(site: Site, statement: str) -> None:
     demand = {"must_be_encrypted": [f"{DATABASE.upper()}.every_type.Name"]}
     with (
         encrypted.connect(master_keys={"app": KEY}, **demand, **site.settings(PORT)) as connection,
@@ -138,7 +138,7 @@ def test_required_encryption_is_enforced_by_the_driver(site: Site, statement: st
     ):
         past.cursor().execute(statement)
     assert not past.open
-    # A driver without the key must reject these values too.
+    # A driver without the key rejects the column too, because it cannot tell a ciphertext from other bytes.
     opaque = encrypted.connect(master_keys={}, **demand, **site.settings(OPAQUE_PORT))
     with pytest.raises(encrypted.EncryptionError, match="this column is listed in must_be_encrypted"):
         opaque.cursor().execute(statement)

@@ -1,4 +1,4 @@
-"""Labs whose servers encrypt their files: a canary is readable in the control's files and in no encrypted file."""
+"""Labs whose servers encrypt their files: a known text is readable only in the control's files."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ from tests.support.programs import check_of, running_mariadb
 pytestmark = pytest.mark.servers
 
 KEY = "00112233445566778899aabbccddeeff"
-# SHOP is the guarded account (the gateway accepts only its approved statements), except while statements are learned.
+# From the account SHOP the gateway accepts only approved statements, except while it learns statements. The account
+# CATALOGUE reads which columns exist.
 SHOP, CATALOGUE = "shop", "catalogue"
 
 

@@ -1,4 +1,4 @@
-"""MongoDB targets: behaviour specific to MongoDB. `tests/contract/test_targets.py` tests the rest."""
+"""Runs on a user's own MongoDB. `tests/contract/test_targets.py` tests what all such runs have in common."""
 
 from __future__ import annotations
 

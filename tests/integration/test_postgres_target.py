@@ -1,4 +1,4 @@
-"""PostgreSQL targets: behaviour specific to PostgreSQL. `tests/contract/test_targets.py` tests the rest."""
+"""Runs on a user's own PostgreSQL. `tests/contract/test_targets.py` tests what all such runs have in common."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def measure_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = Fal
 def good_slice(lab: ReplicationLab, arm: PlannedArm, *, caught_up: bool = False) -> Judgement:
     """Measure slices until one is not discarded, and return its judgement.
 
-    On a busy machine the replica set may be too late to take its shape, so that a slice is discarded.
+    On a busy machine the members may not form the arm's replication tree in time, so that a slice is discarded.
     """
     judged: list[Judgement] = []
 
@@ -158,7 +158,7 @@ def test_cpu_shares_limit_each_member_and_cpu_time_is_counted_by_role(seven: Rep
     assert seven.throttled_seconds().keys() == {"primary", "secondaries", "hidden"}
     share = seven._nodes.hosts["7-primary"].cpu_share
     assert share is not None
-    # The limit is the arm's share of 0.5 now, not the larger one with which the set was formed.
+    # The members have the CPU share of the arm (0.5). While the replica set was formed, they had a larger one.
     for name, value in limits(share.hierarchies.version, 0.5, share.period_us).items():
         assert (share.hierarchies.limit / share.group / name).read_text().strip() == value
     for folder in share.folders:
@@ -200,7 +200,7 @@ def test_stepped_down_primary_becomes_primary_again(seven: ReplicationLab) -> No
     assert any("elected another primary once" in warning for warning in seven.warnings())
 
 
-def test_killed_member_discards_only_the_arms_of_its_replica_set() -> None:
+def test_killed_member_fails_the_arms_of_its_replica_set() -> None:
     plan = replication_plan("nodes=3", "sync=star", "node_cpu=1", "write_concern=1")
     with ReplicationLab(plan) as lab:
         arm = plan.controls[0]

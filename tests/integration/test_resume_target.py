@@ -1,4 +1,4 @@
-"""Interrupted runs on targets: costof resumes them only on the same servers."""
+"""Interrupted runs on a user's own servers (a target): costof resumes them only on the same servers."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.support.small_plans import small_study
 from .conftest import SHORT, SHORT_ROUND, costof_running, slices_measured, wait_for_slices
 
 pytestmark = [pytest.mark.slow, pytest.mark.servers]
-#: Options of a run with workloads of the engine and a driver on three arms: plain, its replicate and TLS.
+#: Options of a run with workloads of the engine and a driver on three arms: plain, its identical copy and TLS.
 QUICK = ["--profile", "quick", "--rounds", "5", "--seed", "1"]
 AT_LOAD = ["--pool", "4", "--load", "100/s"]
-#: The number of slices in a round with --load: one workload on three arms (plain, its replicate and TLS).
+#: The number of slices in a round with --load: one workload on three arms (plain, its identical copy and TLS).
 LOAD_ROUND = 3
 
 
@@ -157,7 +157,7 @@ def test_run_is_not_resumed_without_its_server_or_on_another_one(
         assert other.places() == places
 
 
-def test_run_on_a_balancer_is_resumed(tmp_path: Path, temporary: Path) -> None:
+def test_interrupted_run_on_a_users_balancer_can_be_resumed(tmp_path: Path, temporary: Path) -> None:
     run = tmp_path / "run"
     with Lab() as lab, running_balancer(lab, Haproxy) as balancer:
         study = small_study("http-tls-termination", tmp_path)

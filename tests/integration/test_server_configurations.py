@@ -27,7 +27,7 @@ levels.logged.lab.server.settings = { appendonly = "yes" }
 
 
 def with_commits() -> Study:
-    """Return the TLS study of Redis with a factor that configures the server."""
+    """Return the study redis-tls with another factor, whose levels set options of the server."""
     study = tomllib.loads(resources.files("costof.studies").joinpath("redis-tls.toml").read_text())
     study["factors"]["commits"] = tomllib.loads(COMMITS)
     return Study.model_validate({"name": "redis-tls", **study})

@@ -45,7 +45,7 @@ def test_setup_prepare_conclude_and_cleanup_run_in_the_order_of_hyperfine(tmp_pa
     order = [name for word, name, *_ in words if word == "run"]
     assert Counter(order) == {"1": 2 * (RUNS + WARM_UPS), "2": RUNS + WARM_UPS}
     assert len([*groupby(order)]) > RUNS, "the commands alternate"
-    # costof's warm-up round serves as the last warm-up run, but its run is numbered like measured ones.
+    # The last warm-up run is the one in costof's warm-up round. It is numbered like a measured run.
     iterations = [number for word, name, number in filter(lambda each: len(each) == 3, words) if name == "2"]
     assert iterations == [f"warmup-{at}" for at in range(WARM_UPS - 1)] + [str(at) for at in range(RUNS + 1)]
 

@@ -16,8 +16,8 @@ from tests.manual.command_lines import Line, lines
 from tests.support.small_plans import plan_of
 from tests.truths import TRUTHS
 
-#: Lines with one of these words are only parsed, because they need something. The text says what they need, and which
-#: test runs such lines.
+#: Lines with one of these words are only parsed, because they need something that is missing here. The text says what
+#: they need, and which test runs such lines.
 NEEDS = {
     "--target": "servers of the user's own: tests/contract/test_targets.py",
     "--resume": "a run that was interrupted: tests/integration/test_run_ends.py",
@@ -32,7 +32,7 @@ NEEDS = {
     "selftest": "a minute: tests/integration/test_selftest.py",
     "doctor": "every program of the labs, to end with 0: tests/unit/lab/test_fetched_programs.py",
 }
-#: Other programs than costof, and what their lines need.
+#: Programs other than costof that occur in command lines, and what these lines need.
 OTHERS = {
     "podman": "podman, and a wheel in dist/",
     "uv": "uv, and a wheel in dist/: make check-wheels",

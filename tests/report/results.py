@@ -67,7 +67,7 @@ def small(study: str) -> Result:
 
 
 def mongodb(**changes: Any) -> Result:
-    """Return a result of one protected arm, on the wire and in an application. `changes` replace its fields."""
+    """Return a result of one protected arm, measured by the engine and by a driver. `changes` replace its fields."""
     return result_of(MONGODB, rounds=10).model_copy(update=changes)
 
 
@@ -94,7 +94,7 @@ def at_load(carried: float = 1.0, load: RequestedLoad = FRESH, come: float = 1.0
 
 @cache
 def target_at_load() -> Result:
-    """Return the result of a run at a load on a target half a millisecond away, with predictions for 2 ms."""
+    """Return the result of a run at a load on a user's server half a millisecond away, with predictions for 2 ms."""
     plan = plan_of(TRANSPORT, "quick", "transport=plain,tls", "distance=2", target="mysql://app@db/", load=FRESH)
     return fake_result(plan, FarAway(), f"{STARTED[:10]}-{TRANSPORT}-target", noise=NOISE)
 

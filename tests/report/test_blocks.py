@@ -1,4 +1,4 @@
-"""Reports in Markdown, on terminals of common widths, and what all forms of a report say of unusual runs."""
+"""Reports in Markdown and on terminals of common widths, and reports about unusual runs."""
 
 from __future__ import annotations
 

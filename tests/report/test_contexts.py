@@ -77,7 +77,7 @@ def test_answer_about_many_protections_names_only_the_most_expensive_and_the_che
 
 
 def with_effects(change: dict[str, object], metrics: set[str]) -> Result:
-    """Return a result with the changes `change` to its effects on these metrics.
+    """Return a result whose effects on these metrics have the fields in `change`.
 
     Its cost model is removed, because the answer would begin with sentences about the cost model.
     """
@@ -117,7 +117,7 @@ def test_protection_without_cost_breaks_even_with_a_single_query() -> None:
     assert "costs less than 5 % at lan even with a single query a connection" in answer_texts(free, "break_even")[0]
 
 
-def test_break_even_that_is_not_certain_has_the_lowest_plausible_number_of_queries() -> None:
+def test_uncertain_break_even_is_reported_as_the_lower_end_of_its_interval() -> None:
     result = transport()
     late = {"operations": None, "low": 843.2, "high": None}
     points = [point.model_copy(update=late) for point in result.sections.break_even]

@@ -1,4 +1,4 @@
-"""The cost model: its predictions, and the calculator's arithmetic in Python."""
+"""The cost model: its predictions, and the functions that the report's calculator repeats in JavaScript."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_default_distance_of_the_calculator_is_the_shortest_of_at_least_1_ms() -
     assert default_load(Index(near), model).round_trip_ms == 0.05
 
 
-def test_flushes_predict_the_cost_on_another_disk() -> None:
+def test_cost_on_another_disk_is_predicted_from_the_flushes_of_an_operation() -> None:
     study, level, flushes = "mariadb-durability", "1-1", 2
     plan, truth = plan_of(study, "quick", "clients=1"), TRUTHS[study]
     assert isinstance(truth, DurabilityTruth)
@@ -120,7 +120,7 @@ def test_calculator_without_scripts_has_a_row_for_every_distance_or_disk_and_pro
 
 
 class Carried(TransportTruth):
-    """Simulated slices with CPU times as in reality: a lab also counts its links, a target only the client."""
+    """Simulated slices with the CPU times of a run: in a lab also those of links, on a target only the client's."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         slice_ = super().slice(plan, workload, arm, chance)

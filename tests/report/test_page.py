@@ -122,7 +122,7 @@ def test_page_shows_every_verdict_in_words() -> None:
     effects = [effect.model_copy(update={"verdict": verdicts[effect.metric]}) for effect in result.effects]
     costs = drawn(result.model_copy(update={"effects": effects})).split('<section id="costs"')[1].split("</section>")[0]
     chips = re.findall(r'<span class="chip (\w+)"><span[^>]*>.</span> (.*?)</span>', costs)
-    # One row for each metric, in the order of the effects.
+    # The table has one row for each metric.
     assert Counter(chips) == Counter(CHIPS[verdict] for verdict in verdicts.values())
 
 

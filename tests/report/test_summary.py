@@ -77,7 +77,7 @@ def test_key_figures_of_one_metric_at_many_sizes_include_the_two_largest_sizes()
     assert [each.difference.value for each in shown] == [3.0, 7.0, 15.0, 31.0]
 
 
-def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_fit_each_other() -> None:
+def test_answer_names_the_round_that_dominates_a_mean_and_its_figures_are_consistent() -> None:
     result = stalled()
     figure = result.summary.figures[0]
     assert spaced(result.summary.rounds) == (
@@ -117,7 +117,7 @@ def test_certainty_is_low_if_no_figure_has_a_verdict() -> None:
     assert how_sure(index, [unresolved, figure("a write")], []) == "limited: 10 rounds leave a read unresolved."
 
 
-def test_summary_of_several_arms_leads_with_a_quantity_that_has_a_verdict_and_names_the_unresolved_ones() -> None:
+def test_summary_begins_with_an_arm_that_has_a_verdict_and_then_names_arms_that_are_unresolved() -> None:
     index, rate = Index(mongodb()), {"unit": "per_second", "better": "higher", "ratio": estimate(0.9, 0.01)}
     arms = [
         figure(words, -30.0, verdict, arm, **changes)

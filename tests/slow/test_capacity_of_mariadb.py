@@ -39,7 +39,7 @@ def test_measured_capacities_of_a_database_equal_those_computed_for_its_queues(t
         lab.wait_until("starting the relay", lambda: greets(server.address, ENTRANCE))
         url = url_of(server).replace(f":{server.port}/", f":{ENTRANCE}/")
         access = Access(url, server.ca_file, allow_plain=True)
-        # On a busy machine a run may be too disturbed to find the capacities, and says so.
+        # On a busy machine a run may be too disturbed to find the capacities. Then the next run is made.
         runs = (sweep(access, tmp_path / str(attempt)) for attempt in range(ATTEMPTS))
         effect = next(each for result in runs for each in result.effects if each.metric == CAPACITY)
     plain, tls = (queue_server.capacity(service, 1, LIMIT_SECONDS, SHARE) for service in (PLAIN, TLS))

@@ -57,7 +57,7 @@ pytestmark = [
 LOADS = ["load-1", "load-2", "load-3"]
 #: The maximum time between the first operations of any two hosts. By schedule it is 0.7 ms.
 TOGETHER_NS = 5_000_000
-#: The duration, in seconds, of a command that outlasts the test, so it must be killed.
+#: The duration of a command, in seconds. It is longer than the test, so the command ends only if costof kills it.
 LONG = "123456789"
 
 
@@ -167,7 +167,7 @@ def test_clock_of_a_host_that_is_ten_seconds_off_is_corrected(near: Near) -> Non
         assert [round(offset) for offset in offsets] == [0, 10, 0]
     for each in zip(*(record.hosts for record in near.outcome.slices), strict=True):
         assert sum(part.operations for part in each) > 0
-        # A busy machine starts some slices late, so only one must be in time. Without the correction none would be.
+        # One slice in time is enough: a busy machine starts some late, but without the correction all would be late.
         assert min(part.late_ns for part in each) < 1e9
 
 

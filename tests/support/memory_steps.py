@@ -14,7 +14,7 @@ FIRST_BYTES = 50_000
 
 
 def memory_steps(arm: str, server: int, pooler: int = 0, count: int = len(STEPS)) -> list[MemoryRecord]:
-    """Return the records of the first `count` steps. A connection takes `server` bytes of the server, and so on."""
+    """Return the records of the first `count` steps. `server` and `pooler` are the bytes of a connection."""
     records, connections = [], 0
     for step, opened in enumerate(STEPS[:count]):
         connections += opened

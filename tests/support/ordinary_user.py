@@ -1,7 +1,7 @@
 """Runs programs as an ordinary user on a typical machine, where every user can read Python and open /dev/net/tun.
 
-Tests run as root in a container, or on a machine without udev, where this may not be the case. A mount namespace makes
-it so for the user's processes only, and does not change the machine.
+In a container, or on a machine without udev, users may lack these rights. A mount namespace gives the rights to the
+processes of the test's user, and does not change the machine.
 """
 
 from __future__ import annotations

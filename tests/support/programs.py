@@ -1,4 +1,4 @@
-"""Starts each server program of labs, with what tests need: a client's check, secrets and processes."""
+"""Starts each server program of labs, and says how tests can check it, what its secrets are, and its processes."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def make_ed25519_user(server: MariadbServer) -> bool:
 @contextlib.contextmanager
 def running_mariadb(lab: Lab, *keys: str, authority: Authority | None = None) -> Iterator[MariadbServer]:
     """Start a MariaDB with certificates of these kinds of keys, of which it uses the first. Several servers in a lab
-    must share an `authority`, because the lab's folder has room for one."""
+    must share an `authority`, because a lab's folder has the files of only one authority."""
     authority = authority or Authority(lab.folder / "certificates")
     installed = base_folder(find_mariadbd()) / "lib/mysql/plugin" / ED25519_PLUGIN
     elsewhere = not installed.is_file() and (UNPACKED / ED25519_PLUGIN).is_file()
@@ -341,7 +341,7 @@ def start_tls(server: MariadbServer, context: ssl.SSLContext, session: ssl.SSLSe
 
 
 def eventually(what: str, condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds. `what` names it in the error after a very long time."""
+    """Wait until the condition holds, or fail after a very long time. `what` names the condition in the error."""
     deadline = time.monotonic() + HANGS_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not come about within {HANGS_SECONDS} s"

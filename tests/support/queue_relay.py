@@ -22,7 +22,7 @@ PLAIN_BYTES, TLS_BYTES = 26, 48
 class Turns:
     """A queue of queries, each of which has a turn of fixed length.
 
-    `late` counts answers of the server that came after the end of their turn, `late_seconds` by how much in all.
+    `late` counts answers of the server that came after the end of their turn. `late_seconds` is the sum of the delays.
     """
 
     def __init__(self, service: float) -> None:

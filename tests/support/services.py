@@ -1,4 +1,4 @@
-"""Opens each service, in labs and on targets, with the facts about it that tests need.
+"""Opens each service, in a lab or on a user's own servers, and states the facts about it that tests need.
 
 `python -m tests.support.services <lab or study>` opens a lab in its own process, prints its processes and hosts, and
 runs until its input ends.
@@ -42,7 +42,7 @@ class Kind:
     - `counted_as`: the name under which its servers count a connection with TLS 1.3;
     - `operation`: the workload that uses open connections, such as "query";
     - `apart`: fields of client settings that may differ between arms, such as "addresses";
-    - `proves`: whether the service itself gives evidence that no client has, in a lab and on a target;
+    - `proves`: whether the service itself gives evidence that no client has: first in a lab, then on a target;
     - `privileges`: what is granted to the account on a target.
     """
 

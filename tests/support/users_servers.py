@@ -62,7 +62,7 @@ class UsersServer:
     study: ClassVar[str]
     scheme: ClassVar[str]
     records: ClassVar[int] = 200
-    #: The engine's workloads in a small run. Apart from `load`, the last of them uses the run's records.
+    #: The engine's workloads in a small run. The last one, apart from `load`, reads or writes the run's records.
     workloads: ClassVar[tuple[Workload, ...]] = WORKLOADS
     #: `writes`: the verb in each line of a dry run that announces a write. `needs`: the privileges that the dry run
     #: asks for if the place is `CHOSEN`.
@@ -230,7 +230,7 @@ class PostgresSchema(Postgres):
 
 
 class PostgresCommits(Postgres):
-    """A PostgreSQL server on which the arms differ in a setting of their sessions, and write rows all the time."""
+    """A PostgreSQL server for a study of commits: its arms insert rows, and differ in a setting of the session."""
 
     study = "postgres-durability"
     workloads = (Workload(name="commit", kind="ycsb", workers=2, ycsb={"phase": "load", "field_length": 10}),)

@@ -1,7 +1,7 @@
 """The true times and counts with which runs of each study are simulated.
 
-The modules are merged: `TRUTHS` has a `Truth` for each study, and `SMALL` the settings of its smallest run whose report
-has every section, if that needs settings.
+The modules are merged: `TRUTHS` has a `Truth` for each study. For studies that need them, `SMALL` has the settings of
+the smallest run whose report has every section.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Simulated runs at a load (a fixed rate of connections or operations), in which TLS lengthens both."""
+"""Simulated runs at a load (a fixed rate of connections or operations), in which TLS makes both slower."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CPU_MS = ((0.29, 0.61), (1.12, 1.86))
 
 
 class AtLoad(Truth):
-    """Slices at a load.
+    """A simulated run at a load.
 
     Of the requested load, the share `arriving` arrives. Of that, a protected arm serves the share `served`.
     """
@@ -59,7 +59,7 @@ class AtLoad(Truth):
 
 
 class Saturated(AtLoad):
-    """Slices at a load in which a protected arm serves at most `most` connections or operations a second."""
+    """A run at a load in which a protected arm serves at most `most` connections or operations a second."""
 
     def __init__(self, most: float) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Saturated(AtLoad):
 
 
 class Growing(AtLoad):
-    """Slices in which operations of a protected arm queue for a tenth of the slice if the load exceeds `most` a second.
+    """A run in which operations of a protected arm queue for a tenth of a slice if the load exceeds `most` a second.
 
     All operations are served nevertheless.
     """
@@ -88,7 +88,7 @@ class Growing(AtLoad):
 
 
 class FarAway(AtLoad):
-    """Slices at a load on a target whose TCP handshakes take half a millisecond."""
+    """A run at a load on a user's own server, whose TCP handshakes take half a millisecond."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         record = super().slice(plan, workload, arm, chance)
@@ -96,7 +96,7 @@ class FarAway(AtLoad):
 
 
 class Stalled(AtLoad):
-    """Slices at a load in which new connections of the protected arm take `milliseconds` in the third round."""
+    """A run at a load in which new connections of the protected arm take `milliseconds` in the third round."""
 
     def __init__(self, milliseconds: float) -> None:
         super().__init__()

@@ -20,7 +20,10 @@ OPERATIONS = 400
 
 
 class DurabilityTruth(Truth):
-    """Slices of commits. `costs` has a commit's flushes and additional time in ms, by level of the main factor."""
+    """A simulated run that measures commits.
+
+    `costs` has the number of flushes of a commit and its additional time in ms, by level of the main factor.
+    """
 
     def __init__(self, costs: dict[str, tuple[float, float]]) -> None:
         super().__init__()

@@ -1,7 +1,7 @@
 """Simulated runs of `http-firewall`, in which only the CPU time of the firewall's rules differs.
 
-nginx has one thread. The rules use it for each request and each byte of a body: more at paranoia level 2, less with
-exclusions.
+nginx has one thread, in which the rules take CPU time for each request and each byte of its body. They take more at
+paranoia level 2, and less with exclusions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OPERATIONS = 200
 NGINX_MS, ELSEWHERE_MS, CONNECT_MS = 0.03, 0.05, 0.06
 #: CPU time of the rules in ms: for a request without a body, and for each KB of a body.
 RULES_MS, RULES_KB_MS = 0.4, 0.15
-#: By what the time of the rules is multiplied, by level of the factors `firewall`, `paranoia` and `tuning`.
+#: Multipliers of the time of the rules, for levels of the factors `firewall`, `paranoia` and `tuning`.
 SHARES = {
     "firewall": {"off": 0.0, "engine-off": 0.02, "detection": 1.0, "on": 1.0},
     "paranoia": {"2": 1.4},

@@ -11,7 +11,10 @@ from tests.noise import Chance
 
 
 class Failing(Truth):
-    """Slices in which a `share` of the queries of some arms fails, or `wholly` all queries of every fourth slice."""
+    """A simulated run in which queries of the given arms fail.
+
+    Either a `share` of the queries of each slice fails or, if `wholly` is true, all queries of every fourth slice.
+    """
 
     def __init__(self, arms: set[str], share: float = 0.0, *, wholly: bool = False) -> None:
         super().__init__()
@@ -30,7 +33,7 @@ class Failing(Truth):
 
 
 class Stalling(Truth):
-    """Slices of which every tenth with TLS stalls: its queries take `times` as long."""
+    """A simulated run in which the queries of every tenth slice (measured window) with TLS take `times` as long."""
 
     def __init__(self, times: float) -> None:
         super().__init__()
@@ -45,7 +48,7 @@ class Stalling(Truth):
 
 
 class LongTail(Truth):
-    """Slices in which the times of queries scatter four times as much with TLS, around the same mean."""
+    """A simulated run in which the times of queries scatter four times as much with TLS, around the same mean."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
@@ -56,7 +59,7 @@ class LongTail(Truth):
 
 
 class FewPay(Truth):
-    """Slices in which one query in ten takes half a millisecond longer with TLS."""
+    """A simulated run in which one query in ten takes half a millisecond longer with TLS."""
 
     share = 0.1
 
@@ -77,7 +80,7 @@ class EveryQueryPays(FewPay):
 
 
 class FewQueries(Truth):
-    """Slices with only 30 queries."""
+    """A simulated run with only 30 queries in each slice (measured window)."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)
@@ -87,7 +90,7 @@ class FewQueries(Truth):
 
 
 class NeverPlain(Truth):
-    """Slices in which every query of the control fails."""
+    """A simulated run in which every query of the control fails."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         measured = super().slice(plan, workload, arm, chance)

@@ -49,7 +49,7 @@ CPU_MS = {
 
 
 class MongodbTruth(Truth):
-    """Slices in which, besides, some queries of the control are reset and some connections with TLS time out."""
+    """A simulated run of mongodb-tls in which some queries of the control fail, and some TLS connections time out."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, wire = arm.levels["transport"] == "tls", workload.startswith("wire")

@@ -42,7 +42,7 @@ RESUMED = 0.34
 
 
 class RedisTruth(Truth):
-    """Slices in which an ECDSA key or resumption saves most of the handshake."""
+    """A simulated run in which an ECDSA key or session resumption saves most of a handshake."""
 
     def slice(self, plan: Plan, workload: str, arm: PlannedArm, chance: Chance) -> Slice:
         tls, link = arm.levels["transport"] != "plain", plan.study.round_trip_ms(arm.levels)

@@ -1,7 +1,7 @@
 """Simulated runs of `service-mtls`: passing through two proxies takes far longer than encryption between them.
 
 Proxies for HTTP keep the connections to each other open. Proxies for raw TCP open a new one for each connection of the
-client, most of whose time is then a TLS handshake.
+client. Most of the time to connect is then a TLS handshake.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PROXY_MS, RAW_PROXY_MS, TLS_MS = 0.11, 0.04, 0.012
 BETWEEN_MS, HANDSHAKE_MS = 0.06, 2.9
 #: Time of a handshake relative to one with RSA keys of 2048 bits.
 CHEAPER = {"rsa-4096": 4.1, "ecdsa-p256": 0.42, "on": 0.3}
-#: Time of a proxy relative to that of Envoy.
+#: Time that a request spends in a proxy, relative to Envoy.
 PROGRAMS = {"haproxy": 0.4}
 OPERATIONS = 400
 #: CPU time in ms of client and server for a request, and of the client for a connection.

@@ -18,16 +18,16 @@ COSTOF, ENGINE = ROOT / "costof", ROOT / "engine"
 RUST = ("engine/src", "engine/crates", "engine/tests")
 #: Names of levels that also have another meaning. For each: the files and folders in which it may have this meaning.
 WORDS_OF_PYTHON = {
-    # "plain" and "tls" are also transports of a client in plans and URLs, and "tls" a phase of a connection. "plain" is
-    # also the usual kind of a row or paragraph, and of an output in a gateway's rules.
+    # "plain" and "tls" are also transports of a client in plans and URLs. "tls" is also a phase of a connection, and
+    # "plain" the usual kind of a row or paragraph, or of an output in a gateway's rules.
     "plain": ("report/", "messages/plan.py", "services/encryption/rules.py", "services/http/"),
     "tls": ("cli/", "report/", "instruments/drivers/", "messages/plan.py", "programs/", "services/"),
     "full": ("cli/", "instruments/clients/", "instruments/drivers/", "messages/plan.py", "services/http/"),
     "ca-only": ("results/warnings.py", "cli/ycsb/", "instruments/clients/", "instruments/drivers/", "messages/plan.py"),
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("messages/plan.py",)),
-    # Also the name of a MongoDB database, and a kind of forwarding in OpenSSH.
+    # "local" is also the name of a MongoDB database, and a kind of forwarding in OpenSSH.
     "local": ("programs/openssh.py", "programs/target_database.py"),
-    # Also a write concern of MongoDB (majority), and query modes of pgbench (the others).
+    # "majority" is also a write concern of MongoDB; the next three names are also query modes of pgbench.
     "majority": ("cli/ycsb/databases/mongodb.py", "programs/mongod/"),
     "extended": ("instruments/drivers/", "programs/postgres/"),
     "simple": ("instruments/clients/", "instruments/drivers/", "programs/postgres/"),
@@ -38,45 +38,45 @@ WORDS_OF_PYTHON = {
         "programs/mariadb/",
         "programs/postgres/",
     ),
-    # Also values of PostgreSQL's synchronous_commit that need a standby.
+    # These names are also values of PostgreSQL's synchronous_commit that need a standby.
     **dict.fromkeys(("remote_write", "remote_apply"), ("programs/postgres/",)),
-    # Also kinds of keys that the lab's certificate authority creates.
+    # These two names are also kinds of keys that the lab's certificate authority creates.
     "rsa-2048": ("lab/certificates.py",),
     "ecdsa-p256": ("lab/certificates.py", "services/encryption/target.py"),
-    # Also names of server programs, and of the role of a process (balancer).
+    # These names are also those of server programs; "balancer" is also the role of a process.
     "envoy": ("programs/sidecars/envoy.py",),
     "haproxy": ("programs/haproxy.py", "programs/sidecars/haproxy.py"),
     "nginx": ("programs/modsecurity.py", "programs/nginx.py", "services/firewall/"),
     "balancer": ("programs/balancer.py", "services/http/", "study/load.py"),
-    # Also classes of audited statements (all, ddl), destinations of PostgreSQL's log (stderr, collector, syslog), and
-    # the role of the syslog daemon.
+    # "all" and "ddl" are also classes of audited statements. "stderr", "collector" and "syslog" are also destinations
+    # of PostgreSQL's log, and "syslog" is the role of the syslog daemon.
     "all": ("programs/postgres/", "programs/sidecars/"),
     "ddl": ("programs/",),
     "stderr": ("programs/",),
     "collector": ("programs/postgres/",),
     "syslog": ("programs/", "lab/syslog.py"),
-    # Also shapes of a replica set, which this service creates, and the evidence of a chain of certificates.
+    # These names are also shapes of a replica set in code, and "chain" is evidence of a chain of certificates.
     "star": ("services/replication/shape.py",),
     "chain": ("results/arms.py", "services/replication/shape.py"),
     "natural": ("services/replication/shape.py",),
-    # Besides a level of a distance, this is the default if no distance was requested.
+    # "lan" is also the default if no distance was requested.
     "lan": ("study/schema.py",),
-    # Also the name of a route in files of the lab, and PostgreSQL's term for TLS without a preceding request.
+    # "direct" is also the name of a route in files of the lab, and PostgreSQL's term for TLS without a request for it.
     "direct": ("instruments/clients/", "instruments/drivers/", "programs/postgres/", "services/http/"),
 }
 ALGORITHMS = ("aes-128-gcm", "aes-128-ctr", "aes-128-cbc", "aes-128-ecb", "sm4-gcm", "sm4-cbc")
 WORDS_OF_RUST = {
-    # Also the transport of a client, and a phase of a connection.
+    # "plain" is also the transport of a client, and "tls" a phase of a connection.
     "plain": ("crates/gateway/src/learn.rs", "crates/gateway/src/plan.rs", "crates/record/"),
     "tls": ("crates/record/",),
-    # Also the scope of a variable of a MySQL session.
+    # "local" is also the scope of a variable of a MySQL session.
     "local": ("crates/gateway/src/session_statements.rs",),
-    # Also the kind of key of a certificate.
+    # "ecdsa-p256" is also the kind of key of a certificate.
     "ecdsa-p256": ("crates/net/src/transport/tls.rs",),
     "majority": ("crates/wire/src/mongodb/",),
-    # Also the names of key-exchange groups in OpenSSL.
+    # These names are also those of key-exchange groups in OpenSSL.
     **dict.fromkeys(("prime256v1", "x25519", "X25519MLKEM768"), ("crates/net/src/settings.rs",)),
-    # Also the name of a Cargo feature that selects this TLS library.
+    # "aws-lc" is also the name of a Cargo feature that selects this TLS library.
     "aws-lc": ("crates/net/src/transport/",),
     **dict.fromkeys(ALGORITHMS, ("crates/encryption/src/algorithm.rs",)),
 }

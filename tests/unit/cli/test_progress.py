@@ -1,4 +1,4 @@
-"""The displays of a run in progress, and the figures of their events."""
+"""The displays of a run in progress, and the figures in the events that they show."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_live_figures_after_the_last_round_equal_those_of_the_report(tmp_path: P
     assert last.discarded == 1 + len(run.plan.study.workloads)
 
 
-def test_figures_of_a_run_with_restarts_are_computed_over_starts_of_the_servers(tmp_path: Path) -> None:
+def test_live_figures_of_a_run_with_restarts_use_one_value_for_each_start_of_the_servers(tmp_path: Path) -> None:
     ledger, display = run_of(tmp_path, restarts="3"), Kept()
     replay = Replay(ledger)
     with replay.progress(display):

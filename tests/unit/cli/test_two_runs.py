@@ -345,7 +345,7 @@ def run() -> Core:
 
 
 def series(run: Core, ratios: list[float], spread: float = 0.01) -> History:
-    """Return the history of one effect in runs with these ratios, which are passed in reverse order."""
+    """Return the history of one effect. `ratios` are those of successive runs, which are analysed newest first."""
     effect, indexes = effect_of(run, QUERY, "tls"), []
     for number, ratio in enumerate(ratios):
         run_effect = effect.model_copy(

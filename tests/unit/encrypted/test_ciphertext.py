@@ -86,7 +86,7 @@ def opening(algorithm: Algorithm, data_key: bytes = bytes(16)) -> Opener:
 
 
 @given(ALGORITHMS, KEYS, st.integers(0, 2**32 - 1), st.binary(max_size=60), st.binary(max_size=300))
-def test_sealed_value_decrypts_to_the_original(
+def test_value_encrypted_as_documented_decrypts_to_the_original(
     algorithm: Algorithm, data_key: bytes, count: int, associated: bytes, text: bytes
 ) -> None:
     sealed = seal(algorithm, data_key, count, associated, text)

@@ -179,7 +179,7 @@ def test_setting_of_an_arm_that_a_client_does_not_support_is_an_error(
 
 
 @pytest.mark.parametrize("name", client_names())
-def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_knows(name: str) -> None:
+def test_settings_of_a_load_generator_hide_secrets_and_its_headline_figures_can_be_parsed(name: str) -> None:
     services = {"pgbench": POSTGRES, "sysbench": MYSQL, "redis-benchmark": REDIS}
     settings = client_settings(name, services.get(name, HTTP))
     shown = settings.model_dump_json() + repr(settings) + str(settings.programs)
@@ -189,7 +189,7 @@ def test_client_settings_hide_secrets_and_name_figures_that_their_output_parser_
         assert set(client(name).test(test).headline) <= set(client(name).figures(test))
 
 
-def test_study_with_a_client_has_its_workload_and_its_figures_as_metrics() -> None:
+def test_study_measured_by_pgbench_has_the_figures_that_pgbench_prints_as_metrics() -> None:
     plan = resolve(load_study("postgres-tls"), Options(profile="quick", client="pgbench"))
     assert plan.client == "pgbench"
     assert plan.study.metrics["client.tps"].headline

@@ -213,7 +213,10 @@ def test_studies_and_options_that_hosts_cannot_run_are_rejected_with_the_reason(
 
 
 def test_only_the_folder_instruments_hosts_imports_ray() -> None:
-    """The command imports nothing of this folder, which import-linter checks: a crash of Ray must not end a run."""
+    """The process of the command must not import Ray, because a crash of Ray must not end a run.
+
+    import-linter checks that the command imports nothing from this folder.
+    """
     using = {
         path.parent.relative_to(PACKAGE).as_posix()
         for path in PACKAGE.rglob("*.py")

@@ -1,4 +1,4 @@
-"""Encryption at rest: what the search for a canary proves, and key files that a server must not use."""
+"""Encryption at rest: the search for a known text (canary) in files, and key files that a server must not use."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ def test_prediction_adds_only_the_round_trip_time_that_exceeds_the_measured_one(
     assert predicted(result, CONNECTION).difference.value == pytest.approx(1.4 + 1.5, rel=0.02)
 
 
-def test_reports_say_from_what_an_effect_is_predicted() -> None:
+def test_reports_say_from_which_measurements_an_effect_is_predicted() -> None:
     result = result_of("distance=2", FAR_AWAY)
     (text,) = (text for text in sentence_texts(result.answer, "answer") if ", 2 ms away (predicted " in text)
     assert text.startswith("TLS (modern suite, as served) ")

@@ -187,7 +187,7 @@ def test_disturbed_round_is_discarded_for_all_arms(quiet: Slices, tmp_path: Path
 
 
 def without_servers_cpu(ledger: Ledger, rounds: int) -> Ledger:
-    """Return the ledger without the servers' CPU time in its first `rounds`, as if --server-cpu came later."""
+    """Return the ledger without the servers' CPU time in its first `rounds`, as if it was resumed with --server-cpu."""
     path = ledger.folder / SLICES
     records = [json.loads(line) for line in path.read_text().splitlines()]
     for record in records:
@@ -332,7 +332,7 @@ def estimates(found: Any) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("study", EVERY_SECTION)
-def test_estimates_of_a_run_with_restarts_are_computed_over_starts(study: str) -> None:
+def test_estimates_of_a_run_with_restarts_use_one_value_for_each_start_of_the_servers(study: str) -> None:
     plan = plan_of(study, restarts="5")
     result = fake_result(plan, TRUTHS.get(study, Truth()), rounds=3, noise=Noise(0.01))
     assert {each["rounds"] for each in estimates(json.loads(result.model_dump_json()))} == {5}
@@ -393,7 +393,7 @@ def test_intervals_of_a_run_that_someone_stopped_are_wider_and_its_reports_say_s
     assert "times as wide" not in render_markdown(failed)
 
 
-def test_run_that_was_continued_after_its_end_has_intervals_as_strict_as_its_verdicts(tmp_path: Path) -> None:
+def test_intervals_of_a_run_continued_after_its_end_are_widened_and_the_report_says_so(tmp_path: Path) -> None:
     ledger = fake_run(tmp_path / "run", PLAN, Truth(), rounds=20)
     once = build_core(read_run(ledger), "run")
     ledger.append(EnvironmentRecord(started=STARTED, facts={}, budget_seconds=200))
@@ -504,7 +504,7 @@ def test_longer_tail_is_reported_although_the_mean_is_equal() -> None:
 
 
 def curve_sentence(result: Result) -> str:
-    """Return the sentence about the curve of a query on the wire."""
+    """Return the report's sentence about the cost of a query, measured by the engine, at each percentile."""
     lines = spaced(render_markdown(result)).splitlines()
     (text,) = (
         line

@@ -1,4 +1,4 @@
-"""Tests of the judgement of a self-test, on simulated runs in which verdicts or intervals are right or wrong."""
+"""Tests of whether `costof selftest` passes, on simulated runs whose verdicts or intervals are right or wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rates of a sweep's slices."""
+"""The load (operations a second) that a sweep, a search for the capacity, chooses for each of its slices."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_slices_follow_a_slice_of_the_same_protection_equally_often_for_all_prot
         for number in range(60)
         for key in schedule.round(number, dict.fromkeys(list(STUDY.workloads)[:workloads], ARMS))
     ]
-    # The replicate is an identical copy of the control, so both count as "plain".
+    # The replicate is a second, identical copy of the control, so both count as "plain".
     replicate = PLAN.replicate(PLAN.controls[0]).name
     kinds = [(key, "plain" if key.role == replicate else PLAN.arm(key.role).protection) for key in slices]
     own = Counter(kind for (_, before), (key, kind) in pairwise(kinds) if before == kind and key.role != replicate)
@@ -283,7 +283,7 @@ def test_slice_is_longer_if_its_operations_vary_more() -> None:
     assert choose_sizes(finer, noisy)["wire_query"].operations == pytest.approx(2 * chosen.operations, abs=2)
 
 
-def test_slice_of_a_slow_arm_has_two_operations_of_each_worker() -> None:
+def test_slice_of_a_slow_arm_is_shortened_to_two_operations_of_each_worker() -> None:
     plan = plan_of("mysql-transport", "quick", "distance=us-us")
     chosen = choose_sizes(plan, warm_up(plan, 45.0))
     far = {name: size.operations for name, size in chosen.items() if name.endswith("@far")}

@@ -1,4 +1,4 @@
-"""URLs of a user's own balancer: parsing, errors, and the service of such a target."""
+"""The URLs of a user's own balancer, and the service that measures it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_protected_arms_use_the_https_url_and_the_control_uses_the_plain_url() -
     assert protected["transport"] == {"kind": "tls", "verify": "full", "resumption": False}
 
 
-def test_levels_of_the_client_apply_to_a_target_and_levels_of_the_server_are_marked_as_served() -> None:
+def test_levels_of_the_client_apply_to_a_target_and_levels_of_the_server_are_named_as_served() -> None:
     settings = ("keep_alive=10", "suite=aes256-sha", "verify=ca-only", "resumption=on")
     arm = plan_of(*settings).arms[2]
     end = sent(opened(*settings, access=Access(HTTPS, Path("/ca.pem"), HTTP)).endpoint(arm))

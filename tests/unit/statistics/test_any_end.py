@@ -60,7 +60,7 @@ def planned(runs: Simulated) -> Ends:
 
 
 def precise(runs: Simulated) -> Ends:
-    """Runs with --precision end once it is reached in three successive rounds, here after about 30 rounds."""
+    """Runs with --precision end after three successive rounds with a narrow interval: here after about 30 rounds."""
     narrow = runs.half <= 0.37
     steady = narrow[:, 9:] & narrow[:, 8:-1] & narrow[:, 7:-2]
     steady[:, -1] = True

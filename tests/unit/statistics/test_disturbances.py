@@ -31,7 +31,7 @@ def stalling_run(
     noise: float = 0.05,
     noise_factor: float = 1.0,
 ) -> list[list[float]]:
-    """Return the logarithms of the times of an arm, its control and the replicate, by round.
+    """Return the logarithms of the times of an arm, its control and the control's identical copy, by round.
 
     A share `arm_share` of the arm's slices takes `times` as long, and so does a share `common_share` of the slices
     of all three. The arm's noise is `noise_factor` times that of the others.
@@ -104,14 +104,14 @@ Times = np.ndarray
 
 
 def slices(times: Times) -> Slices:
-    """Return the histograms of operations `[round, operation]`."""
+    """Return the histograms of the operation times `[round, operation]`."""
     places = np.minimum(np.searchsorted(VALUES, times), len(VALUES) - 1)
     counts = np.array([np.bincount(row, minlength=len(VALUES)) for row in places], dtype=float)
     return Slices(np.arange(len(times)), VALUES, counts)
 
 
 def measured(chance: np.random.Generator, rounds: int = 40, operations: int = 200) -> Times:
-    """Return operations on a busy machine: slices differ in speed, and some of their operations stall."""
+    """Return times `[round, operation]` on a busy machine: slices differ in speed, and some operations stall."""
     level = chance.normal(0, 0.3, (rounds, 1))
     stalling = chance.exponential(0.04, (rounds, 1))
     stalled = chance.random((rounds, operations)) < stalling
@@ -167,7 +167,7 @@ def carry_over_run(
 ) -> tuple[list[float], list[int], list[int], list[bool]]:
     """Return four lists about slices: logarithm of the time, round, arm, and whether the slice before had another arm.
 
-    `switch` is added to the logarithm if it had. `drop` is the share of slices that are missing.
+    In the latter case, `switch` is added to the logarithm. `drop` is the share of slices that are missing.
     """
     chance, orders = np.random.default_rng(seed), BalancedOrders(random.Random(seed))
     names, last, slices = [str(arm) for arm in range(arms)], None, []
@@ -205,7 +205,7 @@ def test_carry_over_is_rarely_found_in_runs_without_carry_over(arms: int) -> Non
     assert sum(each is not None and abs(each.value) > each.half() for each in found) <= 12
 
 
-def test_carry_over_is_none_if_the_arms_alone_determine_which_slices_follow_another_arm() -> None:
+def test_carry_over_is_none_if_an_arm_always_or_never_follows_another_arm() -> None:
     assert carry_over([0.0, 1.0] * 6, [n // 2 for n in range(12)], [0, 1] * 6, [False, True] * 6) is None
     assert carry_over([], [], [], []) is None
 

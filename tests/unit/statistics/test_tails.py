@@ -1,4 +1,4 @@
-"""Tests of the band of costs at all percentiles, on simulated runs whose true costs are known."""
+"""Tests of the confidence band around the cost at each percentile, on simulated runs with known true costs."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_effect_is_unresolved_if_the_interval_of_its_difference_includes_0() -> 
 
 
 def test_secondary_effects_do_not_weaken_headline_verdicts() -> None:
-    """A headline effect that is significant without other effects stays significant with forty others."""
+    """A headline effect (one that answers the question) that is significant alone stays so with forty other effects."""
     chance = np.random.default_rng(5)
     barely = Contrast(Mean(0.15, 0.05, 11), 12, MARGIN)
     beside = simulate_effects(chance, [1.0] * 40, 12, 0.1, headline=0)

@@ -104,7 +104,7 @@ def test_label_of_an_arm_names_the_levels_that_the_user_chose() -> None:
     assert arm.label == "TLS 1.3 (rsa-2048)"
 
 
-def test_certificate_key_on_a_target_has_the_level_as_served() -> None:
+def test_level_of_the_certificate_key_on_a_target_is_named_as_served() -> None:
     plan = plan_of(MONGODB, "default", target="mongodb://h")
     assert plan.arms[2].levels["key"] == AS_SERVED
     assert not plan.protection_chosen

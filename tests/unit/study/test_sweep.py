@@ -52,7 +52,7 @@ def test_latency_limit_is_parsed_into_percentile_metric_and_milliseconds(
 def test_slice_of_a_sweep_is_long_enough_for_five_operations_beyond_the_limit() -> None:
     sweep = sweeping("1/s..3000/s", ("p99 of a new connection", "10ms")).sweep
     assert sweep is not None
-    # 500 connections, of which five take longer, arrive in 2.5 s at 200 a second.
+    # 500 connections, of which five exceed the limit, arrive in 2.5 s at 200 a second.
     assert sweep.seconds(200) == pytest.approx(2.5)
     assert (sweep.seconds(10_000), sweep.fit(3600, arms=3).seconds(1)) == (2, 4)
 
