@@ -26,7 +26,7 @@ from tests.support import queue_command, queue_server
 from tests.support.programs import get
 from tests.support.unwatched import Silent
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
+pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 
 #: The limit is so long that the delays of a busy machine hardly matter.
 LIMIT_SECONDS, SHARE = 0.02, 0.01

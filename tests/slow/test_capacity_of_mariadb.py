@@ -24,7 +24,7 @@ from tests.support import queue_relay, queue_server
 from tests.support.programs import url_of, users_mariadb
 from tests.support.unwatched import Silent
 
-pytestmark = [pytest.mark.servers, pytest.mark.slow]
+pytestmark = [pytest.mark.servers, pytest.mark.slow, pytest.mark.alone]
 
 #: Seconds of a query without and with TLS, and the limit, which is so long that a busy machine's delays hardly matter.
 PLAIN, TLS, LIMIT_SECONDS, SHARE = 0.008, 0.01, 0.1, 0.01

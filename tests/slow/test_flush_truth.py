@@ -15,7 +15,7 @@ from costof.results.index import Index
 from costof.results.ledger import Ledger
 from tests.integration.conftest import COSTOF
 
-pytestmark = [pytest.mark.slow, pytest.mark.servers]
+pytestmark = [pytest.mark.slow, pytest.mark.servers, pytest.mark.alone]
 
 MORE_MS = 2.0
 #: A library for LD_PRELOAD that delays each flush by DELAY_NS.
