@@ -17,8 +17,7 @@ pub enum Class {
     Unreachable,
     /// No answer arrived within `operation_timeout_ms`, which the plan (the configuration of a run) sets.
     Timeout,
-    /// The operation had not ended when both its slice (a measured window) and the extra time allowed after the slice
-    /// were over.
+    /// The operation had not ended by the end of the extra time that follows its slice (a measured window).
     Abandoned,
     Reset,
     /// The server closed the connection.

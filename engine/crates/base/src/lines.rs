@@ -32,7 +32,7 @@ impl Lines {
     }
 
     /// Read once from standard input, blocking if nothing has arrived. Return false at the end of the input.
-    /// Errors: `internal` if reading fails; `plan` if a line is too long.
+    /// Errors: class `internal` if reading fails; class `plan` (invalid input) if a line is too long.
     pub fn receive(&mut self) -> Result<bool> {
         let mut chunk = [0; 65536];
         let length = match rustix::io::read(&self.source, &mut chunk) {
@@ -102,8 +102,8 @@ fn is_file() -> bool {
 }
 
 /// Parse a command from one line of JSON.
-/// Errors: `plan`, with serde's message. The message gives the position in the line. It may quote a name or a value
-/// that serde did not expect.
+/// Errors: class `plan` (invalid input), with serde's message. The message gives the position in the line. It may quote
+/// a name or a value that serde did not expect.
 pub fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     serde_json::from_slice(line).map_err(|error| invalid_command(&error.to_string()))
 }

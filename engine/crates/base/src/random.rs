@@ -15,8 +15,8 @@ impl Random {
         Random(seed)
     }
 
-    /// Return the generator of one of many independent streams with the same seed. Each worker uses a separate stream.
-    /// If all workers used one stream, they would read the same keys at the same time.
+    /// Return the generator of one of many independent streams with the same seed. Each worker has a stream number of
+    /// its own. If all workers had the same number, they would all read the same keys at the same time.
     pub fn for_stream(seed: u64, stream: u64) -> Self {
         Random(Random(seed ^ Random(stream).bits()).bits())
     }

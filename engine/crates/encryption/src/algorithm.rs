@@ -63,8 +63,8 @@ impl Algorithm {
         Algorithm::Sm4Cbc,
     ];
 
-    /// Return the number that identifies the algorithm. It is the first byte of each encrypted value. It is also part
-    /// of the envelope, the decryption information after a column's definition.
+    /// Return the number that identifies the algorithm. It is the first byte of each encrypted value, and a field of
+    /// the envelope (the decryption information that the gateway appends to a column's definition).
     pub fn number(self) -> u8 {
         match self {
             Algorithm::Aes128Gcm => 1,
@@ -128,8 +128,8 @@ pub(super) trait Scheme: Send + Sync {
     fn open(&self, associated: &[u8], sealed: &[u8], out: &mut Vec<u8>) -> Option<Position>;
 }
 
-/// The position of a value among all values encrypted with the same key. It is read from the ciphertext. With ECB the
-/// ciphertext does not contain it, so it is `Unknown`.
+/// The position of a value among all values encrypted with the same key, as read from the ciphertext. With ECB the
+/// position is `Unknown`, because the ciphertext does not contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Counted(u128),
@@ -243,7 +243,8 @@ impl Mode for Ctr {
         let text = out.len();
         out.extend_from_slice(ciphertext);
         self.apply(first, &mut out[text..])?;
-        // The high 64 bits are the number of the value. The low 64 bits count the blocks within the value.
+        // The high 64 bits of the first counter block are the value's position. The low 64 bits count the blocks within
+        // the value.
         Some(Position::Counted(number(first) >> 64))
     }
 }
@@ -252,7 +253,7 @@ struct Cbc<C>(C);
 
 impl<C: BlockCipher + Send + Sync> Mode for Cbc<C> {
     fn encrypt(&self, count: u64, plaintext: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        // SP 800-38A, appendix C, first method: encrypting a nonce gives an unpredictable IV.
+        // SP 800-38A, appendix C, first method: encrypting a nonce (here `count`) gives an unpredictable IV.
         let mut iv = u128::from(count).to_be_bytes().into();
         self.0.encrypt_block(&mut iv);
         out.extend_from_slice(&iv);
@@ -398,9 +399,9 @@ mod tests {
         assert_eq!(out[..64], bytes(expected));
     }
 
-    /// Return `text` with its first block changed so that CBC with `iv` gives the ciphertext that the original `text`
-    /// has with `target_iv`. A standard's example needs its own IV (`target_iv`), but [`Cbc`] chooses another one
-    /// (`iv`).
+    /// Change the first block of `text` so that CBC with `iv` gives the same ciphertext as the original `text` with
+    /// `target_iv`. This is needed because the example in a standard has a fixed IV (`target_iv`), but [`Cbc`] chooses
+    /// the IV itself (`iv`).
     fn under_iv(text: &str, iv: &[u8], target_iv: &str) -> Vec<u8> {
         let mut text = bytes(text);
         for ((byte, actual), target) in text.iter_mut().zip(iv).zip(bytes(target_iv)) {

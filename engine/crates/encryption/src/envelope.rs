@@ -142,13 +142,14 @@ pub fn associated_data(
     data
 }
 
-/// A column `database.table.column` that a client requires to be encrypted. The case of its names is ignored.
+/// A column `database.table.column` that a client requires to be encrypted. Its names are compared without regard to
+/// case.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub struct Demand([String; 3]);
 
 impl Demand {
-    /// Return whether `names` (database, table and column) are the names of the required column.
+    /// Return whether `names` (database, table and column) name the column that the client requires to be encrypted.
     pub fn matches(&self, names: [&[u8]; 3]) -> bool {
         self.0.iter().zip(names).all(|(expected, name)| String::from_utf8_lossy(name).to_lowercase() == *expected)
     }

@@ -143,8 +143,7 @@ impl fmt::Debug for DataKey {
     }
 }
 
-/// The keys that one algorithm derives from a data key. Each algorithm has keys of its own, so no key is used by two
-/// algorithms.
+/// The keys of one algorithm, derived from a data key. No two algorithms share a key.
 pub(super) struct AlgorithmKeys {
     pub encryption: Zeroizing<[u8; BLOCK]>,
     pub mac: Zeroizing<[u8; MAC_KEY]>,

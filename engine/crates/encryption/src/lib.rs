@@ -1,4 +1,4 @@
-//! Encryption of columns. The gateway encrypts values ("sealing"), and the client decrypts them ("opening").
+//! Encryption of MySQL result columns: a gateway encrypts values ("sealing"), and the client decrypts them ("opening").
 //!
 //! The format is described in docs/column-encryption-protocol.md, "What is sent". An encrypted column's definition ends
 //! with an [`Envelope`]. A [`Sealer`] encrypts the column's values, and an [`Opener`] decrypts them. Both use keys

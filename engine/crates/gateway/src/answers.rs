@@ -47,7 +47,7 @@ pub enum Kind {
     Definition(DefinitionsOf),
     Eof,
     Row,
-    /// The OK that ends the rows instead of an EOF, if the client announced DEPRECATE_EOF.
+    /// The OK packet that ends the rows if the client announced DEPRECATE_EOF. Otherwise an EOF packet ends them.
     EndOfRows,
     Prepared(PreparedPacket),
 }

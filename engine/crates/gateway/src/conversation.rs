@@ -91,7 +91,7 @@ struct Conversation {
     to_server: Vec<u8>,
     is_logged_in: bool,
     place: Place,
-    /// The event for which the deadline was last set.
+    /// The event that the session was waiting for when the deadline was last set.
     waiting: Waiting,
 }
 
@@ -131,8 +131,8 @@ impl Conversation {
             }
         }
         self.count();
-        // Bytes are left if the client does not read or has closed its connection. Try once to send them, but do not
-        // wait for the client.
+        // Unsent bytes remain if the client does not read or has closed its connection. Try once to send them, but do
+        // not wait for the client.
         match self.to_client.is_empty() {
             true => ends.client.close(),
             false => ends.client.close_with(&self.to_client),
@@ -168,7 +168,7 @@ impl Conversation {
         }
         let processed = self.session.from_server(input, &mut self.to_client, &mut self.to_server);
         self.from_server.processed(processed);
-        // Count before sending: a client may read the counters as soon as it has the answer.
+        // Update the counters before sending: a client may read the counters as soon as it has the answer.
         self.update_from_session();
         send(&mut ends.client, &mut self.to_client, timeout_ns).await?;
         send(&mut ends.server, &mut self.to_server, None).await?;
@@ -305,13 +305,14 @@ async fn send(to: &mut Stream, written: &mut Vec<u8>, timeout_ns: Option<u64>) -
 }
 
 fn erase(bytes: &mut [u8]) {
-    // `fill` is faster than `zeroize`, which writes single bytes.
+    // `fill` is faster than `zeroize`, which writes single bytes. Without the barrier, the compiler could remove the
+    // `fill`.
     bytes.fill(0);
     optimization_barrier(bytes);
 }
 
-/// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped. With
-/// `erases` they are erased earlier: once all of them are processed, before more bytes are received.
+/// A reusable buffer for received bytes. The bytes may be secret, so they are erased when the buffer is dropped. If
+/// `erases` is true, they are also erased before more bytes are received, once all of them are processed.
 #[derive(Debug)]
 struct Inbox {
     bytes: Vec<u8>,

@@ -6,8 +6,8 @@ use mysql::bytes::{Reader, append_length};
 use mysql::packet::{self, OkPacket, STATE, ServerError};
 
 /// The status flags that the gateway passes on to clients: IN_TRANSACTION, AUTOCOMMIT, MORE_RESULTS and
-/// IN_READONLY_TRANSACTION, which drivers need. Other flags could show how the server executed a statement, or describe
-/// settings that the gateway has changed since.
+/// IN_READONLY_TRANSACTION, which drivers need. Other flags could show how the server executed a statement. They could
+/// also be out of date: the server confirms the login before the gateway changes the session's settings.
 const STATUS_FOR_DRIVERS: u16 = 1 | 1 << 1 | 1 << 3 | 1 << 13;
 /// The code ER_UNKNOWN_ERROR. It replaces the code of every server error that has no entry in `known_message`.
 const UNKNOWN: u16 = 1105;
@@ -130,10 +130,11 @@ pub fn append_server_error(payload: &[u8], sequence: u8, out: &mut Vec<u8>) -> R
 }
 
 /// Return the gateway's text for an error code that applications or drivers handle. Return None for other codes.
-/// MariaDB and MySQL share the codes up to 1879. The text for a higher code fits only one of the two servers.
+/// MariaDB and MySQL share the codes up to 1879. A higher code can mean different errors on the two servers, and its
+/// text here fits only one of them.
 ///
 /// A code tells the client whether and how a statement failed, which may depend on data. The person who approves a
-/// statement accepts this.
+/// statement accepts that the client learns this.
 fn known_message(code: u16) -> Option<&'static str> {
     Some(match code {
         1040 => "Too many connections at the server",

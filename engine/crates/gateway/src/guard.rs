@@ -58,8 +58,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Create the guard of a session with a new data key. Without `salt` the client does not decrypt, and gets no
-    /// envelopes (decryption information after column definitions).
+    /// Create the guard of a session with a new data key. `salt` is None for a client that does not decrypt. Such a
+    /// client gets no envelopes (decryption information after column definitions).
     pub fn new(role: Role, salt: Option<SessionSalt>) -> Result<Self> {
         Ok(Guard {
             sealing: Sealing::new(&role, salt, 0)?,
@@ -81,7 +81,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Apply new rules. `role` is the role that they give to the session's account.
+    /// Apply new rules. `role` is the role of the session's account under the new rules.
     pub fn renew_rules(&mut self, role: Role, rules: &Rules) -> Result<()> {
         self.sealing = self.sealing.renewed(&role)?;
         self.role = role;
@@ -240,9 +240,9 @@ impl Prepared {
 }
 
 pub enum Types<'a> {
-    /// No types follow: the types of the previous execution apply.
+    /// The execution contains no types: the types of the previous execution apply.
     AsBefore,
-    /// New types follow: two bytes for each parameter.
+    /// The execution contains types: two bytes for each parameter.
     New(&'a [u8]),
     /// The packet ends before the end of the parameters' types.
     Missing,

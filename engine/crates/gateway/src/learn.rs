@@ -37,7 +37,7 @@ struct LearnedFile {
 
 impl Learner {
     /// Open the file for learned statements. Statements that the file already contains are not written again. Errors:
-    /// `plan` if the file cannot be used or the rules protect no column.
+    /// class `plan` (invalid configuration) if the file cannot be used or the rules protect no column.
     pub fn open(plan: &LearnPlan, rules: &Rules) -> Result<Self> {
         let refuse = |why: String| Failure::new(Class::Plan, format!("{}: {why}", plan.file.display()));
         if !rules.guard() {
@@ -210,8 +210,9 @@ fn kinds(count: usize, parameters: &[u8]) -> Option<Vec<Kind>> {
     types.chunks_exact(2).map(|kind| Kind::from_type(kind[0])).collect()
 }
 
-/// Return the protected columns by which the statement may filter or sort rows. These are the protected columns that it
-/// names anywhere except in its list of result columns, and in the list of columns into which it inserts.
+/// Return the protected columns that could determine which rows the statement returns or changes, or the order of the
+/// rows. These are the protected columns that the statement names anywhere except in its list of result columns and in
+/// the list of columns into which it inserts.
 fn filters(reading: &Reading, rules: &Rules) -> Vec<Names> {
     let tokens: Vec<_> = reading.shape_tokens().map(String::from_utf8_lossy).collect();
     let position = |word: &str| tokens.iter().position(|token| token == word).unwrap_or(tokens.len());

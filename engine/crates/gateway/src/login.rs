@@ -7,8 +7,8 @@ use mysql::capability::*;
 use mysql::handshake::{COLLATION, PROTOCOL_VERSION, RESERVED, SCRAMBLE};
 use mysql::packet::{self, HEADER};
 
-/// The capabilities that the gateway removes from greetings. The gateway does not support these capabilities, or they
-/// could carry data that the gateway does not see.
+/// The capabilities that the gateway removes from greetings. Either the gateway does not support them, or they could
+/// carry data that the gateway does not see.
 const REMOVED: u32 = COMPRESS
     | LOCAL_FILES
     | SESSION_TRACK
@@ -28,8 +28,8 @@ const RESERVED_IN_GREETING: usize = 10;
 pub const TLS_REQUEST: usize = 4 + 4 + 1 + RESERVED;
 /// The maximum length of a login response in bytes. Its connection attributes alone may have 64 KiB.
 pub const LONGEST: usize = 1 << 17;
-/// The number of bytes of the first part of the server's nonce (*scramble*). A greeting contains 8 bytes of the nonce
-/// before the zero byte, and 12 after the reserved bytes.
+/// The number of bytes of the first part of the server's nonce (*scramble*). A greeting contains the first 8 bytes of
+/// the nonce before a zero byte, and the other 12 bytes after the reserved bytes.
 const FIRST_SCRAMBLE_PART: usize = 8;
 /// The maximum length of an account name. MySQL cuts a longer name, and the cut name may be that of another account.
 /// MariaDB's limit is higher.

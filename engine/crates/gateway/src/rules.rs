@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 const DENIED_FOR_KEYS: u32 = 0o077;
 const DENIED_FOR_STATEMENTS: u32 = 0o022;
 /// The minimum number of consecutive hexadecimal digits that could be a key. An error message does not quote a text
-/// with that many.
+/// that contains so many.
 const MIN_KEY_DIGITS: usize = 16;
 
 /// The rules of one listener, and the columns of its server.
@@ -107,7 +107,7 @@ impl Rules {
     /// Read the rules file, and the file of statements that it names.
     ///
     /// # Errors
-    /// `plan`, with a message on one line that names the file and the line number.
+    /// Class `plan` (invalid configuration), with a message on one line that names the file and the line number.
     pub fn read(path: &Path) -> Result<Self> {
         let text = read_text(path, DENIED_FOR_KEYS).map_err(|message| refusal(path, message))?;
         let (mut rules, file) = Self::parse(&text).map_err(|error| refusal(path, error.message(&text)))?;
@@ -250,8 +250,8 @@ impl ColumnRule {
 struct Pattern(String);
 
 impl Pattern {
-    /// Return whether the name matches. After a mismatch only the last `*` is tried again. The time is therefore not
-    /// exponential, even for a pattern with many `*`.
+    /// Return whether the name matches. After a mismatch only the last `*` is tried again. The time therefore does not
+    /// grow exponentially with the number of `*`.
     fn matches(&self, name: &[u8]) -> bool {
         let pattern = self.0.as_bytes();
         let (mut position, mut in_name) = (0, 0);

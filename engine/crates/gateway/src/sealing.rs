@@ -146,7 +146,7 @@ impl Sealing {
         Ok(Column { kind: original.kind, seal: Some(seal) })
     }
 
-    /// Append a row, encrypting the values of encrypted columns. The row must have exactly these columns.
+    /// Append a row, encrypting the values of encrypted columns. `columns` are all columns of the row, in order.
     ///
     /// # Errors
     /// `protocol` if the row is malformed; `encryption` if a value cannot be encrypted. A part of the row may then have

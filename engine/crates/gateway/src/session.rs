@@ -441,7 +441,7 @@ impl Session {
         self.phase = Phase::Over;
     }
 
-    /// Process a packet of the client's login. Return the packet's size.
+    /// Process a packet of the client's login. Return the packet's size, or 0 if the packet is incomplete.
     fn login_packet(&mut self, input: &[u8], to_server: &mut Vec<u8>) -> OrError<usize> {
         let Some(packet) = Packet::first(input, login::LONGEST)? else { return Ok(0) };
         if packet.sequence != self.sequence {
@@ -486,8 +486,8 @@ impl Session {
         self.salt = match response.client_reads {
             ClientReads::Plaintext => None,
             ClientReads::Ciphertext(nonce) => Some(SessionSalt::new(&greeting.scramble, &nonce)),
-            // Refuse every account in this case. If only guarded accounts got the error, it would reveal which accounts
-            // are guarded.
+            // The client sent no valid nonce. Refuse the login of every account: if only guarded accounts got the
+            // error, it would reveal which accounts are guarded.
             ClientReads::Unbound => return refuse(WITHOUT_A_NONCE),
         };
         self.mode = self.select_mode()?;

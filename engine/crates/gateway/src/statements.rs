@@ -26,8 +26,8 @@ static WORDS_BEFORE_VALUES: LazyLock<HashSet<&[u8]>> = LazyLock::new(|| {
 });
 /// The words that end a list after ORDER BY or GROUP BY.
 const WORDS_AFTER_LISTS: [&[u8]; 5] = [b"having", b"limit", b"select", b"separator", b"union"];
-/// The first words of statements that can be approved. SET, PREPARE and CALL are missing: they could change the settings
-/// for which the gateway encodes values, such as the character set.
+/// The first words of statements that can be approved. SET, PREPARE and CALL are missing. They could change settings,
+/// such as the character set, on which the gateway's encoding of values depends.
 const FIRST_WORDS: [&str; 15] = [
     "select", "with", "(", "insert", "replace", "update", "delete", "show", "describe", "desc", "explain", "do",
     "truncate", "lock", "unlock",
@@ -72,7 +72,7 @@ impl Kind {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Encrypt,
-    /// Send the result column unchanged. A protected column is encrypted nevertheless.
+    /// Send the result column unchanged, unless it is a protected column. Protected columns are always encrypted.
     Plain,
 }
 
@@ -621,7 +621,7 @@ pub struct Statement {
 pub struct Approval {
     /// The statement's text, with a `?` for each value that may vary.
     pub text: String,
-    /// The database in which the statement is approved. None for every database.
+    /// The database in which the statement is approved. None if it is approved in every database.
     pub database: Option<String>,
     pub outputs: Option<Vec<Verdict>>,
     /// The kind of each `?`, a number or a text. None if all kinds are allowed.
@@ -711,8 +711,8 @@ impl Statement {
         })
     }
 
-    /// Return the reason if the approval does not cover this text in this database. Return None if it does. Call this
-    /// only if the text and the statement have the same normalised form.
+    /// Return the reason why the approval does not cover this text in this database. Return None if it does cover it.
+    /// Call this only if the text and the statement have the same normalised form.
     fn refusal_reason(&self, reading: &Reading, database: Option<&[u8]>) -> Option<String> {
         if let Some(name) = self.database.as_deref().filter(|name| Some(*name) != database) {
             let name = String::from_utf8_lossy(name);
@@ -830,8 +830,8 @@ impl Statements {
         Err(refusal_reason.map_or_else(|| reading.not_approved(), Refusal::NotApproved))
     }
 
-    /// Return whether these rules still approve a statement that was found under earlier rules, and encrypt the same
-    /// result columns of the statement.
+    /// Return whether these rules still approve `statement`, which was found under earlier rules, and still encrypt the
+    /// same ones of its result columns.
     pub fn still_approves(&self, statement: &Statement) -> bool {
         let is_known = |known: &Arc<Statement>| **known == *statement;
         statement.is_session_statement || self.by_shape.values().flatten().any(is_known)

@@ -1,5 +1,5 @@
-//! Functions that read and append the protocol's integers and strings (MySQL Internals, "Protocol Data Types"). Input
-//! may be malformed: reading returns errors and never panics.
+//! Functions that read and append the integers and strings of MySQL's protocol (MySQL Internals, "Protocol Data
+//! Types"). Input may be malformed: reading returns errors and never panics.
 
 use base::error::{Failure, Result};
 

@@ -102,7 +102,7 @@ pub struct Response<'a> {
     pub username: &'a [u8],
     pub database: &'a [u8],
     pub plugin: &'a [u8],
-    /// The first authentication data, computed from password and nonce by the plugin.
+    /// The first authentication data. The authentication plugin computes it from password and nonce.
     pub proof: &'a [u8],
     /// The connection attributes: each name is followed by its value.
     pub attributes: &'a [&'a [u8]],

@@ -41,8 +41,8 @@ pub fn header(start: &[u8]) -> Result<Option<(usize, u8)>> {
     }
 }
 
-/// Append a packet with this sequence number. `write` appends its payload. Errors: class `plan` if the payload has 16
-/// MB or more.
+/// Append a packet with this sequence number. `write` appends its payload. Errors: class `plan` (invalid configuration)
+/// if the payload has 16 MB or more.
 pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
@@ -50,8 +50,8 @@ pub fn append(sequence: u8, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>))
     finish(&mut out[start..], sequence)
 }
 
-/// Fill in the header of a packet, for which the first four bytes are reserved. Errors: class `plan` if the payload has
-/// 16 MB or more.
+/// Fill in the header of a packet, for which the first four bytes are reserved. Errors: class `plan` (invalid
+/// configuration) if the payload has 16 MB or more.
 pub fn finish(packet: &mut [u8], sequence: u8) -> Result<()> {
     let length = packet.len() - HEADER;
     if length >= TOO_LONG {

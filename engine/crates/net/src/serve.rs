@@ -195,7 +195,7 @@ pub fn local_address(socket: &OwnedFd) -> io::Result<SocketAddr> {
 fn bound(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SOCKET_FLAGS, Some(ipproto::TCP))?;
-    // Otherwise binding would fail while connections of an earlier process are still in TIME_WAIT.
+    // Without SO_REUSEADDR, binding would fail while connections of an earlier process are still in TIME_WAIT.
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_socket_reuseport(&socket, shared)?;
     // Accepted connections inherit these options, which saves two system calls for each connection. Without keepalive,

@@ -35,8 +35,8 @@ pub struct Evidence {
     resumed: u64,
 }
 
-/// The evidence of a slice (a measured window), as the engine sends it to Python. If the connections have different
-/// values, they are joined by commas: `TLSv1.2,TLSv1.3`.
+/// The evidence of a slice (a measured window), as the engine sends it to Python. If the connections differ in a
+/// property, its field contains all values, joined by commas: `TLSv1.2,TLSv1.3`.
 #[derive(Debug, Serialize)]
 pub struct EvidenceAnswer {
     pub connections: u64,

@@ -15,9 +15,11 @@ pub struct SliceLog {
     pub counts: Counts,
     pub evidence: Evidence,
     pub operations: u64,
-    /// The start of the first operation, successful or not, on the monotonic clock. None if no operation has begun.
+    /// The start of the first operation, successful or not, in nanoseconds of the monotonic clock. None if no operation
+    /// has begun.
     pub first_began: Option<u64>,
-    /// The end of the last operation, successful or not, on the monotonic clock. 0 if no operation has ended.
+    /// The end of the last operation, successful or not, in nanoseconds of the monotonic clock. 0 if no operation has
+    /// ended.
     pub last_end: u64,
 }
 

@@ -48,7 +48,7 @@ phases! {
     Read = "read",
     Update = "update",
     Scan = "scan",
-    /// TPC-C's New-Order transaction (clause 2.4). As in the other four transactions, the time includes retries.
+    /// TPC-C's New-Order transaction (clause 2.4), including retries. The other four transactions include retries too.
     NewOrder = "new_order",
     Payment = "payment",
     OrderStatus = "order_status",

@@ -774,8 +774,8 @@ fn text_sent_as_long_data_for_a_parameter_that_was_a_number_ends_the_session() {
             test.client(&execution(7, &types(1, &[*kind])));
             test.server(&packet(1, OK));
         }
-        // The gateway refuses an execution with a cursor. The server does not get it, and keeps the types of the
-        // execution before it.
+        // The gateway refuses an execution with a cursor. The server does not receive this execution, so it keeps the
+        // types of the previous one.
         let mut with_cursor = execution(7, &types(1, &[TEXT]));
         with_cursor[CURSOR] = 1;
         test.client(&with_cursor);

@@ -1,5 +1,5 @@
-//! Waiting for events with epoll. Each descriptor is registered once, edge-triggered. It therefore needs no `epoll_ctl`
-//! call each time that a task waits for it.
+//! Waiting for events with epoll. Each descriptor is registered once, edge-triggered. A task that waits for a
+//! descriptor therefore needs no `epoll_ctl` call.
 
 use super::reactor::{Alarm, Sources, TaskId};
 use super::watched::Source;

@@ -72,7 +72,8 @@ impl Reactor {
         self.spawned.borrow_mut().push(Box::pin(task));
     }
 
-    /// Set the current task's deadline. After this instant, whatever the task waits for fails with `timeout`.
+    /// Set the current task's deadline, in nanoseconds of [`clock::now`]. From this instant on, each wait of the task
+    /// fails with the error class `timeout`.
     pub fn set_deadline(&self, at: u64) {
         self.deadlines.borrow_mut()[self.current.get()] = Deadline { at, passed: false };
     }
@@ -140,7 +141,8 @@ impl Reactor {
         }
     }
 
-    /// Wake the tasks whose deadline has passed. Whatever such a task waits for then fails with `timeout`.
+    /// Wake the tasks whose deadline has passed. The current wait of such a task then fails with the error class
+    /// `timeout`.
     fn sweep_deadlines(&self, now: u64) {
         for (task, deadline) in self.deadlines.borrow_mut().iter_mut().enumerate() {
             if deadline.at <= now && !deadline.passed {
@@ -202,8 +204,8 @@ impl Alarm {
         let at = instant.max(1);
         let it_value = Timespec { tv_sec: (at / NANOS_PER_SECOND) as i64, tv_nsec: (at % NANOS_PER_SECOND) as i64 };
         let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        // This call also discards an earlier expiry, so nothing must be read from the descriptor. The call fails only
-        // for invalid times.
+        // This call also discards an earlier expiry, so there is no need to read from the descriptor. The call fails
+        // only for invalid times.
         timerfd_settime(&self.fd, TimerfdTimerFlags::ABSTIME, &once).expect("the instant is a valid time");
         self.set_to.set(instant);
     }

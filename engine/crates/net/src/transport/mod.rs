@@ -1,4 +1,4 @@
-//! Connections over TCP, plain or with TLS. Protocols use both through one type, [`Stream`].
+//! Connections over TCP, plain or with TLS. One type, [`Stream`], represents both kinds.
 
 mod address;
 mod library;
@@ -207,8 +207,8 @@ impl Stream {
         SocketAddr::try_from(address?).ok().map(|address| address.ip())
     }
 
-    /// Return whether an event has reported that the peer has ended or reset the connection. Bytes that the peer sent
-    /// before that can still be read.
+    /// Return whether an event has reported that the peer has ended or reset the connection. Bytes that arrived earlier
+    /// can still be read.
     pub fn is_over(&self) -> bool {
         self.tcp().watched().is_over()
     }

@@ -360,9 +360,9 @@ pub(super) fn key_name(certificate: &X509Ref) -> String {
     }
 }
 
-/// Return the data of channel binding `tls-server-end-point` (RFC 5929, 4.1): the certificate's hash by the hash
-/// algorithm of its signature. SHA-256 is used in place of MD5 and SHA-1. Return None if the signature does not name a
-/// hash algorithm, as with Ed25519.
+/// Return the data of channel binding `tls-server-end-point` (RFC 5929, 4.1): the hash of the certificate, computed
+/// with the hash algorithm of the certificate's signature. SHA-256 replaces MD5 and SHA-1. Return None if the signature
+/// does not name a hash algorithm, as with Ed25519.
 pub(super) fn end_point(certificate: &X509Ref) -> Option<Vec<u8>> {
     let signature = certificate.signature_algorithm().object().nid().signature_algorithms()?;
     let hash = match signature.digest {

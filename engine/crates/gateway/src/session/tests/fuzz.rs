@@ -1,5 +1,5 @@
-//! Bounded fuzzing: arbitrary bytes from client or server, divided in any way, cause no panic and reveal no value that
-//! must be encrypted.
+//! Bounded fuzzing: arbitrary bytes from client or server, split into chunks in any way, cause no panic and reveal no
+//! value that must be encrypted.
 
 use super::*;
 
